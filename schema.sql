@@ -31,6 +31,7 @@ CREATE TABLE events (
     data     TEXT NOT NULL
 ) STRICT;
 CREATE INDEX events_of_task ON events (task, seq) WHERE task IS NOT NULL;
+CREATE INDEX events_of_lapses ON events (resource, agent) WHERE kind = 'lease_lapsed';
 
 -- What the log began with after compaction: the state tables as they were after event `seq`.
 CREATE TABLE snapshots (

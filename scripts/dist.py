@@ -10,6 +10,7 @@ address was named. Uploads nothing: what to type for that is printed.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -52,8 +53,8 @@ def releasable() -> None:
     if f"v{VERSION}" not in tags:
         raise SystemExit(f"dist: this commit has no tag v{VERSION}: git tag -a v{VERSION}")
     told = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    if f"## {VERSION}\n" not in told and f"## {VERSION} (2" not in told:
-        raise SystemExit(f"dist: CHANGELOG.md has no section `## {VERSION}` with its day")
+    if re.search(rf"^## {re.escape(VERSION)} - \d{{4}}-\d\d-\d\d$", told, re.MULTILINE) is None:
+        raise SystemExit(f"dist: CHANGELOG.md has no section `## {VERSION} - YYYY-MM-DD`")
 
 
 def build() -> tuple[Path, Path]:

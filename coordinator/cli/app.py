@@ -158,7 +158,16 @@ def client() -> Client:
     from coordinator.client.client import Client  # not every command asks
 
     return Client(token=os.environ.get("COORD_AGENT_TOKEN"), prepares=False,
-                  starting=lambda: complain("coord: starting the coordinator …"))
+                  starting=_told_of_the_start)
+
+
+def _told_of_the_start() -> None:
+    from coordinator.client.locating import locate_root
+    from coordinator.files.state import StateDir
+
+    state = StateDir(locate_root())
+    made = "" if state.path.is_dir() else f", and making {state.path}/"
+    complain(f"coord: starting the coordinator{made} …")
 
 
 def people_only(what: str, step: str) -> None:

@@ -27,24 +27,29 @@ def up(http: HttpPort = None, log_format: LogForm = None, as_json: AsJson = Fals
     """Start the coordinator in the background (any command does that by itself)."""
     state = StateDir(locate_root())
     sock = connect(state)
+    made = not state.path.is_dir()
     if sock is not None:
         sock.close()
         already = True
     else:
         already = False
-        start(state, http, asked=True, log_format=log_format)
+        start(state, http, log_format=log_format)
     health = ask(rq.Health())
+    lacks = bool(already and http is not None and (
+        health.http is None or (http and not health.http.endswith(f":{http}"))))
     if as_json:
         print_json(health)
-        return Exit.OK
-    word = "was running already" if already else "runs"
-    say(f"The coordinator for {health.root} {word} (pid {health.pid}).")
-    if health.http:
-        say(f"HTTP at {health.http}; bearer token in {state.bearer}")
-    elif already and http is not None:
-        complain("coord: it was started without the HTTP door; `coord down` first.")
-        return Exit.INCOMPLETE
-    return Exit.OK
+    else:
+        word = "was running already" if already else "runs"
+        say(f"The coordinator for {health.root} {word} (pid {health.pid})"
+            + (f"; it keeps its files in {state.path}, which it has made." if made else "."))
+        if health.http:
+            say(f"HTTP at {health.http}; bearer token in {state.bearer}")
+    if lacks:
+        complain("coord: it was started without the HTTP door; `coord down` first."
+                 if health.http is None else
+                 f"coord: its HTTP door is not at port {http}; `coord down` first.")
+    return Exit.INCOMPLETE if lacks else Exit.OK
 
 
 @app.command("serve")

@@ -15,7 +15,7 @@ from coordinator.cli.app import AsJson, app, people_only, print_json, say
 from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.client.starting import unwritable
-from coordinator.files.roots import checkout
+from coordinator.files.roots import STATE_DIR, checkout
 from coordinator.files.state import StateDir
 from coordinator.files.tracked_state import check_untracked
 from coordinator.profiles import Profile, profiles
@@ -96,6 +96,11 @@ def init(
     git = checkout(str(root)) is not None
     made: list[str] = []
     notes: list[str] = []
+    if not wanted and diff:
+        lacking = _lacking(root)
+        say(f"{root}: " + (f"`coord init` would make {', '.join(lacking)}" if lacking else
+                           "all that `coord init` makes is there already"))
+        return
     if not wanted:
         made = _prepare(root)
         notes += _whose(root, around)
@@ -179,19 +184,22 @@ def _elsewhere(root: Path, wired: Sequence[Profile]) -> list[str]:
             "repositories and worktrees"]
 
 
+def _lacking(root: Path) -> list[str]:
+    """What is not there yet, of what this command makes."""
+    return [name for name in (f"{STATE_DIR}/", "coord.toml", "context_archive/")
+            if not (root / name).exists()]
+
+
 def _prepare(root: Path) -> list[str]:
     """Make what is not there yet; what was made."""
     state = StateDir(root)
-    made = []
+    made = _lacking(root)
     try:
-        if not state.path.is_dir():
-            made.append(str(state.path.relative_to(root)) + "/")
         check_untracked(root)
         state.create()
         config = root / "coord.toml"
         if not config.exists():
             config.write_text(CONFIG, "utf-8")
-            made.append("coord.toml")
         archive = root / "context_archive"
         if not archive.exists():
             archive.mkdir()
@@ -200,7 +208,6 @@ def _prepare(root: Path) -> list[str]:
                 "refused a file, coord quotes\nthe sections that name it. Write `path/to/file.py` "
                 "in a section to tie it to that file.\n", "utf-8",
             )
-            made.append("context_archive/")
     except OSError as bad:
         raise unwritable(state, bad) from None
     load(root)

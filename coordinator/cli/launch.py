@@ -339,6 +339,9 @@ def _tell(made: Report) -> None:
                    counted(made.reviews, "review"))))
     if made.target is not None:
         _tell_landed(made)
+    if made.by_others:
+        say(f"done by others meanwhile: {', '.join(made.by_others[:20])}"
+            + (f" and {len(made.by_others) - 20} more" if len(made.by_others) > 20 else ""))
     idle = list(dict.fromkeys(one.task for one in made.attempts
                               if one.outcome == "done" and one.changed is False))
     if idle:

@@ -107,7 +107,7 @@ def main(arguments: list[str]) -> int:
         importlib.import_module(f"coordinator.cli.{typed.module}")
     else:
         if _is_unknown(word):
-            return _unknown(word)
+            return _unknown(word, arguments)
         here = [name for name, words in COMMANDS.items() if word in words]
         for name in here or COMMANDS:  # all of them, where it is none: for their help
             importlib.import_module(f"coordinator.cli.{name}")
@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> int:
             complain(_interrupted(arguments))
         return done if isinstance(done, int) else 0
     except Refusal as refusal:
-        if "--json" in arguments:
+        if _wants_json(arguments):
             print_json({"error": refusal.body()})
         return fail(refusal)
     except KeyboardInterrupt:
@@ -134,7 +134,7 @@ def main(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.PIPE_CLOSED
     except Exception as bad:
-        return _ended(bad)
+        return _ended(bad, arguments)
 
 
 def _interrupted(arguments: list[str]) -> str:
@@ -148,12 +148,27 @@ def _is_unknown(word: str) -> bool:
     return word[:1] not in ("", "-") and not any(word in words for words in COMMANDS.values())
 
 
-def _unknown(word: str) -> int:
-    from coordinator.cli.app import complain
+def _wants_json(arguments: list[str]) -> bool:
+    """Whether the answer is for a program; what stands after `--` is another one's."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return "--json" in arguments[:end]
+
+
+def _unknown(word: str, arguments: list[str]) -> int:
     from coordinator.cli.unknown_command import sentence
 
     known = {one for words in COMMANDS.values() for one in words if not one.startswith("_")}
-    complain(f"coord: {sentence(word, known)}\n  next: coord --help")
+    return _mistyped(f"coord: {sentence(word, known)}", "coord --help", arguments)
+
+
+def _mistyped(said: str, step: str, arguments: list[str]) -> int:
+    """What was typed is no command as it is."""
+    from coordinator.cli.app import complain, print_json
+
+    if _wants_json(arguments):
+        print_json({"error": Refusal(Code.INVALID, said.removeprefix("coord: "),
+                                     next=f"`{step}`").body()})
+    complain(f"{said}\n  next: {step}")
     return Exit.INVALID
 
 
@@ -182,7 +197,7 @@ def _dashboard() -> bool:
         return False
 
 
-def _ended(bad: Exception) -> int:
+def _ended(bad: Exception, arguments: list[str]) -> int:
     """What Typer ends a command with, and its usage errors, told by what they can do (older Typers
     take theirs from click)."""
     from coordinator.cli.app import complain
@@ -205,12 +220,10 @@ def _ended(bad: Exception) -> int:
     if tell is None:
         return _bug(bad)
     said = tell()
-    complain(said if said.startswith("Usage") else f"coord: {said}")
     context = getattr(bad, "ctx", None)
-    if context is not None:
-        step = getattr(bad, "step", "") or f"{context.command_path} --help"
-        complain(f"  next: {step}")
-    return Exit.INVALID
+    path = context.command_path if context is not None else " ".join(["coord", *arguments[:1]])
+    step = getattr(bad, "step", "") or f"{path} --help"
+    return _mistyped(said if said.startswith("Usage") else f"coord: {said}", step, arguments)
 
 
 def _bug(bad: Exception) -> int:

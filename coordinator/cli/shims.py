@@ -90,7 +90,7 @@ def offer(wired: Sequence[Profile], *, wanted: bool | None, asks: bool) -> list[
     if wanted is None:
         say(f"Shims let {names} be typed as always and run in a session in which no command can "
             f"write what others hold. They go into {shims.folder()}; nothing else is changed.")
-        if not typer.confirm(f"Make shims for {names}?"):
+        if not typer.confirm(f"Make shims for {names}?", err=True):
             return []
     made = [program for program, profile in lacking.items() if shims.install(program, profile)]
     for one in made:

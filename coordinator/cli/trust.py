@@ -149,7 +149,7 @@ def ask_for(root: Path, subject: Subject, *, yes: bool = False) -> bool:
                 Code.UNTRUSTED, f"Nobody is there to be asked about {subject.what}. It is not "
                 "used.", next="Look at it, then `coord trust --yes`.", what=subject.what,
             )
-        if not typer.confirm(f"Trust {subject.what} as it is now?"):
+        if not typer.confirm(f"Trust {subject.what} as it is now?", err=True):
             return False
     _trust(root, subject)
     say(f"{subject.what}: trusted")

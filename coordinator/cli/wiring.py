@@ -263,7 +263,7 @@ def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
     """Where nobody can be asked: all that would change, and not only what would be asked first.
 
     Raises:
-        Refusal: INVALID, if that is anything.
+        Refusal: INVALID, if that is anything, and nobody only wanted to see it (`whole`).
     """
     changes = [change for _, some in plans for change in some]
     if not changes:
@@ -272,6 +272,9 @@ def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
         _show(change.shown(), whole, False)
     for hook in guarded:
         _show(hook.shown(remove=remove), whole, False)
+    if whole:
+        say("note: nothing was written; with --yes it is")
+        raise typer.Exit
     names = [one.name for one, some in plans if some]
     names += ["the guard of commits and pushes"] if guarded else []
     _nobody(" and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names),
@@ -288,7 +291,8 @@ def _nobody(what: str, files: int) -> NoReturn:
 def _agreed(what: str, files: int, remove: bool = False) -> bool:
     if _is_alone(False):
         _nobody(what, files)
-    return typer.confirm(f"Take this out for {what}?" if remove else f"Write this for {what}?")
+    return typer.confirm(f"Take this out for {what}?" if remove else f"Write this for {what}?",
+                         err=True)
 
 
 def live(root: Path, profile: Profile) -> str | None:

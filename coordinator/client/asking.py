@@ -54,6 +54,36 @@ def encoded(request: rq.Request[Any]) -> bytes:
             {name: getattr(request, name) for name in request.__struct_fields__}, bad) from None
 
 
+def check_body(resources: Sequence[Any], ttl: Any, wait: Any = 0.0, stall: Any = None) -> None:
+    """What a body is begun with, before anything is acquired for it.
+
+    Raises:
+        Refusal: INVALID: a resource that is no text, or a time that is no number (seconds).
+    """
+    for n, one in enumerate(resources):
+        if not isinstance(one, str | os.PathLike):
+            raise _wrong(f"resources[{n}]", "text", one)
+    check_seconds("ttl", ttl)
+    check_seconds("wait", wait)
+    if stall is not None:
+        check_seconds("stall", stall)
+
+
+def check_seconds(field: str, value: Any) -> None:
+    """
+    Raises:
+        Refusal: INVALID: it is no finite number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _wrong(field, "a number of seconds", value)
+
+
+def _wrong(field: str, what: str, value: Any) -> Refusal:
+    kind = value if isinstance(value, float) else type(value).__name__
+    return Refusal(Code.INVALID, f"`{field}` must be {what}, not {kind}. Nothing was done.",
+                   next=f"Repeat it with another `{field}`.", field=field)
+
+
 def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, str | None]:
     """(how long its answer may take beyond a plain one's (seconds), whether it may be asked twice
     without harm, the idempotency key that it is asked under)."""

@@ -23,7 +23,14 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from coordinator.client.asking import encoded, here, how_asked, listed
+from coordinator.client.asking import (
+    check_body,
+    check_seconds,
+    encoded,
+    here,
+    how_asked,
+    listed,
+)
 from coordinator.client.async_connection import AsyncWire
 from coordinator.client.async_grants import AsyncGrants
 from coordinator.client.async_held import AsyncHeld, to_the_end
@@ -93,7 +100,10 @@ class AsyncClient(Operations):
         Who is cancelled while it acquires, or claims a task, leaves the line, and has given back
         what it was granted in that moment, before the cancellation goes on.
         """
+        if isinstance(request, rq.Acquire | rq.TaskClaim):
+            check_seconds("wait_s", request.wait_s)  # it is reckoned with before it is asked
         if isinstance(request, rq.Acquire):
+            check_body(request.resources, 0)
             answer: Any = await self._grants.acquire(request, key)
             self.holdings.acquired(answer.leases)
         elif isinstance(request, rq.TaskClaim):
@@ -180,6 +190,7 @@ class AsyncClient(Operations):
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
+        check_body(resources, ttl, wait, stall)
         request = rq.Acquire(
             agent=await self.name(), resources=listed(resources), ttl_s=ttl, mode=mode, wait_s=wait,
             description=description, retry=False, cwd=here())

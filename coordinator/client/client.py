@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
-from coordinator.client.asking import encoded, here, how_asked, listed
+from coordinator.client.asking import check_body, encoded, here, how_asked, listed
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
 from coordinator.client.held import HeldLeases, Holdings, LeaseLost, as_first_told
@@ -244,6 +244,7 @@ class Client(Operations):
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
+        check_body(resources, ttl, wait, stall)
         held = self._begin(resources, ttl, mode, wait, description, stall)
         try:
             yield held
@@ -282,6 +283,7 @@ class Client(Operations):
         """Renew in the background what was acquired, every third of `ttl` (seconds), until
         `Held.end` is called: for whoever's body is no `with`. `mode`: what it was asked for in, if
         that may be less than was held already. See `lease`."""
+        check_body((), ttl, stall=stall)
         held = Held(self, got, ttl, stall, mode)
         held._start()
         return held

@@ -12,6 +12,7 @@ import msgspec
 
 from coordinator.commands.lists import columns
 from coordinator.commands.shell import Shell
+from coordinator.words.refusals import Code, Refusal
 
 #: What a caller acts on: of each of these shapes (`words.requests`), the fields of its short form.
 #: Of everything else all fields are kept. Fields without a value are always left out.
@@ -37,7 +38,14 @@ def printed(
     limit: int | None = None,
 ) -> bool:
     """Print a reply in the form that was asked for; False: as a table, by whoever calls this.
-    `limit`: of the list that it is; where there may be more, whoever reads ids alone is told so."""
+    `limit`: of the list that it is; where there may be more, whoever reads ids alone is told so.
+
+    Raises:
+        Refusal: INVALID: two forms at once.
+    """
+    if quiet and (short or as_json):
+        raise Refusal(Code.INVALID, "-q prints ids, and --json and --short print JSON: choose "
+                      "one. Nothing was printed.", next="Leave out -q, or the other.")
     if quiet:
         for one in ids:
             shell.say(one)

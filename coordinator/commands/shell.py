@@ -98,6 +98,9 @@ class Shell(msgspec.Struct):
         for one in held[1:10]:  # the first one is in the sentence
             until = f" until {one['until'][11:16]}Z" if one.get("until") else ""
             self.complain(f"  {one['resource']}: {one['holder']}{until}")
+        left = len(held[10:]) + refusal.facts.get("conflicts_unlisted", 0)
+        if left:
+            self.complain("  … and more: `coord locks` lists them")
         if refusal.code is not Code.LOCKED or refusal.next not in refusal.message:
             self.complain(f"  next: {self._next(refusal)}")
         return refusal.exit_code

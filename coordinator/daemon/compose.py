@@ -36,7 +36,7 @@ from coordinator.daemon.git_processes import GitProcesses
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
-from coordinator.daemon.log_lines import LogFormat, log_to
+from coordinator.daemon.log_lines import LogFormat, form_of, log_to
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.namespaces import Namespaces, check_outside
 from coordinator.daemon.request_router import RequestRouter
@@ -135,7 +135,8 @@ class Daemon:
         self.state.note_socket()
         self._loaded: Loaded = load(self.state.root)
         self.settings = self._loaded.settings
-        log_to(self.state.log, self._log_format or self.settings.daemon.log_format)
+        log_to(self.state.log, form_of(self.state, self._log_format,
+                                       self.settings.daemon.log_format))
         secret = self.state.secret_key()
         self._db = open_writer(self.state.database, seal=database_seal(secret),
                                synchronous=self.settings.database.synchronous)
@@ -294,6 +295,7 @@ class Daemon:
         with contextlib.suppress(Refusal):
             self._ledger.run(_stopped, self._clock.now_ms())
         with contextlib.suppress(OSError):
+            self.state.log_format.unlink(missing_ok=True)
             await self._backups.last(self._last_seq())
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

@@ -13,7 +13,7 @@ import functools
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -309,6 +309,7 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
         if twice := _twice(request):
             raise Refusal(Code.INVALID, f"{name}: `{twice}` is given twice. Nothing was done.",
                           next=f"Give `{twice}` once.", field=twice)
+        _check_path(name, extra, request.query_params)
         extra = {**request.query_params, **extra}
         try:
             typed = msgspec.convert(extra, operation.request, strict=False)
@@ -330,7 +331,21 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
         given = msgspec.json.decode(body or b"{}", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise malformed.no_json(name, bad) from None
+    _check_path(name, extra, given)
     return _JSON.encode({**given, **extra})
+
+
+def _check_path(name: str, path: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """That nothing is said otherwise beside the path: one of the two would be overlooked.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    for field, value in path.items():
+        if field in given and given[field] != value:
+            raise Refusal(Code.INVALID, f"{name}: the path names `{field}`, and another one is "
+                          "given beside it. Nothing was done.", next=f"Leave out `{field}`, or "
+                          "change the path.", field=field)
 
 
 def _twice(request: Request) -> str:

@@ -13,12 +13,27 @@ import logging.handlers
 from pathlib import Path
 from typing import Literal
 
+from coordinator.files import ownership
+from coordinator.files.state import StateDir
 from coordinator.words.clock import iso
+from coordinator.words.refusals import Refusal
 from coordinator.words.texts import in_json, one_line
 
 LogFormat = Literal["text", "json"]
 LOG_BYTES_MAX = 1_000_000
 LOGS_KEPT = 3
+
+
+def form_of(state: StateDir, asked: LogFormat | None, setting: LogFormat) -> LogFormat:
+    """The form that was asked for with the start; else that of a coordinator that was killed, which
+    had left a note of it; else the setting."""
+    with contextlib.suppress(OSError, Refusal):
+        if asked is not None:
+            ownership.write(state.log_format, asked.encode())
+            return asked
+        before = (ownership.read(state.log_format) or b"").decode("ascii", "replace")
+        return "json" if before == "json" else "text" if before == "text" else setting
+    return asked or setting
 
 
 def log_to(path: Path, form: LogFormat) -> None:

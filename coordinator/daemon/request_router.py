@@ -41,7 +41,7 @@ from coordinator.operations.listing import (
 from coordinator.service import answered, engine, unserved
 from coordinator.service.answered import Once
 from coordinator.service.backlog import tasks
-from coordinator.service.core import Service
+from coordinator.service.core import Service, check_wait
 from coordinator.service.leasing import lapse, sweep
 from coordinator.service.verifying import verifications
 from coordinator.service.views import status
@@ -290,9 +290,7 @@ class RequestRouter:
     def _read_when(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                    gone: Gone) -> None:
         """Read, and wait for what is read, as long as the request says."""
-        most = self.service.settings.leases.wait_max_s
-        if not 0 <= request.wait_s <= most:
-            raise Refusal(Code.LIMIT, f"`wait_s` must be between 0 and {most:g}.")
+        check_wait(self.service, request.wait_s)
         deadline = self._loop.time() + request.wait_s
         self._readings.ask(WaitingRequest(operation, request, token, answer, deadline, gone))
 

@@ -113,6 +113,12 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "http"
 
     @property
+    def log_format(self) -> Path:
+        """What form of the log the coordinator that runs was started with, in place of the
+        setting."""
+        return self.path / "log.format"
+
+    @property
     def steps(self) -> Path:
         """Who runs which step of a resumable program, with its tokens (0600)."""
         return self.path / "steps"

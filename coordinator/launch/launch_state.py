@@ -77,6 +77,7 @@ class LaunchState:
         if self.over.is_set():
             return True
         if counts.get("claimed") or counts.get("failed"):
+            self._say_who_else_works(client)
             return False
         if counts.get("review") or counts.get("ready"):
             if self._expects_verdicts():
@@ -87,6 +88,13 @@ class LaunchState:
                 return False
         self.over.set()
         return True
+
+    def _say_who_else_works(self, client: Client) -> None:
+        """Where all that is under way is another launch's, or somebody's by hand."""
+        claimed = client.call(rq.Tasks(state="claimed", limit=HOLDERS_MAX)).items
+        if claimed and not any(one.task in self._numbers for one in claimed):
+            names = ", ".join(f"{one.claimed_by} works on {one.task}" for one in claimed)
+            self._say_once(f"others are at it, {names}: `coord status`", names)
 
     def _say_what_it_waits_for(self, client: Client) -> None:
         """Nobody of this launch works, and nothing can start: why so, once. It may last for hours,
@@ -102,11 +110,14 @@ class LaunchState:
             where = key = "reviews wait for your verdict: `coord review`"
         else:
             return
+        self._say_once(where, key)
+
+    def _say_once(self, why: str, key: str) -> None:
         with self._lock:
             if key == self._waits_for:
                 return
             self._waits_for = key
-        self.say(f"No task can start now; {where}. The launch waits.")
+        self.say(f"No task can start now; {why}. The launch waits.")
 
     def _barred(self, client: Client) -> bool:
         """Ready tasks that nobody may start though nobody holds anything: reviews bar them."""

@@ -253,8 +253,9 @@ class Launcher(LaunchState):
         said = self.isolation.end() if self.isolation is not None else ""
         if said:
             self.trouble(said)
+        ended = self.last_at if self.attempts else time.monotonic()
         made = report.make(
-            self.operator, run=self.run.record.run, wall_s=self.last_at - self._began,
+            self.operator, run=self.run.record.run, wall_s=ended - self._began,
             agents=self.agents, attempts=self.attempts, since=self._since,
             closed_before=self._closed_before, orphans=self.orphans, problems=self.problems,
         )

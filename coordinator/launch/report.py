@@ -66,6 +66,7 @@ class Report(msgspec.Struct, kw_only=True):
     reviews: int
     orphans_stopped: int
     tasks: dict[str, int]
+    by_others: list[str]  # those of them that are done, and no agent of this launch did
     open: list[str]
     complete: bool
     problems: list[str]
@@ -89,11 +90,14 @@ def make(
     refused = _events(client, since, "acquisition_refused")
     reviews = _events(client, since, "review_opened")
     counts: dict[str, int] = {}
-    left = []
+    left, by_others = [], []
+    mine = {one.task for one in attempts if one.outcome == "done"}
     for task in all_tasks(client):
         if task.task in closed_before:
             continue
         counts[task.state] = counts.get(task.state, 0) + 1
+        if task.state == "done" and task.task not in mine:
+            by_others.append(task.task)
         if task.state not in ("done", "cancelled"):
             left.append(f"{task.task} is {IN_STATE.get(task.state, task.state)}: {task.title}")
     serial = sum(one.seconds for one in attempts if one.outcome == "done")
@@ -102,7 +106,8 @@ def make(
         speedup=round(serial / wall_s, 2) if wall_s > 0 else 0.0, agents=agents,
         attempts=attempts, conflicts=len(refused),
         redirects=sum(1 for event in refused if event.data.get("redirect")),
-        reviews=len(reviews), orphans_stopped=orphans, tasks=counts, open=left,
+        reviews=len(reviews), orphans_stopped=orphans, tasks=counts,
+        by_others=by_others, open=left,
         complete=not left and not problems, problems=problems,
         cost_usd=_sum([one.cost_usd for one in attempts]),
         tokens_in=_sum([one.tokens_in for one in attempts]),

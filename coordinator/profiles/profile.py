@@ -31,7 +31,7 @@ from coordinator.profiles.hook_trust import Trust
 from coordinator.profiles.session import Session
 from coordinator.resources import packaged
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.wrong_values import in_words
+from coordinator.words.wrong_values import choices, in_words
 
 #: What may stand in braces in a command.
 PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python", "plugins", "session",
@@ -379,14 +379,16 @@ def _parsed(data: bytes, file: Path, name: str) -> Profile:
     try:
         made = msgspec.convert(raw, Profile)
     except msgspec.ValidationError as bad:
-        raise _bad(str(file), in_words(bad)) from None
+        among = ", ".join(choices(bad, Profile))
+        raise _bad(str(file), in_words(bad), among and f"Correct {file}: it may be {among}."
+                   ) from None
     if made.name != name:
         raise _bad(str(file), f"name is {made.name!r}, but the file is called {name}.toml")
     check(made)
     return made
 
 
-def _bad(source: str, what: str, step: str | None = None) -> Refusal:
+def _bad(source: str, what: str, step: str = "") -> Refusal:
     return Refusal(Code.INVALID, f"{source}: {what}. Nothing was started.",
                    next=step or f"Correct {source}.")
 

@@ -23,6 +23,7 @@ from coordinator.service.impact import Impact
 from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
 from coordinator.words import file_names
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import one_line
 
 if TYPE_CHECKING:
@@ -124,6 +125,29 @@ class Service:
 def token_hash(token: str) -> str:
     """How an agent's token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def check_wait(service: Service, wait_s: float) -> None:
+    """That a request waits no longer than any may (seconds).
+
+    Raises:
+        Refusal: INVALID.
+    """
+    most = service.settings.leases.wait_max_s
+    if not 0 <= wait_s <= most:
+        raise Refusal(Code.INVALID, f"`wait_s` must be between 0 and {most:g}. Nothing was done.",
+                      next="Repeat with a number in that range.", field="wait_s")
+
+
+def check_give(give_s: float) -> None:
+    """That something is given for a possible time (seconds).
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if not 0.1 <= give_s <= 86_400:
+        raise Refusal(Code.INVALID, "`give_s` must be between 0.1 and 86400. Nothing was done.",
+                      next="Repeat with a number in that range.", field="give_s")
 
 
 def ms(seconds: float) -> int:

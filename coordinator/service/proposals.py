@@ -127,8 +127,8 @@ def _check_form(request: rq.Propose) -> None:
     """
     given = request.changes
     if not 0 < len(given) <= CHANGES_MAX:
-        raise Refusal(Code.LIMIT, f"A proposal has 1 to {CHANGES_MAX} changes, not {len(given)}. "
-                      "Nothing was written.")
+        raise Refusal(Code.LIMIT if given else Code.INVALID, "A proposal has 1 to "
+                      f"{CHANGES_MAX} changes, not {len(given)}. Nothing was written.")
     for one in given:
         if (one.content is not None) + (one.patch is not None) + one.delete != 1:
             raise Refusal(

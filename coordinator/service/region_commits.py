@@ -130,8 +130,8 @@ def _open(svc: Service, request: rq.CommitRegion, tx: Tx,
 
 def _rights(svc: Service, tx: Tx, request: rq.CommitRegion) -> list[Right]:
     if not 0 < len(request.regions) <= REGIONS_MAX:
-        raise Refusal(Code.LIMIT, f"A commit has 1 to {REGIONS_MAX} regions, not "
-                      f"{len(request.regions)}. Nothing was written.")
+        raise Refusal(Code.LIMIT if request.regions else Code.INVALID, "A commit has 1 to "
+                      f"{REGIONS_MAX} regions, not {len(request.regions)}. Nothing was written.")
     out = []
     for given in request.regions:
         if kind_of(given.resource) != "region":

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from coordinator.rules import steps as rule
-from coordinator.service.core import Actor, Service, ms
+from coordinator.service.core import Actor, Service, check_give, check_wait, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing.overlapping import holders_of
 from coordinator.service.state import values
@@ -62,10 +62,11 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.StepAdd) -> rq.Step:
 
 def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.StepNext) -> rq.Step | Refusal:
     """See `requests.StepNext`."""
-    most = svc.settings.leases.wait_max_s
-    if not 0 <= req.wait_s <= most or not 0.1 <= req.give_s <= 86_400 or not req.names:
-        raise Refusal(Code.LIMIT, f"`wait_s` must be between 0 and {most:g}, `give_s` between 0.1 "
-                      "and 86400, and at least one of `names` given.")
+    check_wait(svc, req.wait_s)
+    check_give(req.give_s)
+    if not req.names:
+        raise Refusal(Code.INVALID, "`names` is empty: at least one is to be given. Nothing was "
+                      "done.", field="names")
     agents.may_act(tx, actor, req.agent)
     names = frozenset(req.names)
     found = [BlockedStepRow(*raw) for raw in tx.rows("steps_due", "call", tx.now, OPEN_MAX)]

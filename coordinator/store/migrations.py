@@ -454,8 +454,10 @@ ALTER TABLE agents ADD COLUMN explained TEXT;
 CREATE INDEX shared_resources ON task_resources (scope) WHERE mode = 'shared';
 """,
     # Leases that are renewed and released with another, for a rename has made them; requests in
-    # line whose answers are to be kept; what a file was before it was gone, also in reviews.
+    # line whose answers are to be kept; what a file was before it was gone, also in reviews; which
+    # leases have lapsed.
     22: """
+CREATE INDEX events_of_lapses ON events (resource, agent) WHERE kind = 'lease_lapsed';
 ALTER TABLE file_versions ADD COLUMN was TEXT;
 ALTER TABLE review_files ADD COLUMN last_hash TEXT;
 ALTER TABLE file_locks ADD COLUMN goes_with TEXT;

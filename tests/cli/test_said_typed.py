@@ -74,4 +74,4 @@ def test_the_story_of_whatever_has_an_id_is_told(repo: Repo) -> None:
     repo.coord("state", "change", "key:own", "1", "--agent", "bob")
     assert "bob stands in line as W-1" in repo.coord("explain", "w-1").stdout
     assert "bob asked for a change of key:own (K-1)" in repo.coord("explain", "K-1").stdout
-    assert "nothing of K-7" in repo.coord("explain", "K-7").stdout
+    assert "Nothing is called K-7" in repo.coord("explain", "K-7").stderr

@@ -273,7 +273,7 @@ def test_a_number_that_json_does_not_have_is_refused(repo: Repo, wrong: float) -
         with pytest.raises(Refusal, match="`wait_s`") as no:
             ann.acquire("a.py", wait=wrong)
         assert no.value.code is Code.INVALID
-        with pytest.raises(Refusal, match="`ttl_s`"), ann.lease("a.py", ttl=wrong):
+        with pytest.raises(Refusal, match="`ttl`"), ann.lease("a.py", ttl=wrong):
             raise AssertionError("entered")
         with pytest.raises(Refusal, match="JSON does not have") as no:
             ann.state_put("key:a", {"deep": [1, (wrong,)], "none": None}, version=0)

@@ -102,3 +102,17 @@ def test_a_slash_within_a_name_does_not_divide_the_path(call: Call) -> None:
 def test_a_name_that_is_none_is_refused_in_the_form_of_a_refusal(call: Call, path: str) -> None:
     status, refused = call("POST", path, agent="ann", reason="r")
     assert refused["error"]["code"] == "INVALID" and status in (400, 404)
+
+
+def test_what_contradicts_the_path_is_refused(call: Call) -> None:
+    """Of two names one would be overlooked, and another file leased than was meant."""
+    for title in ("one", "two"):
+        call("POST", "/v1/tasks", title=title)
+    for method, path, fields, named in (
+            ("POST", "/v1/resources/free.py/lock", {"agent": "bob", "resources": ["x.py"]}, "resources"),
+            ("PATCH", "/v1/tasks/T-1", {"task": "T-2", "title": "renamed"}, "task"), ("GET", "/v1/tasks/T-1", {"task": "T-2"}, "task")):
+        status, refused = call(method, path, **fields)
+        assert status == 400 and refused["error"]["field"] == named and f"the path names `{named}`" in refused["error"]["message"], refused
+    status, same = call("PATCH", "/v1/tasks/T-1", task="T-1", title="renamed")
+    assert status == 200 and same["title"] == "renamed"
+    assert call("GET", "/v1/locks")[1]["items"] == []

@@ -150,7 +150,7 @@ def test_a_patch_of_nonsense_is_refused_in_words(text: str, patch: str) -> None:
 
 
 @pytest.mark.parametrize("changes, code", [
-    ([], Code.LIMIT), ([one("a.py", "a\n")], Code.INVALID), ([one("a.py", "a\n", "x", patch="y")], Code.INVALID),
+    ([], Code.INVALID), ([one("a.py", "a\n")], Code.INVALID), ([one("a.py", "a\n", "x", patch="y")], Code.INVALID),
     ([one("d/", None, "x")], Code.INVALID), ([one("d", None, "x")], Code.INVALID), ([one("*.py", None, "x")], Code.INVALID),
     ([one("../x", None, "x")], Code.OUTSIDE_REPO), ([one("a.py", "a\n", "x"), one("./a.py", "a\n", "y")], Code.INVALID),
     ([one("a.py", "a\n", "x"), one("a.py::f", "a\n", "y")], Code.INVALID), ([one("a.py", "a\n", "x"), one("key:a", None, "1")], Code.INVALID),

@@ -101,7 +101,7 @@ def test_rights_that_are_none(world: World) -> None:
     token = got.leases[0].lease_token
     assert world.refused(commit("ann", ("a.py::g", f(2)))).code is Code.UNKNOWN_LEASE
     assert world.refused(commit("ann", ("a.py", f(2)))).code is Code.INVALID
-    assert world.refused(commit("ann")).code is Code.LIMIT
+    assert world.refused(commit("ann")).code is Code.INVALID
     assert world.refused(commit("ann", ("a.py::f", f(2)), lease_token="0" * 32)).code is Code.STALE_TOKEN
     world.ask(commit("ann", ("a.py::f", f(2)), lease_token=token))
     world.clock.advance(60_000)

@@ -154,16 +154,20 @@ def test_all_that_would_change_is_shown_where_nobody_can_be_asked(repo: Repo) ->
     nobody = repo.coord(*words)
     shown = (FILE, ".mcp.json", ".pi/extensions/coord.ts", ".git/hooks/pre-commit", ".git/hooks/pre-push")
     assert all(f"+++ {repo.root}/{name}" in nobody.stdout for name in shown), nobody.stdout
+    assert nobody.returncode == 0 and nobody.stdout.endswith("note: nothing was written; with --yes it is\n"), nobody.stderr
+    nobody = repo.coord(*words[:-1])
     assert nobody.returncode == 2 and "5 files would change for claude-code, pi and the guard" in nobody.stderr, nobody.stderr
     assert not (repo.root / ".claude").exists() and not (repo.root / ".coord").exists()
-    few = repo.coord(*words, "--no-guard")
+    few = repo.coord(*words[:-1], "--no-guard")
     assert "pre-commit" not in few.stdout and "3 files would change for claude-code and pi;" in few.stderr
     assert repo.coord(*words, "--yes").returncode == 0
     kept = owned(repo)
     nobody = repo.coord("init", "--remove", "--diff")
     assert all(f"--- {repo.root}/{name}" in nobody.stdout for name in shown), nobody.stdout
+    assert nobody.returncode == 0 and owned(repo) == kept
+    nobody = repo.coord("init", "--remove")
     assert nobody.returncode == 2 and "5 files would change" in nobody.stderr and owned(repo) == kept
-    one = repo.coord("init", "--remove", "--agent", "pi", "--diff")
+    one = repo.coord("init", "--remove", "--agent", "pi")
     assert one.returncode == 2 and "1 file would change for pi;" in one.stderr and "pre-commit" not in one.stdout
 
 

@@ -6,7 +6,7 @@ from coordinator.looking.facts import AnyNeed, Lapsed, Place, Unready
 from coordinator.rules.recovery import REMEDIES
 from coordinator.service import landing, signals, unserved
 from coordinator.service.backlog import blackboard, dispatch, limits, tasks
-from coordinator.service.core import Actor, Service, ms
+from coordinator.service.core import Actor, Service, check_wait, ms
 from coordinator.service.holders import agents
 from coordinator.service.leasing import grant, lapse, redirect, task_locks, waiting_line
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, locate, weigh
@@ -24,10 +24,7 @@ from coordinator.words.resource_names import READ, task_resource
 def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed | Refusal:
     """See `requests.TaskClaim`."""
     ttl_ms = grant.checked_ttl(svc, req.ttl_s)
-    if not 0 <= req.wait_s <= svc.settings.leases.wait_max_s:
-        raise Refusal(
-            Code.LIMIT, f"`wait_s` must be between 0 and {svc.settings.leases.wait_max_s:g}."
-        )
+    check_wait(svc, req.wait_s)
     named = tasks.find(tx, req.task) if req.task is not None else None
     agents.may_act(tx, actor, req.agent)
     worktree = _worktree(tx, req.cwd)

@@ -18,7 +18,7 @@ from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import answered
-from coordinator.service.core import Actor, Service, listed, ms
+from coordinator.service.core import Actor, Service, check_wait, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.landing import check_at_rest
 from coordinator.service.leasing import (
@@ -92,8 +92,7 @@ def acquire_located(
     its one file held before its new holder had changed it (kept already)."""
     limits = svc.settings.leases
     ttl_ms = checked_ttl(svc, req.ttl_s)
-    if not 0 <= req.wait_s <= limits.wait_max_s:
-        raise Refusal(Code.LIMIT, f"`wait_s` must be between 0 and {limits.wait_max_s:g}.")
+    check_wait(svc, req.wait_s)
     if not -1000 <= req.priority <= 1000:
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
     if req.task is not None and tx.row("task_get", req.task) is None:
@@ -282,6 +281,8 @@ def _chosen(
             )
         ]
         if not rows:
+            if does[0] == "renew" and known and int(first) <= tx.last_number("fencing"):
+                raise Refusal(Code.STALE_TOKEN, f"What {acquisition} held has ended.")
             raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
         return rows
     if task is not None and not resources:
@@ -301,6 +302,9 @@ def _chosen(
         if not rows and located.resource.kind == "file":
             rows = _parts(tx, agent, located.resource)
         own = [row for row in rows if row.locked_by == agent]
+        if not rows and does[0] == "renew" and tx.row(
+                "lapsed_once", located.resource.name, agent) is not None:
+            raise stale(located.resource.name)
         if not rows:
             raise _not_leased(svc, tx, agent, located.resource, resources, cwd, does)
         out += own or rows
@@ -428,6 +432,8 @@ def _scope_of(text: str, fold_case: bool) -> str | None:
 
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     """See `requests.Renew`."""
+    if tx.agent(req.agent) is None:
+        raise Refusal(Code.UNKNOWN_AGENT, f"No agent is called {req.agent}; nothing was renewed.")
     if req.resources or req.acquisition_id:
         rows = _chosen(svc, tx, req.agent, req.resources, req.acquisition_id, None, req.cwd,
                        ("renew", "extends"))

@@ -16,7 +16,7 @@ from coordinator.service.backlog import dispatch, tasks
 from coordinator.service.core import Service
 from coordinator.service.leasing import circles, git_turn
 from coordinator.service.leasing.circles import Circle
-from coordinator.service.leasing.conflicts import Obstacles
+from coordinator.service.leasing.conflicts import BLOCKERS_MAX, Obstacles
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, TaskRow
@@ -88,7 +88,8 @@ def locked(
             f"Wait, or ask again in {retry_after:g} s." if acquisition else
             f"Try again in {retry_after:g} s.")
     shown = _section(tx, agent, quotes)
-    message = _message(agent, conflicts_, shown, offered, acquisition, circle,
+    unlisted = max(0, len(obstacles.leases) - CONFLICTS_MAX)
+    message = _message(agent, conflicts_, unlisted, shown, offered, acquisition, circle,
                        backlog=tx.last_number("task") > 0)
     circles.tell(svc, tx, circle, agent, acquisition)
     tx.record(
@@ -103,7 +104,7 @@ def locked(
     signals.refused(svc, tx, _held(obstacles), task)
     return Refusal(
         Code.DEADLOCK if gives_way else Code.LOCKED, message, next=step,
-        conflicts=conflicts_, excerpts=quotes, redirect=offered,
+        conflicts=conflicts_, conflicts_unlisted=unlisted, excerpts=quotes, redirect=offered,
         retry_after_s=retry_after, queue_position=_position(tx, acquisition),
         acquisition_id=acquisition, deadlock=circle.others(agent) if circle else [],
         give_way=gives_way, victim=circle.victim if circle else None,
@@ -171,7 +172,7 @@ def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
 
 
 def _message(
-    agent: str, conflicts_: list[dict[str, Any]], shown: Shown | None,
+    agent: str, conflicts_: list[dict[str, Any]], unlisted: int, shown: Shown | None,
     offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None, *,
     backlog: bool,
 ) -> str:
@@ -205,8 +206,10 @@ def _message(
             )
         held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
         if held:
-            verb = "is" if len(held) == 1 else "are"
-            parts.append(f"{len(held)} more of what you asked for {verb} held, too.")
+            count = len(held) + unlisted
+            least = "At least " if CONFLICTS_MAX + unlisted >= BLOCKERS_MAX else ""
+            parts.append(f"{least}{count} more of what you asked for "
+                         f"{'is' if count == 1 else 'are'} held, too.")
         line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
         if line and acquisition:
             stands = f"You are in line behind {len(line)}."

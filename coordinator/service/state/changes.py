@@ -13,7 +13,7 @@ import msgspec
 
 from coordinator.rules import state as rule
 from coordinator.rules.backlog import backoff_ms
-from coordinator.service.core import Actor, Service, ms
+from coordinator.service.core import Actor, Service, check_give, check_wait, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.state import values
 from coordinator.service.state.values import ABOVE
@@ -69,11 +69,8 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
 def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.ChangeGiven | Refusal:
     """See `requests.ChangeNext`."""
     key = values.key_of(req.key)
-    if not 0 <= req.wait_s <= svc.settings.leases.wait_max_s or not 0.1 <= req.give_s <= 86_400:
-        raise Refusal(
-            Code.LIMIT, f"`wait_s` must be between 0 and {svc.settings.leases.wait_max_s:g}, "
-            "`give_s` between 0.1 and 86400.",
-        )
+    check_wait(svc, req.wait_s)
+    check_give(req.give_s)
     agents.may_act(tx, actor, req.agent)
     _check_owner(tx, key, req.agent)
     late(svc, tx)

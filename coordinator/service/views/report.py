@@ -170,8 +170,15 @@ class _Gathered:
 
 
 def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportReply:
-    """See `requests.Report`."""
+    """See `requests.Report`.
+
+    Raises:
+        Refusal: INVALID: no instants, or the first is the later one.
+    """
     since, until = _instant("since", req.since), _instant("until", req.until) or view.now
+    if since is not None and since > until:
+        raise Refusal(Code.INVALID, "report: `since` is later than " + (
+            "`until`." if req.until else "now."), next="Give an earlier instant.", field="since")
     gathered, first, last = _Gathered(), "", 0
     while rows := view.rows("report_events", last, since or "", until, AT_ONCE):
         for seq, at, kind, data in rows:
@@ -181,7 +188,7 @@ def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportR
     end = min(until, view.now)
     gathered.end(from_iso(end))
     most = min(req.limit, LIMIT_MAX)
-    begun = max(first, since or "") if first else None
+    begun = since or first or None
     return rq.ReportReply(
         since=begun, until=end, events=gathered.events,
         span_s=_s(from_iso(end) - from_iso(begun)) if begun else 0.0,

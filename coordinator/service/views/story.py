@@ -26,6 +26,10 @@ _QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title"), ("task
 QUOTED_MAX = 500
 #: What else has an id: a place in line (W), a change (K), a step (S), ….
 _ID = re.compile(r"[A-Z]{1,2}-[0-9]{1,15}")
+#: What an id that nothing has was an id of, by its first letter.
+_UNKNOWN = {"T": Code.UNKNOWN_TASK, "R": Code.UNKNOWN_REVIEW, "M": Code.UNKNOWN_MESSAGE,
+            "K": Code.UNKNOWN_CHANGE, "S": Code.UNKNOWN_STEP, "W": Code.UNKNOWN_LEASE,
+            "A": Code.UNKNOWN_LEASE}
 #: Events that are told at once: on a page, and as a story.
 PAGE_MAX, STORY_MAX = 5000, 2000
 
@@ -120,7 +124,11 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
 
 def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story:
     """See `requests.Explain`. The subject is an agent, a resource, or an id: of a task, a review,
-    an unlock request, a message, or whatever else has one."""
+    an unlock request, a message, or whatever else has one.
+
+    Raises:
+        Refusal: INVALID: it is empty. UNKNOWN_TASK and the like: nothing has this id.
+    """
     subject = req.subject.strip()
     if not subject:
         raise Refusal(Code.INVALID, "`subject` is empty: nothing was looked up.",
@@ -146,7 +154,12 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         subject = view.looked.place(subject, req.cwd).resource.name
     except Refusal as refusal:
         return rq.Story(subject=subject, sentences=[f"Nothing is known: {refusal.message}"])
-    return _story(subject, view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX))
+    rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX)
+    if not rows and _ID.fullmatch(upper):
+        raise Refusal(
+            _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
+            "the log reaches back.", next="`coord events` tells the last changes.")
+    return _story(subject, rows)
 
 
 def _story(subject: str, rows: list[tuple[Any, ...]]) -> rq.Story:

@@ -65,6 +65,10 @@ WHERE (resource = ?1 AND (agent IS NULL OR substr(agent, 1, 6) <> 'coord/'))
        AND data ->> 'review' IN (SELECT review_id FROM review_files WHERE path = ?1))
 ORDER BY seq LIMIT ?3;
 
+-- name: lapsed_once
+-- Whether a lease of this agent on this resource has lapsed, as far as the log reaches back.
+SELECT 1 FROM events WHERE kind = 'lease_lapsed' AND resource = ? AND agent = ? LIMIT 1;
+
 -- name: events_of_agent
 SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE agent = ?1 AND kind NOT IN ('agent_seen', 'lease_renewed', 'claim_renewed',

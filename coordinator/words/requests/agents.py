@@ -15,7 +15,8 @@ class Registered(Reply):
 
 class Register(Request[Registered]):
     """Register a session as a holder. A name that a live session has is refused (NAME_TAKEN), or
-    numbered with `unique`; never adopted. A session that comes after inherits nothing."""
+    numbered with `unique`; never adopted. A session that comes after inherits nothing. A name
+    that only a person acted for (`coord lock --agent NAME`) is taken with what is held in it."""
 
     op = "register"
     http = ("POST", "/v1/agents")

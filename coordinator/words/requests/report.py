@@ -48,7 +48,7 @@ class RefusedCount(Reply):
 
 
 class ReportReply(Reply):
-    since: str | None  # the first event that was counted (UTC); null: there is none
+    since: str | None  # as asked, else the first event (UTC); null: there is none
     until: str  # up to this instant (UTC)
     span_s: float  # seconds between them
     events: int  # how many events were counted
