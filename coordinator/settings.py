@@ -401,7 +401,7 @@ def read(path: Path) -> dict[str, Any]:
         Refusal: INVALID, STORAGE.
     """
     try:
-        text = path.read_text("utf-8-sig") if path.is_file() else ""
+        text = path.read_text("utf-8-sig") if path.exists() else ""
         # As `coord init` writes it, it says nothing: no parser has to be read in for that.
         says = any(line.strip() and line.lstrip()[0] != "#" for line in text.splitlines())
         return tomllib.loads(text) if says else {}

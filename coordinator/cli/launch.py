@@ -115,8 +115,9 @@ def launch(
         chosen[name] = chosen[name][0].with_command(command), chosen[name][1]
     given = load(root).settings.launch
     limits = Limits(
-        ttl_s=_or(ttl, given.ttl_s), timeout_s=_or(timeout, given.task_timeout_s),
-        stall_s=_or(stall, given.stall_s), grace_s=_or(grace, given.grace_s),
+        ttl_s=_or(ttl, given.ttl_s, "--ttl"),
+        timeout_s=_or(timeout, given.task_timeout_s, "--timeout"),
+        stall_s=_or(stall, given.stall_s, "--stall"), grace_s=_or(grace, given.grace_s, "--grace"),
     )
     live = sys.stdout.isatty() and not as_json
     screen = _Screen(live=live, quiet=as_json)
@@ -197,10 +198,10 @@ def _options(
             for name, value in given.items() if value is not None}
 
 
-def _or(text: str | None, default: float) -> float:
-    value = seconds(text)
+def _or(text: str | None, default: float, of: str) -> float:
+    value = seconds(text, of)
     if value is not None and not 0 < value < 1e7:
-        raise Refusal(Code.INVALID, f"{text!r} is not a possible duration here.",
+        raise Refusal(Code.INVALID, f"{of} {text!r} is not a possible duration.",
                       next="Write 45, 45s, 30m, 2h or 1h30m.")
     return default if value is None else value
 

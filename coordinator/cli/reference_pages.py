@@ -112,7 +112,8 @@ def _cell(text: str) -> str:
 def requests() -> str:
     """Every request with its fields, and what is answered."""
     parts = [
-        NOTE + "# Requests\n\nWhat can be asked, at each door: HTTP (`/v1/…`), the socket "
+        NOTE + "# Requests\n\nWhat can be asked, at each door: HTTP (`/v1/…`; some have further "
+        "paths there, which `/openapi.json` lists), the socket "
         "([the protocol](../protocol.md)), Python. A field without a\ndefault is required. The "
         "same, with all answers, is at `/openapi.json` of the HTTP door (`coord up --http PORT`).\n"
         "[The operations](../../context_archive/operations.md) are the short list.\n",

@@ -178,10 +178,13 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
     """
     chosen = _form(form) if form else SUFFIXES.get(Path(file).suffix.lower(), "yaml")
     try:
+        if not file:  # (as a path it would be the folder)
+            raise FileNotFoundError(file)
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
     except FileNotFoundError:
         raise Refusal(
-            Code.INVALID, f"There is no file {file}.", next="Name a .yaml, .jsonl or .md file."
+            Code.INVALID, f"There is no file {file or repr(file)}.",
+            next="Name a .yaml, .jsonl or .md file.",
         ) from None
     except IsADirectoryError:
         raise Refusal(

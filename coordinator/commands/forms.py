@@ -70,7 +70,8 @@ def in_short(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         names = ACTED_ON.get(type(value).__name__) or value.__struct_fields__
         found = ((name, in_short(getattr(value, name))) for name in names)
-        return {name: one for name, one in found if one not in (None, "", [], {}, False)}
+        return {name: one for name, one in found  # a list is one, though it be empty
+                if name == "items" or one not in (None, "", [], {}, False)}
     if isinstance(value, list | tuple):
         return [in_short(one) for one in value]
     if isinstance(value, dict):
@@ -87,4 +88,4 @@ def table(
     for line in columns(heads, rows, kinds, shell.width):
         shell.say(line)
     if more:
-        shell.say(f"… at most {len(rows)} are shown; `{wider}`")
+        shell.say(f"… {len(rows)} shown, and there may be more: `{wider}`")

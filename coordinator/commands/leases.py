@@ -136,7 +136,7 @@ def locks(
     if not found.items and not found.waiters:
         shell.say("Nothing is leased." if agent is resource is None else
                   f"{agent} holds nothing{'' if resource is None else f' of {resource}'}, and "
-                  "nobody waits for that." if agent is not None else
+                  "waits for nothing there." if agent is not None else
                   f"Nobody holds {resource}, or anything of it.")
         return
     now = shell.now_ms

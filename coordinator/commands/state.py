@@ -40,7 +40,8 @@ def listing(
         return
     _table(shell, found.items)
     if found.next is not None:
-        shell.say(f"… at most {limit} are shown; `coord state list --limit {limit * 10}`")
+        shell.say(f"… {limit} shown, and there may be more: "
+                  f"`coord state list --limit {limit * 10}`")
 
 
 def put(

@@ -38,7 +38,7 @@ from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.views.story import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.requests.base import Whole
+from coordinator.words.requests.base import Place
 from coordinator.words.texts import REQUEST_BYTES_MAX
 
 #: Largest request body, in bytes.
@@ -196,12 +196,14 @@ class HttpServer:
         if twice:
             raise Refusal(Code.INVALID, f"The stream's `{twice}` is given twice.",
                           next="Give it once.")
-        after = request.headers.get("last-event-id") or request.query_params.get("after")
+        last = request.headers.get("last-event-id")
+        after = last or request.query_params.get("after")
         try:
-            begin = msgspec.convert(after, Whole | None, strict=False)
+            begin = msgspec.convert(after, Place | None, strict=False)
         except msgspec.ValidationError:
-            raise Refusal(Code.INVALID, "`after` must be a number.",
-                          next="Give the number of an event, like 0, or leave it out.") from None
+            named = "Last-Event-ID" if last else "after"
+            raise Refusal(Code.INVALID, f"`{named}` must be the number of an event.",
+                          next="Give such a number, like 0, or leave it out.") from None
         unknown = [one for one in request.query_params if one != "after"]
         if unknown:  # nobody gets all events who asked for some
             raise Refusal(Code.INVALID, f"The stream has no field `{unknown[0][:60]}`.",

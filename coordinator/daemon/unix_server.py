@@ -31,7 +31,7 @@ from coordinator.operations.listing import OPERATIONS
 from coordinator.service.views.story import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.requests.base import Whole
+from coordinator.words.requests.base import Place
 from coordinator.words.texts import REQUEST_BYTES_MAX
 from coordinator.words.wrong_values import in_words
 
@@ -324,7 +324,7 @@ class Conversation(asyncio.Protocol):
 
 
 class _From(msgspec.Struct, forbid_unknown_fields=True):
-    after: Whole | None = None
+    after: Place | None = None
 
 
 def _peer(sock: Any) -> tuple[int, int]:

@@ -115,7 +115,7 @@ def _slim(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: _slim(one) for key, one in value.items()
-            if key not in _LEFT_OUT and one not in (None, "", [], {})}
+            if key == "items" or (key not in _LEFT_OUT and one not in (None, "", [], {}))}
 
 
 def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:

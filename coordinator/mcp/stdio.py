@@ -22,6 +22,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from coordinator.client.client import Client
 from coordinator.client.connection import Wire
@@ -191,6 +192,17 @@ async def _serve(door: StdioServer) -> None:
     await door.leave()
 
 
+def _not_understood(bad: Exception) -> tuple[str | int | None, wire.ErrorData]:
+    """Of which request it is told, as far as that can be read, and what (JSON-RPC 2.0, 5.1)."""
+    wrong = bad.errors() if isinstance(bad, ValidationError) else []
+    if not wrong or any(one["type"] == "json_invalid" for one in wrong):
+        return None, wire.ErrorData(code=wire.PARSE_ERROR, message="Not a JSON-RPC message.")
+    said = [one["input"] for one in wrong if isinstance(one["input"], dict)]
+    ids = [one["id"] for one in said if isinstance(one.get("id"), str | int)]
+    return next(iter(ids), None), wire.ErrorData(
+        code=wire.INVALID_REQUEST, message="JSON, and no JSON-RPC request.")
+
+
 class _Heard:
     """What the client says, line by line. A line that is no message is answered, not dropped."""
 
@@ -203,10 +215,9 @@ class _Heard:
             item = await self._read.receive()
             if not isinstance(item, Exception):
                 return item
+            about, error = _not_understood(item)
             await self._write.send(SessionMessage(wire.JSONRPCError(
-                jsonrpc="2.0", id=None,
-                error=wire.ErrorData(code=wire.PARSE_ERROR, message="Not a JSON-RPC message."),
-            )))
+                jsonrpc="2.0", id=about, error=error)))
 
     async def aclose(self) -> None:
         await self._read.aclose()

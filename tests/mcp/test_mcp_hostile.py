@@ -136,3 +136,11 @@ def test_arguments_become_a_request_for_this_agent_or_a_refusal(tool: Any, data:
     assert not getattr(request, "force", False)
     assert getattr(request, "cwd", "/here") == "/here"
     assert getattr(request, "wait_s", 0.0) <= WAIT_S_MAX
+
+
+def test_json_that_is_no_request_is_told_by_its_id(line: Line) -> None:
+    assert line.asks(HELLO)["result"]["serverInfo"]["name"] == "coord"
+    said = line.asks({"jsonrpc": "2.0", "id": 81, "method": "tools/call", "params": 5})
+    assert said["error"]["code"] in (-32600, -32602) and said["id"] == 81, said
+    said = line.asks(b"{")
+    assert said["error"]["code"] == -32700 and said["id"] is None

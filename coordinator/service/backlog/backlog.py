@@ -199,7 +199,7 @@ def checked(
     if not title or len(title) > TITLE_CHARS_MAX or "\0" in title:
         raise Refusal(
             Code.INVALID, f"A task needs a title of 1 to {TITLE_CHARS_MAX} characters "
-            f"(got {title[:60]!r}). {nothing}",
+            f"(got {len(title)}: {title[:60]!r}). {nothing}",
         )
     if len(draft.prompt) > PROMPT_CHARS_MAX:
         raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} has {len(draft.prompt)} "

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Place, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Document, Name, Page, Words
 
@@ -112,7 +112,7 @@ class Tasks(Request[TaskList]):
     state: TaskState | None = None
     agent: Name | None = None  # only what it has claimed
     limit: Count = 200
-    after: Whole = 0
+    after: Place = 0
 
 
 class TaskShow(Request[Task]):

@@ -15,6 +15,8 @@ Verdict = Literal["keep", "revert", "reassign"]
 #: words, are the use cases' business. (Texts: `words.texts`.)
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Number = Annotated[float, Meta(ge=-1e12, le=1e12)]
+#: The number of an event, or of another thing that is counted from 0 on.
+Place = Annotated[int, Meta(ge=0, le=2**53)]
 #: How many of a list: none, or fewer, is a mistake of whoever asks.
 Count = Annotated[int, Meta(ge=1, le=2**53)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Count, Mode, Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Mode, Number, Place, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
 
 
@@ -139,5 +139,5 @@ class Locks(Request[LockList]):
     agent: Name | None = None
     resource: Name | None = None
     limit: Count = 1000
-    after: Whole = 0
+    after: Place = 0
     cwd: Name | None = None

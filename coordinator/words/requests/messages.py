@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Place, Reply, Request, Whole
 from coordinator.words.texts import Name, Words
 
 
@@ -60,7 +60,7 @@ class Messages(Request[MessageList]):
     since_s: Number | None = None  # sent within these seconds
     unread: bool = False  # only what the reader has not been told of
     limit: Count = 100
-    before: Whole | None = None  # only older ones than this number
+    before: Place | None = None  # only older ones than this number
 
 
 class MessagesSee(Request[MessagesSeen]):

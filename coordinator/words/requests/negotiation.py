@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Count, Mode, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Mode, Place, Reply, Request
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Name, Words
 
@@ -65,7 +65,7 @@ class Requests(Request[UnlockList]):
     agent: Name | None = None  # only what it asks or is asked
     resource: Name | None = None  # only what asks for just this (`task:T-3`, a path)
     limit: Count = 200
-    after: Whole = 0
+    after: Place = 0
 
 
 class RequestAnswer(Request[UnlockAnswered]):

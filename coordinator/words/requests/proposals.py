@@ -62,6 +62,7 @@ class LostWrite(Reply):
 
 class LostWriteList(Reply):
     items: list[LostWrite]
+    next: str | None = None
 
 
 class LostWrites(Request[LostWriteList]):

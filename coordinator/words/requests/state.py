@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Place, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
 
 ChangeState = Literal["queued", "given", "done", "refused", "dead", "dropped"]
@@ -115,7 +115,7 @@ class StateWatch(Request[StateWatched]):
     http = ("GET", "/v1/state/{key}/watch")
     writes = False
     key: Name
-    after: Whole = 0
+    after: Place = 0
     wait_s: Number = 30.0
 
 
@@ -218,4 +218,4 @@ class Changes(Request[ChangeList]):
     key: Name | None = None  # of this key, and of all that continue it
     state: Literal["open", "queued", "given", "done", "refused", "dead", "dropped", "all"] = "open"
     limit: Count = 200
-    after: Whole = 0
+    after: Place = 0

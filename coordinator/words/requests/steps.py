@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from coordinator.words.requests.base import Count, Number, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Number, Place, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
 
 NULL = msgspec.Raw(b"null")
@@ -94,7 +94,7 @@ class Steps(Request[StepList]):
     state: Literal["open", "waiting", "given", "done", "dead", "dropped", "all"] = "open"
     kind: StepKind | None = None
     limit: Count = 200
-    after: Whole = 0
+    after: Place = 0
 
 
 class DeadLetter(Reply):
@@ -110,6 +110,7 @@ class DeadLetter(Reply):
 
 class DeadList(Reply):
     items: list[DeadLetter]
+    next: str | None = None
 
 
 class Dead(Request[DeadList]):

@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator.words.requests.agents import AgentRow
 from coordinator.words.requests.backlog import Task
-from coordinator.words.requests.base import Count, Reply, Request, Whole
+from coordinator.words.requests.base import Count, Place, Reply, Request
 from coordinator.words.requests.health import Aside
 from coordinator.words.requests.leases import Lease, Waiter
 from coordinator.words.requests.negotiation import Unlock
@@ -37,7 +37,7 @@ class Events(Request[EventList]):
     op = "events"
     http = ("GET", "/v1/events")
     writes = False
-    after: Whole = 0
+    after: Place = 0
     limit: Count = 200
     tail: bool = False
     agent: Name | None = None
@@ -76,7 +76,7 @@ class Replay(Request[ReplayResult]):
     http = ("POST", "/v1/replay")
     writes = False
     operator_only = True
-    until: Whole | None = None
+    until: Place | None = None
 
 
 class StatusReply(Reply):
@@ -102,4 +102,4 @@ class Status(Request[StatusReply]):
     op = "status"
     http = ("GET", "/v1/status")
     writes = False
-    events: Whole = 10
+    events: Place = 10
