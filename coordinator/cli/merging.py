@@ -138,7 +138,7 @@ def _bytes(typed: str) -> bytes:
                     Code.LIMIT, f"{shown} has more than {READ_BYTES_MAX:,} bytes. Nothing was "
                     "merged.", next=f"`git merge-file {shlex.quote(typed)} BASE THEIRS` tries.")
             return file.read()
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
         raise Refusal(Code.INVALID, f"There is no file {shown}. Nothing was merged.",
                       next="Name three files: `coord merge-file BASE OURS THEIRS`.") from None
     except OSError as bad:

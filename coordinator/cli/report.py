@@ -76,7 +76,9 @@ def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text, "utf-8")
     except OSError as bad:
-        raise Refusal(Code.STORAGE, f"{file} cannot be written: {bad.strerror or bad}. "
+        mistaken = isinstance(bad, IsADirectoryError | FileNotFoundError | NotADirectoryError)
+        raise Refusal(Code.INVALID if mistaken else Code.STORAGE,
+                      f"{file} cannot be written: {bad.strerror or bad}. "
                       "Nothing was written.", next="Name another file.") from None
 
 

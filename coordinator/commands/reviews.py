@@ -32,10 +32,10 @@ def listing(
         (
             row.review,
             f"{row.state} ({row.under_way} under way)" if row.under_way else row.state,
-            ago(row.opened_at, now),
+            ago(row.decided_at or row.opened_at, now),
             row.agent or "",
             files_in_line(row),
-            row.summary,
+            f"a part of {row.part_of}: {row.summary}" if row.part_of else row.summary,
         )
         for row in found.items
     ]

@@ -216,7 +216,8 @@ def test_an_editor_accepts_what_coord_reads_and_nothing_else(entries: list[Any],
     data = {"tasks": entries} if named else entries
     try:
         some = text_formats.read(json.dumps(data), "yaml").items
-        taken = all(one.title and (one.attempts_max is None or one.attempts_max > 0) for one in some)
+        taken = all(one.title.strip() and all(name.strip() for name in (*one.resources, *one.after))
+                    and (one.attempts_max is None or one.attempts_max > 0) for one in some)
     except Refusal:
         taken = False
     assert taken == _CHECK.is_valid(yaml.safe_load(json.dumps(data)))

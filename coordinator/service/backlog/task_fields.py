@@ -131,14 +131,20 @@ def refused(where: str, why: str) -> Refusal:
                    next=f"A task has these fields: {FIELDS_TOLD}.")
 
 
+#: In a schema: not blanks alone.
+SAYS_SOMETHING = r"\S"
+
+
 def schema() -> dict[str, Any]:
     """The JSON Schema of a task file in YAML (or JSON): what `item` takes, no more and no less."""
     made = msgspec.json.schema(Item)["$defs"]["Item"]
     fields: dict[str, Any] = made["properties"]
-    names = {"type": "array", "items": {"type": "string"}}
-    ids = {"type": ["string", "integer"]}
+    names = {"type": "array", "items": {"type": "string", "pattern": SAYS_SOMETHING}}
+    ids = {"type": ["string", "integer"], "pattern": SAYS_SOMETHING}
+    fields["title"]["pattern"] = SAYS_SOMETHING
     for name, several in (("resources", names), ("after", {"type": "array", "items": ids})):
-        one = {**({"type": "string"} if name == "resources" else ids), "pattern": "^[^,]*$"}
+        one = {**({"type": "string"} if name == "resources" else ids),
+               "pattern": r"^[^,]*[^,\s][^,]*$"}  # a comma would be a part of the name
         fields[name] = {"description": fields[name]["description"], "anyOf": [one, several]}
     fields["id"] = {"description": fields["id"]["description"],
                     "type": ["string", "integer", "null"]}
@@ -146,7 +152,7 @@ def schema() -> dict[str, Any]:
         fields[name] = {**fields[now], "deprecated": True,
                         "description": f"The older name of `{now}`."}
     task = {"title": "Task", "anyOf": [
-        {"type": "string", "minLength": 1, "maxLength": TITLE_CHARS_MAX,
+        {"type": "string", "minLength": 1, "maxLength": TITLE_CHARS_MAX, "pattern": SAYS_SOMETHING,
          "description": "A title alone."},
         {**made, "allOf": [{"not": {"required": [name, now]}} for name, now in OLDER.items()]},
     ]}
