@@ -81,6 +81,15 @@ def ends_what_it_starts() -> Iterator[None]:
     assert not any("coordinator." in one and ".worker" in one for one in left), left
 
 
+@pytest.fixture(autouse=True)
+def closes_its_worlds() -> Iterator[None]:
+    """What a test has opened by itself ends with it, and so do the workers of that."""
+    before = set(World.open_worlds)
+    yield
+    for made in World.open_worlds - before:
+        made.close()
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path / "repo space ü")

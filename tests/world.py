@@ -8,7 +8,7 @@ import logging
 import subprocess
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import apsw
 import msgspec
@@ -53,6 +53,8 @@ class World:
 
     #: Whether the whole state is held against the invariants after every commit.
     checked = True
+    #: Those that nobody has closed yet.
+    open_worlds: ClassVar[set[World]] = set()
 
     def __init__(self, root: Path, settings: Settings | None = None, git: bool = False,
                  fold_case: bool | None = None) -> None:
@@ -73,6 +75,7 @@ class World:
         self.bugs = Bugs()
         log.addHandler(self.bugs)
         self.open()
+        World.open_worlds.add(self)
 
     def open(self) -> None:
         """(Re)open the database, as a daemon does at its start."""
@@ -114,6 +117,7 @@ class World:
         return self.resume()
 
     def close(self) -> None:
+        World.open_worlds.discard(self)
         log.removeHandler(self.bugs)
         self.engine.close()
         self.db.close()

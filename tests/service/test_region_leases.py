@@ -95,6 +95,22 @@ def test_a_file_that_is_gone_comes_back(world: World) -> None:
     assert (world.root / "a.py").read_text() == TEXT
 
 
+@pytest.mark.parametrize("how", ["link", "directory", "gone", "as it was"])
+def test_a_region_is_given_back_by_its_name_whatever_its_file_is_by_now(world: World, how: str) -> None:
+    world.write("other.py", "x = 1\n")
+    world.acquire("ann", "a.py::f", "a.py::<header>")
+    file = world.root / "a.py"
+    if how != "as it was":
+        file.unlink()
+    if how == "link":
+        file.symlink_to("other.py")
+    elif how == "directory":
+        file.mkdir()
+    assert [one.resource for one in world.ask(rq.Renew(agent="ann", resources=["a.py::f"])).leases] == ["a.py::f"]
+    world.ask(rq.Release(agent="ann", resources=["a.py::f", "a.py::<header>"]))
+    assert world.live() == []
+
+
 NAMES = ["f", "C", "C.m", "g"]
 
 

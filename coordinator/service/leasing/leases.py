@@ -425,7 +425,7 @@ def _joined(start: str, text: str) -> str:
 def _scope_of(text: str, fold_case: bool) -> str | None:
     """The scope of a path that is canonical as it is written; None for what is no path."""
     kind, _, _ = resource_names.parse(text)
-    if kind not in ("file", "dir"):
+    if kind not in ("file", "dir", "region"):
         return None
     return resource_names.resource(text, kind, fold_case=fold_case).scope
 
