@@ -102,6 +102,9 @@ def _leave(code: int) -> None:
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
     word = arguments[0] if arguments else ""
+    if word != "hook" and not _stands_somewhere():  # (a hook has its own words for that)
+        return _mistyped("coord: This shell's working directory does not exist any more. Nothing "
+                         "was done.", "cd to a directory that is there", arguments)
     typed = understood(arguments)
     if typed is not None:
         importlib.import_module(f"coordinator.cli.{typed.module}")
@@ -135,6 +138,14 @@ def main(arguments: list[str]) -> int:
         return Exit.PIPE_CLOSED
     except Exception as bad:
         return _ended(bad, arguments)
+
+
+def _stands_somewhere() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _interrupted(arguments: list[str]) -> str:

@@ -31,9 +31,11 @@ from coordinator.cli.app import fail as refuse
 from coordinator.cli.definition import Listed, typer
 from coordinator.client.owner import ChangeRefused, Owner
 from coordinator.commands import state as bodies
+from coordinator.commands.lists import in_line
 from coordinator.commands.state import STATES
 from coordinator.files.programs import missing
 from coordinator.words import requests as rq
+from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
 state_app = typer.Typer(
@@ -210,7 +212,7 @@ def own(
     give: Annotated[str, typer.Option(help="One change may take so long.")] = "60s",
     wait: Annotated[str | None, typer.Option(help="Stand in line so long for the key.")] = None,
     until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="End when no change waits.")
+        bool, typer.Option("--until-idle", help="End when no change can be applied now.")
     ] = False,
 ) -> None:
     """Own a key: run a command for each change, one by one. It reads {change, key, value, wanted}
@@ -247,7 +249,13 @@ def own(
     if own and owner.stopping:  # it had hung up before it could give the key back
         with suppress(Refusal), client() as again:
             again.call(rq.Release(agent=who, resources=[key]))
-    say(f"{applied} {'change' if applied == 1 else 'changes'} applied")
+    refused = f", {owner.refused} refused" if owner.refused else ""
+    say(f"{applied} {'change' if applied == 1 else 'changes'} applied{refused}")
+    for change, why in owner.failing.items():
+        complain(f"coord: {change} was not applied: {in_line(why.removeprefix('RuntimeError: '))}")
+    if owner.failing:
+        complain(f"  next: `coord state changes {key}` tells what waits, and what is tried again")
+        raise typer.Exit(Exit.INCOMPLETE)
 
 
 def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -50,7 +51,8 @@ def events(
         return
     with client() as session:
         found = session.call(
-            rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind)
+            rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind,
+                      cwd=str(Path.cwd()))
         )
         for row in found.items:
             say(bodies.event_line(row, as_json))
@@ -58,7 +60,7 @@ def events(
         sys.stdout.flush()
         for raw in session._wire.events(last or None):
             row = msgspec.json.decode(raw, type=rq.EventRow)
-            wanted = ((agent, row.agent), (task, row.task), (resource, row.resource),
+            wanted = ((agent, row.agent), (found.task, row.task), (found.resource, row.resource),
                       (kind, row.kind))
             if row.seq > last and all(want in (None, have) for want, have in wanted):
                 say(bodies.event_line(row, as_json))

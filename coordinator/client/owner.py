@@ -59,8 +59,10 @@ class Owner:
         self._client, self._key, self._apply = client, key, apply
         self._ttl, self._give = ttl, give
         self._stop = threading.Event()
-        #: Changes that it has applied.
-        self.applied = 0
+        #: Changes that it has applied, and refused for good.
+        self.applied = self.refused = 0
+        #: Why the last attempt failed, of changes that were neither applied nor refused since.
+        self.failing: dict[str, str] = {}
 
     def stop(self) -> None:
         """From another thread: end after the change that it is at, a moment later; at once, with
@@ -74,7 +76,8 @@ class Owner:
 
     def run(self, *, until_idle: bool = False, wait: float = 0.0,
             begun: Callable[[], None] = lambda: None) -> int:
-        """Apply changes until `stop()`; with `until_idle` until none waits. How many were applied.
+        """Apply changes until `stop()`; with `until_idle` until none can be applied now (what failed
+        is tried again later, and keeps those after it waiting). How many were applied.
 
         Args:
             wait: stand in line so long (seconds) for the key, while another owns it.
@@ -115,15 +118,19 @@ class Owner:
         except ChangeRefused as no:
             self._answer(rq.ChangeFail(agent=self._client.name(), change=change.change,
                                        attempt=change.attempts, why=_why(no), refuse=True))
+            self.refused += 1
+            self.failing.pop(change.change, None)
             return
         except Exception as failed:
             self._answer(rq.ChangeFail(agent=self._client.name(), change=change.change,
                                        attempt=change.attempts, why=_why(failed)))
+            self.failing[change.change] = _why(failed)
             return
         if self._answer(rq.ChangeDone(
                 agent=self._client.name(), change=change.change, attempt=change.attempts,
                 value=made)):
             self.applied += 1
+            self.failing.pop(change.change, None)
 
     def _answer(self, answer: rq.ChangeDone | rq.ChangeFail) -> bool:
         """Whether it counted: an answer that comes too late changes nothing, and the change is

@@ -7,7 +7,7 @@ what a style looks like is for whoever prints them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coordinator.commands import forms
 from coordinator.commands.lists import (
@@ -77,15 +77,41 @@ def room(reply: rq.StatusReply, height: int | None) -> Room:
 
 def lines(reply: rq.StatusReply, width: int | None, height: int | None) -> list[Line]:
     """The whole picture; with `height` (lines) the lists are cut so that it fits a screen."""
-    now = from_iso(reply.at)
     rows = room(reply, height)
-    parts = [
-        _agents(reply, now, width, rows.agents), _leases(reply, now, width, rows.leases),
-        _backlog(reply, width), _reviews(reply, now, width, rows.reviews),
-        _events(reply, width, rows.events),
-    ]
-    if reply.requests:
-        parts.insert(2, _requests(reply, now, width, rows.requests))
+    out = _drawn(reply, width, rows)
+    while height is not None and len(out) >= height and (less := _with_less(rows)) is not None:
+        rows = less
+        out = _drawn(reply, width, rows)
+    return out
+
+
+def _with_less(rows: Room) -> Room | None:
+    """One row less, of what can be done without first: what waits for a person goes last. A list
+    without a row has no heading either. None: there is no less."""
+    events, agents, leases = rows.events or 0, rows.agents or 0, rows.leases or 0
+    if events:
+        return replace(rows, events=events - 1)
+    if max(agents, leases) > 1:
+        return (replace(rows, agents=agents - 1) if agents >= leases
+                else replace(rows, leases=leases - 1))
+    for name, least in (("requests", 1), ("reviews", 1), ("agents", 0), ("leases", 0),
+                        ("requests", 0)):
+        if (getattr(rows, name) or 0) > least:
+            return replace(rows, **{name: getattr(rows, name) - 1})
+    return None
+
+
+def _drawn(reply: rq.StatusReply, width: int | None, rows: Room) -> list[Line]:
+    now = from_iso(reply.at)
+    parts = [_backlog(reply, width), _reviews(reply, now, width, rows.reviews)]
+    if reply.requests and rows.requests != 0:
+        parts.insert(0, _requests(reply, now, width, rows.requests))
+    if not reply.leases or rows.leases != 0:
+        parts.insert(0, _leases(reply, now, width, rows.leases))
+    if not reply.agents or rows.agents != 0:
+        parts.insert(0, _agents(reply, now, width, rows.agents))
+    if not reply.events or rows.events != 0:
+        parts.append(_events(reply, width, rows.events))
     out = _head(reply, now, width)
     for part in parts:
         if not rows.tight:

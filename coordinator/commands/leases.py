@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from coordinator.commands import forms
-from coordinator.commands.lists import Names, ago, columns, left
+from coordinator.commands.lists import Names, ago, columns, from_root, left
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -135,9 +135,10 @@ def locks(
         return
     if not found.items and not found.waiters:
         shell.say("Nothing is leased." if agent is resource is None else
-                  f"{agent} holds nothing{'' if resource is None else f' of {resource}'}, and "
-                  "waits for nothing there." if agent is not None else
-                  f"Nobody holds {resource}, or anything of it.")
+                  f"{agent} holds nothing{'' if resource is None else f' of {found.resource}'}, "
+                  "and waits for nothing there." if agent is not None else
+                  f"Nobody holds {found.resource}, or anything of it."
+                  + from_root(resource, found.resource))
         return
     now = shell.now_ms
     rows = [

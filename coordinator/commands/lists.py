@@ -235,6 +235,15 @@ def path(name: str) -> str:
     return printable(name).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def from_root(typed: str | None, meant: str | None) -> str:
+    """What to type where a name was typed in a folder below the root as it is printed, which is
+    from there; empty: it was not."""
+    if typed is None or meant is None or typed[:1] in ("/", ":", ".") or not meant.endswith(
+            f"/{typed}"):
+        return ""
+    return f" (Names that are printed begin at the root: `:/{in_line(typed)}` from here.)"
+
+
 def wrapped(text: str, width: int | None, indent: int) -> list[str]:
     """A text in lines that begin with so many blanks, folded between words; in a pipe (None) it is
     one line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.commands import forms
-from coordinator.commands.lists import ago, span
+from coordinator.commands.lists import ago, from_root, span
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
 
@@ -50,7 +50,8 @@ def listing(
                      limit=limit):
         return
     if not found.items:
-        shell.say("There are no signals." if subject is None else f"There are none on {subject}.")
+        shell.say("There are no signals." if subject is None else
+                  f"There are none on {found.subject}." + from_root(subject, found.subject))
         return
     now = shell.now_ms
     rows = [

@@ -63,7 +63,8 @@ def events(
 ) -> Asking:
     """The log. With --json one event a line. (`follow` is for whoever carries it out.)"""
     found = yield from ask(
-        rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind)
+        rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind,
+                  cwd=shell.cwd)
     )
     for row in found.items:
         if quiet:
@@ -74,7 +75,8 @@ def events(
             shell.say(event_line(row, as_json))
     narrowed = agent or task or resource or kind
     if narrowed and not (found.items or follow or quiet or short or as_json):
-        shell.say("No event fits.")
+        shell.say("No event fits." if found.resource is None else
+                  f"No event of {in_line(found.resource)} fits.")
 
 
 def event_line(row: rq.EventRow, as_json: bool) -> str:

@@ -165,7 +165,7 @@ class Tree:
     def _resolve_path(
         self, text: str, cwd: str | None, seen: set[str] | None = None
     ) -> Located:
-        start = self._base if cwd is None else self._start(cwd)
+        start = self._base if cwd is None else self._start(cwd, text)
         if not start.isascii() and text[0] != "/":
             resource_names.check_bytes((self.relative(start) or "") + text)
         plain = None if self.fold_case else _plainly(text, start, self._bases, self._base)
@@ -249,8 +249,10 @@ class Tree:
                 return None if base == self._base else base.rstrip("/")
         return None
 
-    def _start(self, cwd: str | None) -> str:
-        """Where a relative path starts, with a slash at its end."""
+    def _start(self, cwd: str | None, text: str) -> str:
+        """Where a relative path starts, with a slash at its end: in `cwd`. From one outside of the
+        repository most paths lead nowhere in it: they start at the root; so does one that would
+        lead in, if it is there, and what it would lead to is not."""
         if cwd is None or cwd + "/" == self._base:
             return self._base
         if not cwd.startswith("/"):
@@ -259,9 +261,12 @@ class Tree:
         start = cwd.rstrip("/") + "/"
         if start.startswith(self._bases):
             return start
-        real = os.path.realpath(cwd)
-        inside = self.relative(real) is not None
-        return real.rstrip("/") + "/" if inside else self._base
+        start = os.path.realpath(cwd).rstrip("/") + "/"
+        meant = os.path.normpath(start + text)
+        if self.relative(start.rstrip("/")) is None and (self.relative(meant) is None or (
+                os.path.lexists(self._base + text) and not os.path.lexists(meant))):
+            return self._base
+        return start
 
     def _inside(self, real: str, text: str) -> str:
         name = self.relative(real)
@@ -336,7 +341,7 @@ class Tree:
 
         A new file in a directory with brackets in its name counts, for web frameworks have those.
         """
-        path = text if text[0] == "/" else self._start(cwd) + text
+        path = text if text[0] == "/" else self._start(cwd, text) + text
         if os.path.lexists(path):
             return True
         above = os.path.dirname(path)
@@ -358,7 +363,7 @@ class Tree:
         tail = _tidy(rest, text)
         start = "/".join([*literal, ""])
         if not start.startswith("/"):
-            start = self._start(cwd) + start
+            start = self._start(cwd, start) + start
         real, _ = real_path(start, text)
         below = self._inside(real, text)
         if self.fold_case or not below.isascii():

@@ -96,6 +96,7 @@ class Launcher(LaunchState):
         self._since = since
         self._recover()
         self._tidy_up()
+        self._done_before: set[str] = set()  # of the tasks that are given again
         self._closed_before = {
             task.task for task in report.all_tasks(self.operator)
             if task.state in ("done", "cancelled", "dead")
@@ -202,7 +203,9 @@ class Launcher(LaunchState):
         record.tasks = [task.task for task in (*made.known, *made.items)]
         self.run.save()
         if made.known and earlier is not None:
-            self._closed_before -= set(record.tasks)
+            again = self._closed_before & set(record.tasks)
+            self._closed_before -= again
+            self._done_before = again
             self.say(_known(path.name, earlier.run, made))
         if made.items or not made.known:
             self.say(f"{counted(len(made.items), 'task')} imported from {path.name}.")
@@ -257,7 +260,8 @@ class Launcher(LaunchState):
         made = report.make(
             self.operator, run=self.run.record.run, wall_s=ended - self._began,
             agents=self.agents, attempts=self.attempts, since=self._since,
-            closed_before=self._closed_before, orphans=self.orphans, problems=self.problems,
+            closed_before=self._closed_before, done_before=self._done_before,
+            orphans=self.orphans, problems=self.problems,
         )
         if self.isolation is not None:
             made.target = self.isolation.target.name

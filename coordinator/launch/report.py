@@ -80,9 +80,10 @@ class Report(msgspec.Struct, kw_only=True):
 
 def make(
     client: Client, *, run: str, wall_s: float, agents: int, attempts: list[Attempt],
-    since: int, closed_before: set[str], orphans: int, problems: list[str],
+    since: int, closed_before: set[str], done_before: set[str], orphans: int, problems: list[str],
 ) -> Report:
-    """Gather the report; `since` is the log's end when the launch began.
+    """Gather the report; `since` is the log's end when the launch began. `done_before`: of its
+    tasks those that were done then.
 
     Raises:
         Refusal: the coordinator cannot be asked.
@@ -96,7 +97,7 @@ def make(
         if task.task in closed_before:
             continue
         counts[task.state] = counts.get(task.state, 0) + 1
-        if task.state == "done" and task.task not in mine:
+        if task.state == "done" and task.task not in mine | done_before:
             by_others.append(task.task)
         if task.state not in ("done", "cancelled"):
             left.append(f"{task.task} is {IN_STATE.get(task.state, task.state)}: {task.title}")

@@ -81,6 +81,12 @@ class Tool:
         made.pop("title", None)
         return made
 
+    @cached_property
+    def _any_json(self) -> frozenset[str]:
+        """What may be any JSON: there null is a value as others are."""
+        hints = typing.get_type_hints(self.request)
+        return frozenset(name for name in self.takes if hints[name] is msgspec.Raw)
+
     @property
     def acts(self) -> bool:
         """Whether it is done by an agent, or tells of it, so that the agent has to be known."""
@@ -89,13 +95,15 @@ class Tool:
 
     def asked(self, given: Mapping[str, Any], agent: str | None,
               cwd: str | None) -> rq.Request[Any]:
-        """The request that a call with these arguments is. What is null counts as not given.
+        """The request that a call with these arguments is. What is null counts as not given, but
+        where any JSON may be given.
 
         Raises:
             Refusal: INVALID, naming the field; LIMIT.
         """
         try:
-            given_json = msgspec.json.encode({k: v for k, v in given.items() if v is not None})
+            given_json = msgspec.json.encode(
+                {k: v for k, v in given.items() if v is not None or k in self._any_json})
             if len(given_json) > ARGUMENTS_BYTES_MAX:
                 raise Refusal(
                     Code.LIMIT, f"{self.name}: the arguments are over {ARGUMENTS_BYTES_MAX} "

@@ -56,6 +56,7 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import (
     HEADER,
     Resource,
+    file_scope,
     kind_of,
     path_of,
     path_scope,
@@ -141,6 +142,7 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion) -> list[Right]:
             )
         asked = resource(given.resource, "region", fold_case=svc.fold_case)
         lease = _lease(tx, request.agent, asked)
+        asked = _as_on_disk(asked, lease)
         if given.lease_token is not None and given.lease_token != svc.seal(lease.fencing_token):
             raise stale(given.resource)
         last = tx.row("version_get", asked.name)
@@ -154,6 +156,15 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion) -> list[Right]:
         out.append(Right(asked.name, path_of(asked.name, "region"), lease.worktree,
                          lease.fencing_token, was, given.text, given.after))
     return out
+
+
+def _as_on_disk(asked: Resource, lease: LeaseRow) -> Resource:
+    """The region with its file's name as the disk spells it, which a lease on that file or a part
+    of it knows (another Unicode form is the same name)."""
+    if lease.kind not in ("file", "region") or file_scope(lease.scope) != file_scope(asked.scope):
+        return asked
+    name = f"{path_of(lease.file_path, lease.kind)}::{region_of(asked.name)}"
+    return as_resource(name, "region", asked.scope)
 
 
 def _began(svc: Service, tx: Tx, lease: LeaseRow) -> str | None:

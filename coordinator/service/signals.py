@@ -82,7 +82,8 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Signals) -> rq.Signa
     """See `requests.Signals`."""
     limit = min(req.limit, 1000)
     if req.subject is not None:
-        scope = _subject(svc, view, req.subject, req.cwd).scope
+        subject = _subject(svc, view, req.subject, req.cwd)
+        scope = subject.scope
         found = view.rows("signals_at", scope, scope + _ABOVE, SIGNALS_MAX)
     else:
         scope, _, name = (req.after or "").partition(" ")
@@ -93,7 +94,8 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Signals) -> rq.Signa
         following = f"{rows[-1].scope} {rows[-1].name}"
     items = [one for one in (_reply(view, row) for row in rows)
              if one.strength >= rule.FAINT and req.name in (None, one.name)]
-    return rq.SignalList(items=items, next=following)
+    return rq.SignalList(items=items, next=following,
+                         subject=None if req.subject is None else subject.name)
 
 
 # ------------------------------------------------------------ coord's own hints

@@ -415,3 +415,17 @@ def test_a_place_to_start_from_has_to_be_whole(tree: Tree, cwd: str) -> None:
     with pytest.raises(Refusal) as no:
         tree.resolve("api.py", cwd)
     assert no.value.code is Code.INVALID and "absolute" in no.value.message
+
+
+def test_from_outside_a_path_leads_where_it_leads_else_it_begins_at_the_root(tree: Tree, root: Path) -> None:
+    """`repo/a.py` typed beside the repository is its `a.py`; `a.py` is, too, for it leads nowhere else in it."""
+    above, name = str(root.parent), root.name
+    (root / "only.py").write_text("")
+    (root / name).mkdir()
+    (root / name / "within.py").write_text("")
+    for text, meant in ((f"{name}/only.py", "only.py"), ("only.py", "only.py"), (f"{name}/new.py", "new.py"), (f"./{name}/only.py", "only.py"),
+                        (f"{name}/within.py", f"{name}/within.py"), (f"{name}/{name}/within.py", f"{name}/within.py"), (f"{name}/*.py", "*.py"),
+                        (f"{name}/only.py::f", "only.py::f"), (name, "."), (f"x/../{name}/only.py", "only.py")):
+        assert tree.resolve(text, above).resource.name.rstrip("/") == meant, text
+    assert tree.resolve("only.py", "/").resource.name == "only.py"
+    assert tree.resolve(f"{str(root)[1:]}/only.py", "/").resource.name == "only.py"

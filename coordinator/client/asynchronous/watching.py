@@ -35,7 +35,7 @@ class Watching(AsyncAsking):
         """
         return await self.call(rq.Events(
             after=after, limit=limit, tail=tail, agent=agent, task=task, resource=resource,
-            kind=kind,
+            kind=kind, cwd=here(),
         ))
 
     async def explain(self, subject: str) -> rq.Story:

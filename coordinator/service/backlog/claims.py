@@ -42,7 +42,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             return _held_already(svc, tx, named)
         return Refusal(
             Code.TASK_TAKEN, f"{named.task_id} is claimed by {named.claimed_by}; it stays so.",
-            holder=named.claimed_by,
+            holder=named.claimed_by, next=f"`coord task claim --agent {req.agent}` takes another.",
         )
     if named.state != "ready":
         why = tasks.reply(tx, named, full=True).explanation

@@ -36,6 +36,15 @@ def find(view: View, text: str) -> TaskRow:
     raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {name[:60]!r}.")
 
 
+def named(view: View, text: str | None) -> str | None:
+    """The id of a task that something is to be about; None: of none.
+
+    Raises:
+        Refusal: UNKNOWN_TASK.
+    """
+    return None if text is None else find(view, text).task_id
+
+
 def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str = "",
          **changes: Any) -> str:
     """Take a task through one transition; the state it is in afterwards.

@@ -8,16 +8,14 @@ disk was looked at before.
 
 from __future__ import annotations
 
-import posixpath
-import shlex
 from collections.abc import Sequence
-from functools import lru_cache
 from shlex import quote
 
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import answered
+from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service, check_wait, listed, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.landing import check_at_rest
@@ -45,6 +43,13 @@ from coordinator.service.leasing.grant import (
 from coordinator.service.leasing.other_names import with_other_names
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.regions import check_known
+from coordinator.service.leasing.typed_names import (
+    folder_below,
+    joined,
+    lease_typed,
+    meant_from_root,
+    scope_of,
+)
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -52,7 +57,7 @@ from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import FROM_ROOT, READ, WHOLE, Located, Resource
+from coordinator.words.resource_names import READ, WHOLE, Located, Resource
 
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
@@ -95,8 +100,7 @@ def acquire_located(
     check_wait(svc, req.wait_s)
     if not -1000 <= req.priority <= 1000:
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
-    if req.task is not None and tx.row("task_get", req.task) is None:
-        raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {req.task}.")
+    task = tasks.named(tx, req.task)
     asking = agents.may_act(tx, actor, req.agent)
     wanted = [(one, req.mode) for one in located]
     before = (
@@ -131,7 +135,7 @@ def acquire_located(
         asks = waiting_line.asked_again(tx, before, stays, joins)
     if not blocked:
         granted = grant(
-            svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=req.task,
+            svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=task,
             description=req.description, before=held_before,
         )
         if before is not None and before.held:  # whoever is held open for it hears of it, too
@@ -152,7 +156,7 @@ def acquire_located(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
                 asked_at=asked_at, held=req.wait_s > 0 or joins,
                 until=max(until, before.until) if before is not None and keeps else until,
-                ttl_ms=ttl_ms, task=req.task, description=req.description,
+                ttl_ms=ttl_ms, task=task, description=req.description,
                 resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
                 met=obstacles.held_at,
                 worktrees={r.resource.name: r.worktree for r in located if r.worktree},
@@ -161,7 +165,7 @@ def acquire_located(
             )
         )
     refusal = redirect.locked(
-        svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=req.task
+        svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=task
     )
     if joins and req.retry and req.wait_s <= 0 and acquisition is not None:
         tx.stays[acquisition] = acquisition
@@ -191,7 +195,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
                 + (f", who waits for it ({place})" if place else "") + ". Only the "
                 "holder can unlock it; it stays so.",
                 next=(f"`coord request withdraw {place}` leaves the line. " if place else "")
-                + f"Ask {row.locked_by}, or `coord unlock {_typed(svc, row, req.cwd)} "
+                + f"Ask {row.locked_by}, or `coord unlock {lease_typed(svc, row, req.cwd)} "
                 f"--agent {row.locked_by} --force` as a person.",
                 holder=row.locked_by, resource=row.file_path,
             )
@@ -340,11 +344,11 @@ def _named_so(
     """
     if not 0 < len(resources) <= svc.settings.leases.resources_max:
         return None
-    start = "" if cwd is None else _below(cwd, svc.root)
+    start = "" if cwd is None else folder_below(cwd, svc.root)
     out: dict[int, LeaseRow] = {}
     for given in resources:
-        text = _joined(start, given)
-        scope = _scope_of(text, svc.tree.fold_case)
+        text = joined(start, given)
+        scope = scope_of(text, svc.tree.fold_case)
         if scope is None:
             return None
         found = False
@@ -375,7 +379,7 @@ def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequen
                 if len(meant) == 1 else
                 f"{names}, which {'lie in' if below else 'overlap'} it; they stay as they are.")
         command, effect = does
-        typed = " ".join(_typed(svc, row, cwd) for row in own[:NAMED_MAX])
+        typed = " ".join(lease_typed(svc, row, cwd) for row in own[:NAMED_MAX])
         what = ("all of that" if len(own) == 1 else "them" if len(own) <= NAMED_MAX
                 else f"the first {NAMED_MAX} of them")
         return Refusal(
@@ -384,50 +388,7 @@ def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequen
             resource=asked.name,
         )
     return Refusal(Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}.",
-                   next=_meant_from_root(svc, tx, texts), resource=asked.name)
-
-
-def _meant_from_root(svc: Service, tx: Tx, texts: Sequence[str]) -> str | None:
-    """What to type where names were typed below the root as they are printed, which is from there;
-    None: nothing is held by these names either."""
-    for text in texts:
-        scope = _scope_of(text, svc.tree.fold_case)
-        if scope is not None and any(tx.rows("leases_at_scope", scope)):
-            return ("Names that are printed begin at the root. Typed from here: "
-                    f"`{FROM_ROOT}{text}`.")
-    return None
-
-
-def _typed(svc: Service, row: LeaseRow, cwd: str | None) -> str:
-    """The name of a lease as it is typed in this directory."""
-    below = cwd is not None and row.kind != "key" and bool(_below(cwd, svc.root))
-    return shlex.quote((FROM_ROOT if below else "") + row.file_path)
-
-
-def _below(cwd: str, root: str) -> str:
-    """Where a working directory lies below the root, by its letters, with a slash at its end; empty
-    for the root, and for one outside."""
-    base = posixpath.join(root, "")
-    return posixpath.join(cwd[len(base):], "") if cwd.startswith(base) and cwd != base else ""
-
-
-def _joined(start: str, text: str) -> str:
-    """A name typed in a directory below the root as one from the root, by its letters."""
-    if text.startswith(FROM_ROOT):
-        return text.removeprefix(FROM_ROOT) or WHOLE
-    if not start or text.startswith("/") or resource_names.kind_of(text) not in ("file", "dir"):
-        return text
-    path = posixpath.normpath(start + text)
-    return path + "/" if text.endswith("/") else path
-
-
-@lru_cache(maxsize=4096)
-def _scope_of(text: str, fold_case: bool) -> str | None:
-    """The scope of a path that is canonical as it is written; None for what is no path."""
-    kind, _, _ = resource_names.parse(text)
-    if kind not in ("file", "dir", "region"):
-        return None
-    return resource_names.resource(text, kind, fold_case=fold_case).scope
+                   next=meant_from_root(svc, tx, texts, asked, cwd), resource=asked.name)
 
 
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
@@ -444,7 +405,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
         if row.locked_by != req.agent:
             raise Refusal(
                 Code.NOT_HOLDER, f"{row.file_path} is leased by {row.locked_by}; it stays so.",
-                next=f"`coord request file {_typed(svc, row, req.cwd)} --reason WHY --agent "
+                next=f"`coord request file {lease_typed(svc, row, req.cwd)} --reason WHY --agent "
                 f"{req.agent}` asks {row.locked_by} for it.",
                 holder=row.locked_by, resource=row.file_path,
             )
@@ -493,6 +454,7 @@ def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
         following = rows[limit - 1].fencing_token if len(rows) > limit else None
         rows = rows[:limit]
     return rq.LockList(
+        resource=None if about is None else about.name,
         items=[lease_reply(row) for row in rows],
         waiters=waiting_line.listing(svc, view, about=about, agent=req.agent),
         next=str(following) if following is not None else None,

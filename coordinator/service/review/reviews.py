@@ -61,7 +61,8 @@ def find(view: View, text: str) -> ReviewRow:
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.ReviewList:
     """See `requests.Reviews`."""
-    rows = view.rows("reviews_list", req.state, min(req.limit, LISTED_MAX), req.agent, req.task)
+    task = tasks.named(view, req.task)
+    rows = view.rows("reviews_list", req.state, min(req.limit, LISTED_MAX), req.agent, task)
     return rq.ReviewList(items=[_reply(view, ReviewRow(*row)) for row in rows])
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
 import msgspec
 
+from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders.agents import HUMAN
 from coordinator.store.ledger import View
@@ -105,7 +107,7 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
     """See `requests.Events`.
 
     Raises:
-        Refusal: INVALID: there is no such kind.
+        Refusal: INVALID: there is no such kind. UNKNOWN_TASK.
     """
     if req.kind is not None and req.kind not in SENTENCES:
         near = [one for one in SENTENCES if req.kind and req.kind in one] or get_close_matches(
@@ -117,9 +119,14 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
                 + "`coord events --json` shows the kind of each."))
     limit = min(req.limit, PAGE_MAX)
     name = "events_last" if req.tail else "events_after"
-    rows = view.rows(name, req.after, req.agent, req.task, req.resource, req.kind, limit)
+    task, resource = tasks.named(view, req.task), req.resource
+    if resource is not None:
+        with suppress(Refusal):  # (whatever else may stand there is looked for as it is)
+            resource = view.looked.place(resource, req.cwd).resource.name
+    rows = view.rows(name, req.after, req.agent, task, resource, req.kind, limit)
     items = [event_reply(LogRow(*row)) for row in rows]
-    return rq.EventList(items=items, next=items[-1].seq if len(items) == limit else None)
+    return rq.EventList(items=items, next=items[-1].seq if len(items) == limit else None,
+                        task=task, resource=resource)
 
 
 def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story:

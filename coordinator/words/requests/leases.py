@@ -127,6 +127,7 @@ class LockList(Reply):
     items: list[Lease]
     waiters: list[Waiter]
     next: str | None = None
+    resource: str | None = None  # that was asked for, by its name from the root
 
 
 class Locks(Request[LockList]):

@@ -19,6 +19,7 @@ class Signal(Reply):
 class SignalList(Reply):
     items: list[Signal]
     next: str | None = None
+    subject: str | None = None  # that was asked for, by its name from the root
 
 
 class SignalAdd(Request[Signal]):

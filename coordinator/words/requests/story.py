@@ -12,7 +12,7 @@ from coordinator.words.requests.leases import Lease, Waiter
 from coordinator.words.requests.negotiation import Unlock
 from coordinator.words.requests.reviews import Review
 from coordinator.words.requests.verification import VerificationList
-from coordinator.words.texts import Name
+from coordinator.words.texts import Line, Name
 
 
 class EventRow(Reply):
@@ -29,6 +29,8 @@ class EventRow(Reply):
 class EventList(Reply):
     items: list[EventRow]
     next: int | None = None
+    task: str | None = None  # that was asked for, by its id
+    resource: str | None = None  # that was asked for, by its name from the root
 
 
 class Events(Request[EventList]):
@@ -44,6 +46,7 @@ class Events(Request[EventList]):
     task: Name | None = None
     resource: Name | None = None
     kind: Name | None = None
+    cwd: Line | None = None
 
 
 class Story(Reply):

@@ -1,0 +1,64 @@
+"""Names as they are typed in a folder below the root, and as they are printed, which is from there.
+
+By their letters alone: what lies on the disk is not looked at.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Sequence
+from functools import lru_cache
+
+from coordinator.service.core import Service
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import resource_names
+from coordinator.words.resource_names import FROM_ROOT, WHOLE, Resource
+
+
+def meant_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
+                     cwd: str | None) -> str | None:
+    """What to type where a name was typed below the root as it is printed, which is from there;
+    None: nothing is held by that name either."""
+    start = "" if cwd is None else folder_below(cwd, svc.root)
+    for text in texts if start else ():
+        if joined(start, text) != asked.name:
+            continue
+        scope = scope_of(text, svc.tree.fold_case)
+        if scope is not None and any(tx.rows("leases_at_scope", scope)):
+            return ("Names that are printed begin at the root. Typed from here: "
+                    f"`{FROM_ROOT}{text}`.")
+    return None
+
+
+def lease_typed(svc: Service, row: LeaseRow, cwd: str | None) -> str:
+    """The name of a lease as it is typed in this directory."""
+    below = cwd is not None and row.kind != "key" and bool(folder_below(cwd, svc.root))
+    return shlex.quote((FROM_ROOT if below else "") + row.file_path)
+
+
+def folder_below(cwd: str, root: str) -> str:
+    """Where a working directory lies below the root, by its letters, with a slash at its end; empty
+    for the root, and for one outside."""
+    base = posixpath.join(root, "")
+    return posixpath.join(cwd[len(base):], "") if cwd.startswith(base) and cwd != base else ""
+
+
+def joined(start: str, text: str) -> str:
+    """A name typed in a directory below the root as one from the root, by its letters."""
+    if text.startswith(FROM_ROOT):
+        return text.removeprefix(FROM_ROOT) or WHOLE
+    if not start or text.startswith("/") or resource_names.kind_of(text) not in ("file", "dir"):
+        return text
+    path = posixpath.normpath(start + text)
+    return path + "/" if text.endswith("/") else path
+
+
+@lru_cache(maxsize=4096)
+def scope_of(text: str, fold_case: bool) -> str | None:
+    """The scope of a path that is canonical as it is written; None for what is no path."""
+    kind, _, _ = resource_names.parse(text)
+    if kind not in ("file", "dir", "region"):
+        return None
+    return resource_names.resource(text, kind, fold_case=fold_case).scope
