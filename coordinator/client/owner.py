@@ -76,8 +76,8 @@ class Owner:
 
     def run(self, *, until_idle: bool = False, wait: float = 0.0,
             begun: Callable[[], None] = lambda: None) -> int:
-        """Apply changes until `stop()`; with `until_idle` until none can be applied now (what failed
-        is tried again later, and keeps those after it waiting). How many were applied.
+        """Apply changes until `stop()`; with `until_idle` until none can be applied now (what has
+        failed is tried again later, and keeps those after it waiting). How many were applied.
 
         Args:
             wait: stand in line so long (seconds) for the key, while another owns it.
