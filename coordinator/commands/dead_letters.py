@@ -53,7 +53,8 @@ def show(shell: Shell, *, letter: str, as_json: bool) -> Asking:
         return
     by = f" by {found.agent}" if found.agent else ""
     shell.say(f"{found.id}  {found.kind}: {found.what}{by}")
-    shell.say(f"given up at {found.since} after {found.attempts} tries: {found.why or 'no reason'}")
+    shell.say(f"given up at {found.since} after {found.attempts} "
+              f"{'try' if found.attempts == 1 else 'tries'}: {found.why or 'no reason'}")
     shell.say(msgspec.json.format(bytes(found.content), indent=2).decode())
     shell.say(f"  next: coord dead retry {found.id}, or coord dead drop {found.id}")
 

@@ -25,7 +25,7 @@ from coordinator.launch.launch_state import RETRY_S, LaunchState
 from coordinator.launch.programs import Post, Programs
 from coordinator.launch.progress import Signs
 from coordinator.launch.prompt import Isolated
-from coordinator.launch.report import Attempt, last_event
+from coordinator.launch.report import IN_STATE, Attempt, last_event
 from coordinator.launch.resting import Resting
 from coordinator.launch.runs import Worker as Recorded
 from coordinator.launch.take_over import Seat, accompany
@@ -438,7 +438,7 @@ class AgentWorker(threading.Thread):
             return "done", ""
         if ended.how == "lapsed" or refusal.code is Code.STALE_TOKEN:
             return "lapsed", ended.why
-        return "given back", f"it is {now.state}"
+        return "given back", f"it is {IN_STATE.get(now.state, now.state)}"
 
     def _clear_table(self, ok: bool, output: str) -> None:
         """Whatever the ended process still holds or waits for in this agent's name is ended too."""

@@ -296,7 +296,7 @@ def _move(tx: Tx, row: BlockedStepRow, verb: str, *, agent: str | None = None, w
     state = rule.STEP_TRANSITIONS.get((row.state, verb))
     if state is None:
         raise Refusal(
-            Code.BAD_TRANSITION, f"{row.step_id} is {row.state}; it cannot be taken to `{verb}`. "
+            Code.BAD_TRANSITION, f"{row.step_id} is {row.state}, which allows no `{verb}`. "
             "It stays as it is.", next="`coord dead list` shows what was given up.",
             state=row.state,
         )

@@ -54,7 +54,8 @@ MEANING: dict[Exit, str] = {
     Exit.NOT_STARTED: "There can be no protected session, or the file is no program: nothing was "
                       "started.",
     Exit.NOT_FOUND: "The program that was to be started is not there.",
-    Exit.INTERRUPTED: "You interrupted it (Ctrl-C).",
+    Exit.INTERRUPTED: "You interrupted it (Ctrl-C). A launch that you end has 1, as any that "
+                      "leaves tasks.",
     Exit.PIPE_CLOSED: "Whoever read its output has gone.",
     Exit.MERGE_FAILED: "Of `merge-file`: it could not be carried out (git's own number for that).",
 }

@@ -255,14 +255,18 @@ class Refusal(Exception):
 
     def body(self) -> dict[str, Any]:
         """The wire form: `{"code", "message", "retryable", "next", …facts}`."""
-        row = CATALOGUE[self.code]
         return {
             "code": self.code.value,
             "message": self.message,
-            "retryable": row.retryable,
+            "retryable": self.retryable,
             "next": self.next,
             **self.facts,
         }
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may pass later, as it is."""
+        return CATALOGUE[self.code].retryable
 
     @property
     def exit_code(self) -> int:

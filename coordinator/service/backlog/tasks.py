@@ -74,7 +74,7 @@ def _change(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: 
     if state is None:
         raise Refusal(
             Code.BAD_TRANSITION,
-            f"{task.task_id} is {task.state}; it cannot be taken to `{verb}`. It stays as it is.",
+            f"{task.task_id} is {task.state}, which allows no `{verb}`. It stays as it is.",
             state=task.state,
             next=f"`coord review list --task {task.task_id}`: a verdict decides about it."
             if task.state == "review" else f"`coord task show {task.task_id}` tells more of it.",

@@ -322,7 +322,7 @@ def _move(tx: Tx, row: ChangeRow, verb: str, *, agent: str | None = None, why: s
     state = rule.CHANGE_TRANSITIONS.get((row.state, verb))
     if state is None:
         raise Refusal(
-            Code.BAD_TRANSITION, f"{row.change_id} is {row.state}; it cannot be taken to `{verb}`. "
+            Code.BAD_TRANSITION, f"{row.change_id} is {row.state}, which allows no `{verb}`. "
             "It stays as it is.", next="`coord state changes --state all` lists them.",
             state=row.state,
         )
