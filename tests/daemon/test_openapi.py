@@ -150,7 +150,7 @@ def test_a_wrong_field_of_a_query_is_named_as_in_a_body(repo: Repo) -> None:
         ("/v1/locks?limit=x", "locks: `limit` must be a whole number, not a text. Nothing was done.", "Repeat it with another `limit`."),
         ("/v1/locks?limits=3", "locks: it has no field `limits`. Nothing was done.", "`locks` takes: agent, "),
         ("/v1/events/stream?agent=ann", "The stream has no field `agent`.", "It takes `after`; "),
-        ("/v1/events/stream?after=x", "`after` must be the number of an event.", "Give the number of an event"),
+        ("/v1/events/stream?after=x", "`after` must be the number of an event.", "Give such a number"),
     ):
         link = http.client.HTTPConnection(to.hostname or "", to.port, timeout=20)
         link.request("GET", path, headers=bearer)
