@@ -194,6 +194,7 @@ def _prepare(root: Path) -> list[str]:
     """Make what is not there yet; what was made."""
     state = StateDir(root)
     made = _lacking(root)
+    load(root)  # settings that are there, and wrong, are told before anything is made
     try:
         check_untracked(root)
         state.create()
@@ -210,5 +211,4 @@ def _prepare(root: Path) -> list[str]:
             )
     except OSError as bad:
         raise unwritable(state, bad) from None
-    load(root)
     return made

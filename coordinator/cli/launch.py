@@ -131,7 +131,7 @@ def launch(
         verify=verify,
         options=_options(model, max_turns, budget_usd),
     )
-    launcher.prepare(None if resume or tasks == "-" else Path(tasks))
+    launcher.prepare(None if tasks == "-" else Path(tasks))
     _on_signals(launcher, screen)
     launcher.start()
     screen.follow(launcher)
@@ -369,8 +369,7 @@ def _tell_landed(made: Report) -> None:
     for kept in made.not_landed[:20]:
         say(in_line(f"  not landed: {kept.task}, on {kept.branch} in {kept.worktree}"))
         say(in_line(f"    {kept.why}"))
-    if made.not_landed:
-        first = made.not_landed[0]
+    for first in {one.worktree: one for one in made.not_landed[:20]}.values():
         place = shlex.quote(first.worktree)
         if Git(Path(first.worktree)).maybe("status", "--porcelain"):  # a merge would not take that
             say(f"  look: git -C {place} status (not all of it is committed there); `coord review "

@@ -20,7 +20,7 @@ from coordinator.commands.lists import (
     span,
     wrapped,
 )
-from coordinator.commands.reviews import files_in_line
+from coordinator.commands.reviews import files_in_line, what_happened
 from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
@@ -265,7 +265,7 @@ def _reviews(reply: rq.StatusReply, now: int, width: int | None, most: int | Non
     if not reply.reviews:
         return _section("reviews", [("nothing waits for a verdict", "dim")])
     rows = [(row.review, ago(row.opened_at, now), files_in_line(row),
-             row.summary) for row in reply.reviews[:most]]
+             what_happened(row)) for row in reply.reviews[:most]]
     return _table(f"reviews waiting ({len(reply.reviews)})",
                   ("review", "age", "files", "what happened"), rows, "==/~", width,
                   ["magenta"] * len(rows), len(reply.reviews) - len(rows))

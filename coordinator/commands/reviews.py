@@ -35,7 +35,7 @@ def listing(
             ago(row.decided_at or row.opened_at, now),
             row.agent or "",
             files_in_line(row),
-            f"a part of {row.part_of}: {row.summary}" if row.part_of else row.summary,
+            what_happened(row),
         )
         for row in found.items
     ]
@@ -43,6 +43,11 @@ def listing(
                 rows, len(rows) == limit, f"coord review list --limit {limit * 10}")
     if state == "open":
         shell.say(f"next: coord review show {found.items[0].review}")
+
+
+def what_happened(row: rq.Review) -> str:
+    """Its summary, and of what it is a part."""
+    return f"a part of {row.part_of}: {row.summary}" if row.part_of else row.summary
 
 
 def files_in_line(row: rq.Review) -> Names:

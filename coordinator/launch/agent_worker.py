@@ -140,6 +140,7 @@ class AgentWorker(threading.Thread):
                 description=f"launched by run {self.launch.run.record.run}",
             )
         )
+        self.launch.names.add(self.agent)
         self.launch.run.worker(Recorded(agent=self.agent))
 
     # ------------------------------------------------------------ a task

@@ -53,6 +53,8 @@ class LaunchState:
         self.last_at = time.monotonic()
         self._expects_verdicts = expects_verdicts
         self._numbers: dict[str, int] = {}
+        #: The names of its agents, ever.
+        self.names: set[str] = set()
         self._waits_for = ""
         self._lock = threading.Lock()
         self.operator = Client(root)
@@ -92,7 +94,7 @@ class LaunchState:
     def _say_who_else_works(self, client: Client) -> None:
         """Where all that is under way is another launch's, or somebody's by hand."""
         claimed = client.call(rq.Tasks(state="claimed", limit=HOLDERS_MAX)).items
-        if claimed and not any(one.task in self._numbers for one in claimed):
+        if claimed and not any(one.claimed_by in self.names for one in claimed):
             names = ", ".join(f"{one.claimed_by} works on {one.task}" for one in claimed)
             self._say_once(f"others are at it, {names}: `coord status`", names)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from threading import Timer
 
 import pytest
 
@@ -53,3 +54,33 @@ def test_after_a_failure_it_says_what_comes_next(repo: Repo) -> None:
     assert len(said) == 2 and done.returncode == 1, done
     assert re.search(r"exit code 1; tried again in [12]s \(attempt 2 of 2\)$", said[0]), said
     assert said[1].endswith("exit code 1; given up after 2 attempts"), said
+
+
+def test_a_file_is_read_also_where_an_earlier_launch_is_gone_on_with(repo: Repo) -> None:
+    repo.write("t.yaml", "- {title: one}\n")
+    assert repo.coord("launch", "t.yaml", "--resume", "-n", "1", "--command", "true").returncode == 0
+    assert [one.title for one in repo.client().task_list().items] == ["one"]
+    done = repo.coord("launch", "--resume", "absent.yaml", "-n", "1", "--command", "true")
+    assert done.returncode == 2 and "absent.yaml cannot be read" in done.stderr, done
+
+
+def test_whose_work_a_launch_waits_for_and_who_has_done_it(repo: Repo) -> None:
+    """Its own agents are not others, however many of them find nothing to do."""
+    repo.write("t.yaml", "- {title: a, resources: d/}\n- {title: b, resources: d/b.py}\n- {title: c, resources: d/}\n")
+    done = repo.coord("launch", "t.yaml", "-n", "3", "--command", "sleep 0.4")
+    assert done.returncode == 0 and "others" not in done.stdout and "3 done" in done.stdout, done
+    with repo.client("maria") as maria:
+        maria.task_add("hers", resources=["h.py"])
+        maria.claim()
+        late = Timer(1.5, lambda: maria.task_done("T-4"))
+        late.start()
+        done = repo.coord("launch", "-n", "1", "--command", "true")
+        late.join()
+    assert "others are at it, maria works on T-4: `coord status`" in done.stdout and "done by others meanwhile: T-4" in done.stdout, done
+    assert "by others" not in repo.coord("launch", "t.yaml", "-n", "1", "--command", "true").stdout
+
+
+def test_wrong_settings_are_told_before_anything_is_made(repo: Repo) -> None:
+    repo.write("coord.toml", "x = [\n")
+    assert repo.coord("init").returncode == 2
+    assert {one.name for one in repo.root.iterdir()} <= {".git", "coord.toml"}

@@ -93,7 +93,7 @@ def test_hooks_that_find_nobody_start_one(repo: Repo, starts: Path) -> None:
     assert daemons(starts) == 1
     # (Nobody waits longer than that for another who starts one: on a busy machine more may try.)
     assert len(starts.read_text().splitlines()) == 2 or took > TURN_S, "one command, and what it starts"
-    assert repo.coord("locks", "--json").stdout.count('"resource"') == MANY
+    assert repo.coord("locks", "--json").stdout.count('"resource": "') == MANY
 
 
 @pytest.mark.parametrize("what", ["commands", "hooks"])

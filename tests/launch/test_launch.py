@@ -433,7 +433,7 @@ def test_bad_input_starts_nothing(repo: Repo, tmp_path: Path) -> None:
     assert "no agent profile called 'nobody'" in refused("-", "--agent", "nobody")
     assert "which agents" in refused("-")
     assert "has no command" in refused("-", "--agent", "shell")
-    assert "no program called 'no-such-thing'" in refused("-", "-c", "no-such-thing {prompt_file}")
+    assert "no program called no-such-thing" in refused("-", "-c", "no-such-thing {prompt_file}")
     assert "no placeholder {prmpt}" in refused("-", "-c", "cat {prmpt}")
     assert "without a shell" in refused("-", "-c", "cat {prompt_file} | wc")
     assert "between 1 and 50" in refused("-", "-c", "true", "--agents", "99")

@@ -177,7 +177,7 @@ def test_what_was_added_from_an_earlier_text_is_not_added_again(world: World) ->
     again = world.ask(rq.TaskImport(text=text, format="yaml", known=[*names, "T-99"]))
     assert [(task.task, task.title) for task in again.known] == [("T-1", "one"), ("T-3", "three"), ("T-4", "three")]
     assert [(task.title, task.after, task.state) for task in again.items] == [("two", [], "ready"), ("four", ["T-1"], "ready")]
-    assert again.warnings == ["T-3 stays as it was added, and the text says more or less now: `coord task edit T-3`."]
+    assert again.warnings == ["T-3 stays as it was added, and the text says otherwise now: `coord task edit T-3`."]
     # and then with less
     names = [task.task for task in (*again.known, *again.items)]
     less = world.ask(rq.TaskImport(text="- four\n- one\n", format="yaml", known=names))

@@ -26,6 +26,7 @@ from coordinator.cli.screens.pages import KEYS_OF_QUEUE, Page, story
 from coordinator.cli.screens.session_app import SessionApp
 from coordinator.client.client import Client
 from coordinator.commands.lists import ago, in_line, path
+from coordinator.commands.reviews import what_happened
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
@@ -359,7 +360,7 @@ def _line(row: rq.Review, now_ms: int) -> Text:
     task = f"{row.task}  " if row.task else ""
     line = Text(f"{row.review:<6} {ago(row.opened_at, now_ms):<12} ", no_wrap=True,
                 overflow="ellipsis")
-    return line.append(f"{task}{in_line(row.summary)}")
+    return line.append(f"{task}{in_line(what_happened(row))}")
 
 
 def _stamp(place: Path) -> tuple[int, int, int] | None:

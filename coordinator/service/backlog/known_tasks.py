@@ -49,7 +49,7 @@ def remarks(view: View, items: Sequence[Item], names: Sequence[str],
     gone = [row for name in dict.fromkeys(names) if name not in known
             and (raw := view.row("task_get", name)) is not None
             and (row := TaskRow(*raw)).state not in _OVER]
-    said = [f"{name} stays as it was added, and the text says more or less now: `coord task edit "
+    said = [f"{name} stays as it was added, and the text says otherwise now: `coord task edit "
             f"{name}`." for name in other[:TOLD_MAX]]
     said += [f"{row.task_id} ({quoted(row.title, 40)}) is not in the text any more, and stays in "
              f"the backlog: `coord task cancel {row.task_id}` takes it out."
