@@ -8,6 +8,7 @@ from coordinator.cli.app import AsJson, app, print_json, say, width
 from coordinator.cli.definition import typer
 from coordinator.commands.lists import wrapped
 from coordinator.words.exit_codes import MEANING, Exit, codes
+from coordinator.words.refusals import Code, Refusal
 
 
 @app.command("help")
@@ -18,6 +19,9 @@ def help_(
     as_json: AsJson = False,
 ) -> int:
     """The help of a command; `exit-codes`: what a command ends with."""
+    if as_json and topic and topic != ["exit-codes"]:
+        raise Refusal(Code.INVALID, "The help of a command is text; `--json` goes with "
+                      "`exit-codes`.", next=f"coord {' '.join(topic)} --help")
     if topic != ["exit-codes"] and not (as_json and not topic):
         from coordinator.cli.main import main  # it gathers the commands, this one among them
 

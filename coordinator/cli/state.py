@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -38,6 +38,9 @@ from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
+if TYPE_CHECKING:
+    from coordinator.client.client import Client
+
 state_app = typer.Typer(
     cls=Listed, name="state", help="Versioned values of keys, and their changes.",
     no_args_is_help=True,
@@ -52,6 +55,7 @@ Token = Annotated[
     int | None, typer.Option("--token", help="Fencing token, where you hold a lease on the key.")
 ]
 ChangeId = Annotated[str, typer.Argument(help="K-3, or 3.", metavar="CHANGE")]
+
 #: The exit code by which an owner's command says no for good.
 REFUSES = 100
 
@@ -227,6 +231,7 @@ def own(
         own = session.token is None  # no agent's shell, which may have the key already
         if own:
             session.agent = agent or session.agent or f"owner-{os.getpid()}"
+            _check_free(session, key)
         owner = Owner(session, key, lambda value, wanted, change: _run(
             command, {"change": change.change, "key": change.key, "value": value,
                       "wanted": wanted}, limit), give=limit + 5)
@@ -246,9 +251,10 @@ def own(
             if not owner.stopping or refusal.code is not Code.DAEMON_DOWN:
                 raise
             applied = owner.applied
-    if own and owner.stopping:  # it had hung up before it could give the key back
-        with suppress(Refusal), client() as again:
-            again.call(rq.Release(agent=who, resources=[key]))
+        finally:
+            if own:  # it may have hung up before it could give the key back
+                with suppress(Refusal), client() as again:
+                    again.call(rq.Leave(agent=who, reason="it has ended"))
     refused = f", {owner.refused} refused" if owner.refused else ""
     say(f"{applied} {'change' if applied == 1 else 'changes'} applied{refused}")
     for change, why in owner.failing.items():
@@ -256,6 +262,19 @@ def own(
     if owner.failing:
         complain(f"  next: `coord state changes {key}` tells what waits, and what is tried again")
         raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _check_free(session: Client, key: str) -> None:
+    """That the name which a person gives does not hold the key itself: the owner is an agent of its
+    own, which that would keep out.
+
+    Raises:
+        Refusal: LOCKED.
+    """
+    if any(one.locked_by == session.agent for one in session.locks(resource=key).items):
+        raise Refusal(
+            Code.LOCKED, f"{session.agent} holds {key} already, and not for this command. Nothing "
+            "was started.", next=f"`coord unlock {key} --agent {session.agent}`, then repeat it.")
 
 
 def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:

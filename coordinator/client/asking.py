@@ -48,7 +48,8 @@ def encoded(request: rq.Request[Any]) -> bytes:
             raise Refusal(Code.INVALID, f"{request.op}: `{field}` must be text, not bytes. "
                           "Nothing was done.", next="Decode it first.", field=field)
     try:
-        return _encode(request)
+        # One line each: what somebody has laid out in several has its line feeds between its parts.
+        return _encode(request).replace(b"\n", b" ")
     except UnicodeEncodeError as bad:  # a word of the command line, say, with such a byte in it
         raise no_unicode(
             {name: getattr(request, name) for name in request.__struct_fields__}, bad) from None

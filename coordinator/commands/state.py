@@ -128,7 +128,8 @@ def changes(
 
 def next_(shell: Shell, *, key: str, agent: str | None, wait: str | None, as_json: bool) -> Asking:
     """As a key's owner: the next change to apply."""
-    given = yield from ask(rq.ChangeNext(agent=(yield from shell.acting(agent)), key=key,
+    who = yield from shell.acting(agent)
+    given = yield from ask(rq.ChangeNext(agent=who, key=key,
                                          wait_s=seconds(wait, "--wait") or 0.0))
     if as_json:
         shell.json(given)
@@ -139,7 +140,8 @@ def next_(shell: Shell, *, key: str, agent: str | None, wait: str | None, as_jso
     )
     shell.say(f"{one.key} is at version {given.state.version}: {_text(given.state.value)}")
     shell.say(f"wanted: {_text(one.wanted)}")
-    shell.say(f"  then: coord state done {one.change} VALUE --attempt {one.attempts}")
+    shell.say(f"  then: coord state done {one.change} VALUE --attempt {one.attempts} "
+              f"--agent {who}")
 
 
 def done(

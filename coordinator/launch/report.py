@@ -130,7 +130,7 @@ def all_tasks(client: Client) -> list[rq.Task]:
         out += page.items
         if page.next is None:
             return out
-        after = int(page.next)
+        after = page.next
 
 
 def last_event(ask: Callable[[rq.Request[Any]], Any]) -> int:

@@ -112,7 +112,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
         if len(found) < limit:
             below = int(raws[-1][1])
         view.rest()
-    following = str(below) if len(found) == limit else None
+    following = below if len(found) == limit else None
     return rq.MessageList(items=found[::-1], next=following)
 
 

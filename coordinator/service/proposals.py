@@ -135,6 +135,12 @@ def _check_form(request: rq.Propose) -> None:
                 Code.INVALID, f"{one.resource[:200]}: give one of `content`, `patch` and `delete`. "
                 "Nothing was written.", next="Repeat it with one of them.", resource=one.resource,
             )
+        if one.delete and one.version is None:  # which says that there is nothing yet
+            raise Refusal(
+                Code.INVALID, f"{one.resource[:200]}: what is to be deleted has a version; none is "
+                "said. Nothing was written.", resource=one.resource,
+                next="Read it, and repeat with the `version` that you have read.",
+            )
     kinds = {kind_of(one.resource) for one in given}
     if kinds & {"dir", "glob"}:
         raise Refusal(

@@ -104,7 +104,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Steps) -> rq.StepLis
     rows = [BlockedStepRow(*raw) for raw in
             view.rows("steps_list", req.after, req.state, req.kind, limit)]
     return rq.StepList(items=[_reply(view, row) for row in rows],
-                       next=str(rows[-1].n) if len(rows) == limit else None)
+                       next=rows[-1].n if len(rows) == limit else None)
 
 
 # ------------------------------------------------------------ for coord itself

@@ -104,7 +104,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Tasks) -> rq.TaskLis
     return rq.TaskList(
         items=[tasks.reply(view, row) for row in rows],
         counts=counts(view),
-        next=str(rows[-1].n) if len(rows) == limit else None,
+        next=rows[-1].n if len(rows) == limit else None,
     )
 
 

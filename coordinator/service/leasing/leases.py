@@ -457,5 +457,5 @@ def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
         resource=None if about is None else about.name,
         items=[lease_reply(row) for row in rows],
         waiters=waiting_line.listing(svc, view, about=about, agent=req.agent),
-        next=str(following) if following is not None else None,
+        next=following,
     )

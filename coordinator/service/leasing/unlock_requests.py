@@ -385,7 +385,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.Unlo
     rows = [UnlockRow(*raw) for raw in found]
     return rq.UnlockList(
         items=[pending_unlocks.reply(view, row) for row in rows],
-        next=str(rows[-1].n) if len(rows) == limit else None,
+        next=rows[-1].n if len(rows) == limit else None,
     )
 
 

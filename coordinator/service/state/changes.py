@@ -146,7 +146,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.Chang
     rows = [ChangeRow(*raw) for raw in
             view.rows("changes_list", req.after, req.state, scope, above, limit)]
     return rq.ChangeList(items=[told(view, row, wanted=False) for row in rows],
-                         next=str(rows[-1].n) if len(rows) == limit else None)
+                         next=rows[-1].n if len(rows) == limit else None)
 
 
 def find(view: View, text: str) -> ChangeRow:

@@ -19,6 +19,7 @@ from coordinator.store.rows import LeaseRow, LogRow, MessageRow, TaskRow, Waiter
 from coordinator.words import requests as rq
 from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import WHOLE, kind_of
 from coordinator.words.texts import one_line, quoted
 
 #: Fields of events that hold somebody's own words.
@@ -161,12 +162,21 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         subject = view.looked.place(subject, req.cwd).resource.name
     except Refusal as refusal:
         return rq.Story(subject=subject, sentences=[f"Nothing is known: {refusal.message}"])
-    rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX)
+    rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, _around(subject))
     if not rows and _ID.fullmatch(upper):
         raise Refusal(
             _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
             "the log reaches back.", next="`coord events` tells the last changes.")
     return _story(subject, rows)
+
+
+def _around(name: str) -> str:
+    """The directories that a path lies in, as JSON."""
+    if kind_of(name) not in ("file", "dir"):
+        return "[]"
+    parts = name.rstrip("/").split("/")[:-1]
+    return msgspec.json.encode(
+        [WHOLE, *("/".join(parts[:n + 1]) + "/" for n in range(len(parts)))]).decode()
 
 
 def _story(subject: str, rows: list[tuple[Any, ...]]) -> rq.Story:

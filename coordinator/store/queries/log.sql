@@ -57,9 +57,11 @@ SELECT seq, at, kind, agent, task, resource, data FROM events WHERE task = ?1 OR
 SELECT min(seq) FROM events WHERE task = ?;
 
 -- name: events_of_resource
--- With the reviews that it is in; not what coord itself held while it wrote a verdict.
+-- With its regions, the directories that it lies in (?4), and the reviews that it is in; not what
+-- coord itself held while it wrote a verdict.
 SELECT seq, at, kind, agent, task, resource, data FROM events
-WHERE (resource = ?1 AND (agent IS NULL OR substr(agent, 1, 6) <> 'coord/'))
+WHERE ((resource = ?1 OR (resource > ?1 || '::' AND resource < ?1 || ':;')
+        OR resource IN (SELECT value FROM json_each(?4))) AND (agent IS NULL OR substr(agent, 1, 6) <> 'coord/'))
    OR (kind = 'acquisition_refused' AND instr(data, ?2))
    OR (kind IN ('review_opened', 'review_decided', 'review_undone', 'verdict_ended')
        AND data ->> 'review' IN (SELECT review_id FROM review_files WHERE path = ?1))

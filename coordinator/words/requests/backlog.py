@@ -100,7 +100,7 @@ class TaskEdit(Request[Task]):
 class TaskList(Reply):
     items: list[Task]
     counts: dict[str, int]
-    next: str | None = None
+    next: int | None = None
 
 
 class Tasks(Request[TaskList]):

@@ -126,7 +126,7 @@ class Waiter(Reply):
 class LockList(Reply):
     items: list[Lease]
     waiters: list[Waiter]
-    next: str | None = None
+    next: int | None = None
     resource: str | None = None  # that was asked for, by its name from the root
 
 

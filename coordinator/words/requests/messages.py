@@ -20,7 +20,7 @@ class Message(Reply):
 
 class MessageList(Reply):
     items: list[Message]
-    next: str | None = None  # `before`, for older ones
+    next: int | None = None  # `before`, for older ones
 
 
 class MessageTold(Reply):

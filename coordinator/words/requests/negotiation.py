@@ -29,7 +29,7 @@ class Unlock(Reply):
 
 class UnlockList(Reply):
     items: list[Unlock]
-    next: str | None = None
+    next: int | None = None
 
 
 class UnlockAnswered(Reply):

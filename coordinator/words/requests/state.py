@@ -140,7 +140,7 @@ class Change(Reply):
 
 class ChangeList(Reply):
     items: list[Change]
-    next: str | None = None
+    next: int | None = None
 
 
 class ChangeGiven(Reply):

@@ -33,7 +33,7 @@ class Step(Reply):
 
 class StepList(Reply):
     items: list[Step]
-    next: str | None = None
+    next: int | None = None
 
 
 class StepAdd(Request[Step]):
