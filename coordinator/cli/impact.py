@@ -179,7 +179,9 @@ def _tell(found: Outcome, past: str) -> None:
     say(found.outcome)
     if found.required:
         asked = " ".join(shlex.quote(one) for one in found.required[:20])
-        complain(f"  next: coord lock {asked}{' …' if len(found.required) > 20 else ''}")
+        more = " …" if len(found.required) > 20 else ""
+        who = "" if os.environ.get("COORD_AGENT") else " --agent NAME"
+        complain(f"  next: coord lock {asked}{more}{who}")
 
 
 def _count(number: int, what: str) -> str:

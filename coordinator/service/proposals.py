@@ -371,7 +371,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     if isinstance(planned, Refusal):
         raise planned
     located = locate(svc, tx, [one.resource for one in request.changes], request.cwd)
-    check_known(tx, located)
+    check_known(tx, located, request.agent)
     asking = agents.may_act(tx, actor, request.agent)
     wanted = [(one, "exclusive") for one in located]
     obstacles = weigh(svc, tx, request.agent, wanted)

@@ -277,7 +277,8 @@ def _given(tx: Tx, actor: Actor, agent: str, step: str, attempt: int) -> Blocked
     if row.given_to is None or row.attempts != attempt:
         raise Refusal(
             Code.STALE_TOKEN, f"Attempt {attempt} of {row.step_id} is over: its time had passed, "
-            "and it is tried anew. Nothing was changed.", next="Ask for the next step.",
+            f"or it was asked for again; there were {row.attempts}. Nothing was changed.",
+            next="Ask for the next step.",
         )
     if row.given_to != agent:
         raise Refusal(Code.NOT_HOLDER, f"{row.step_id} is given to {row.given_to}, not to {agent}; "

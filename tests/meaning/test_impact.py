@@ -52,7 +52,7 @@ def test_for_people(shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     assert code == 0
     assert "use it.py:5: order() in use it.py calls pay() with one argument; it needs 'rate' now" in out
     assert out.rstrip().endswith("REQUIRE_ADDITIONAL_LOCKS")
-    assert err.strip() == "next: coord lock 'use it.py::order'"
+    assert err.strip() == "next: coord lock 'use it.py::order' --agent NAME"
     assert not (shop / ".coord").exists()
     monkeypatch.chdir(shop / "shop")
     assert "use it.py:5" in run(capsys, "impact", "a.py")[1]

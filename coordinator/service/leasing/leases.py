@@ -84,7 +84,7 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
                 next=f"`coord lock {quote(name)} --mode shared`")
     located = locate(svc, tx, req.resources, req.cwd)
     if not req.new:
-        check_known(tx, located)
+        check_known(tx, located, req.agent)
     task_locks.check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located)
 

@@ -17,7 +17,7 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER, Located, path_of, region_of
 
 
-def check_known(tx: Tx, places: Sequence[Located]) -> None:
+def check_known(tx: Tx, places: Sequence[Located], agent: str) -> None:
     """Refuse regions that their files, as they are, do not have. A file that is not there, or is
     not divided, has whatever is asked for.
 
@@ -42,6 +42,7 @@ def check_known(tx: Tx, places: Sequence[Located]) -> None:
             f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
             f"{', '.join(near)}. Nothing was leased.",
             next=f"`coord regions {shlex.quote(path)}` lists them; `coord lock --new "
-            f"{shlex.quote(path + '::' + wanted)}` is for one that is to be added.",
+            f"{shlex.quote(path + '::' + wanted)} --agent {agent}` is for one that "
+            "is to be added.",
             resource=name, nearest=[f"{path}::{one}" for one in near],
         )

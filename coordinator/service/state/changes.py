@@ -235,7 +235,7 @@ def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> Chang
     if row.given_to is None or row.attempts != attempt:
         raise Refusal(
             Code.STALE_TOKEN, f"Attempt {attempt} of {row.change_id} is over: its time had passed, "
-            "and it is tried anew. Nothing was written.",
+            f"or it was asked for again; there were {row.attempts}. Nothing was written.",
             next=f"`coord state next {row.key} --agent {agent}` gives the next.",
         )
     return row
