@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from coordinator.cli import shims as shims_command
 from coordinator.cli import wiring
@@ -75,6 +76,21 @@ def init(
     writes, and git's hooks so that a commit does (`coord guard`); which files that changes is
     told first, with --diff all of it. --remove takes out exactly that.
     """
+    asked = {name: value for name, value in locals().items() if name != "as_json"}
+    if not as_json:
+        _carried_out(**asked, asks=True)
+        return
+    facts: dict[str, Any] = {"root": str(locate_root()), "made": [], "notes": []}
+    with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(typer.Exit):
+        facts = _carried_out(**asked, asks=False)
+    print_json(facts)
+
+
+def _carried_out(
+    *, agent: list[str] | None, everything: bool, yes: bool, remove: bool, user: bool, diff: bool,
+    no_guard: bool, with_shims: bool | None, apart: bool, adopt: bool, asks: bool,
+) -> dict[str, Any]:
+    """What was done; it is said, too. `asks`: a person may be asked about shims."""
     root, around = _apart() if apart else (locate_root(), None)
     if adopt:
         from coordinator.cli import restoring
@@ -91,7 +107,7 @@ def init(
         exclude.take_out(root, gone)
         if not no_guard:
             wiring.guard_out(root, yes=yes, diff=diff)
-        return
+        return {"root": str(root), "removed": [str(path) for path in gone]}
     wanted = wiring.chosen(root, agent or [], everything)
     git = checkout(str(root)) is not None
     made: list[str] = []
@@ -100,7 +116,7 @@ def init(
         lacking = _lacking(root)
         say(f"{root}: " + (f"`coord init` would make {', '.join(lacking)}" if lacking else
                            "all that `coord init` makes is there already"))
-        return
+        return {"root": str(root), "made": [], "would_make": lacking, "notes": []}
     if not wanted:
         made = _prepare(root)
         notes += _whose(root, around)
@@ -113,7 +129,7 @@ def init(
                               guard=git and not no_guard)
         if plans is None:
             say("Nothing was written.")
-            return
+            return {"root": str(root), "made": [], "git": git, "notes": []}
         made = _prepare(root)
         notes += _whose(root, around)
         changed = wiring.apply(root, plans, user=user)
@@ -123,10 +139,7 @@ def init(
         notes += [] if user else _elsewhere(root, wanted)
         notes += wiring.guard_in(root, yes=yes, diff=diff) if git and not no_guard else []
         notes += shims_command.offer(wanted, wanted=with_shims,
-                                     asks=not yes and not as_json and sys.stdin.isatty())
-    if as_json:
-        print_json({"root": str(root), "made": made, "git": git, "notes": notes})
-        return
+                                     asks=asks and not yes and sys.stdin.isatty())
     say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
     if not git:
         say("note: this is not a git repository; coord works, but git cannot show what changed"
@@ -138,6 +151,7 @@ def init(
     else:
         say("next: coord init --agent claude-code wires an agent; "
             "coord agents profiles lists which there are")
+    return {"root": str(root), "made": made, "git": git, "notes": notes}
 
 
 def _check_before(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -78,3 +79,15 @@ def test_of_many_that_are_held_as_many_are_told(repo: Repo) -> None:
     assert "29 more of what you asked for are held" in done.stderr and "  … and more: `coord locks` lists them\n" in done.stderr, done
     repo.coord("lock", *(f"g{n}" for n in range(30)), "--agent", "ann")
     assert "At least 49 more of what you asked for" in repo.coord("lock", "./", "--agent", "bob", "--no-retry").stderr
+
+
+@pytest.mark.parametrize("words", ["", "--diff", "--agent claude-code --diff", "--agent claude-code", "--agent claude-code --yes", "--remove --yes", "--remove"])
+def test_what_is_prepared_is_one_object_for_programs(repo: Repo, words: str) -> None:
+    done = repo.coord("init", *words.split(), "--json")
+    told = json.loads(done.stdout)
+    if done.returncode:
+        assert done.returncode == 2 and told["error"]["code"] == "INVALID", done
+    else:
+        assert told["root"] == str(repo.root) and ("removed" if "--remove" in words else "made") in told, told
+    again = repo.coord("init", *words.split(), "--json")
+    assert json.loads(again.stdout) and again.returncode == done.returncode
