@@ -24,9 +24,9 @@ def test_who_gives_way_types_what_it_is_told(repo: Repo) -> None:
     assert "bob was chosen to give its work back; keep yours" in again.stderr
     done = repo.coord(*shlex.split(step)[1:])
     assert done.returncode == 0, done.stderr
-    with repo.client() as client:
-        assert {one.resource: one.locked_by for one in client.call(rq.Locks()).items} == {
-            "a.py": "ann", "b.py": "ann"}
+    with repo.client() as client:  # who stands in line is served in the step after that
+        until(lambda: {one.resource: one.locked_by for one in client.call(rq.Locks()).items} == {
+            "a.py": "ann", "b.py": "ann"})
     story = repo.coord("explain", "T-2").stdout
     assert "ready" in story
     assert "2 agents wait for each other (bob, ann); bob was told to give way" in repo.coord(
