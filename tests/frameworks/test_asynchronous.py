@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from pathlib import Path
 
@@ -143,7 +144,7 @@ def test_whenever_a_call_is_cancelled_nothing_is_left(client: Client, steps: int
         for _ in range(steps):
             await asyncio.sleep(0.001)
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with contextlib.suppress(asyncio.CancelledError):  # on a busy machine it may be over by then
             await task
         assert locks(client).items == [] and locks(client).waiters == []
         await asyncio.wait_for(work(), 30)
