@@ -7,13 +7,23 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-from coordinator.cli.app import AsJson, Quiet, Short, app, carry_out, print_json, say, width
+from coordinator.cli.app import (
+    AsJson,
+    Quiet,
+    Short,
+    app,
+    carry_out,
+    complain,
+    print_json,
+    say,
+    width,
+)
 from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
 from coordinator.commands import agents as bodies
 from coordinator.commands.lists import columns
 from coordinator.files.state import StateDir
-from coordinator.profiles import Profile, profiles
+from coordinator.profiles import Profile, profiles, untrusted
 from coordinator.wiring.settings_wiring import Wirer
 
 agents = typer.Typer(cls=Listed, invoke_without_command=True, rich_markup_mode=None)
@@ -40,6 +50,9 @@ def list_profiles(quiet: Quiet = False, as_json: AsJson = False) -> None:
     root = locate_root()
     wirer = Wirer(StateDir(root), Path.home())
     rows = [_facts(profile, wirer) for profile in profiles(root)]
+    for name in untrusted(root):
+        complain(f"coord: agents/{name}.toml is not used: no person has trusted it; `coord trust` "
+                 "shows it.")
     if as_json:
         print_json({"items": rows, "next": None})
         return

@@ -57,7 +57,11 @@ def serve(http: HttpPort = None, log_format: LogForm = None) -> int:
     """Run the coordinator in the foreground, for supervisors."""
     from coordinator.daemon.__main__ import serve as run
 
-    return run(locate_root(), http, stays=True, log_format=log_format)
+    root = locate_root()
+    state = StateDir(root)
+    if not state.path.is_dir():
+        complain(f"coord: making {state.path}/ …")
+    return run(root, http, stays=True, log_format=log_format)
 
 
 @app.command("compact")

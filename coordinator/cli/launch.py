@@ -90,8 +90,9 @@ def launch(
     wait: Annotated[
         bool, typer.Option("--wait", help="Stay while reviews wait for a verdict.")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with what an earlier launch left.")
+    resume: Annotated[  # (for whoever types what he means: each launch does)
+        bool, typer.Option("--resume", help="Go on with what an earlier launch left, as each "
+                                            "launch does.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:

@@ -41,7 +41,7 @@ def listing(
         for one in found.items
     ]
     heads = ("id", "kind", "what", "agent", "tries", "since", "why")
-    forms.table(shell, heads, "==//==~", rows, len(rows) == limit,
+    forms.table(shell, heads, "==//==~", rows, found.next is not None,
                 f"coord dead list --limit {limit * 10}")
 
 

@@ -38,7 +38,7 @@ def printed(
     limit: int | None = None,
 ) -> bool:
     """Print a reply in the form that was asked for; False: as a table, by whoever calls this.
-    `limit`: of the list that it is; where there may be more, whoever reads ids alone is told so.
+    `limit`: of the list that it is; where there are more, whoever reads ids alone is told so.
 
     Raises:
         Refusal: INVALID: two forms at once.
@@ -49,7 +49,7 @@ def printed(
     if quiet:
         for one in ids:
             shell.say(one)
-        if limit is not None and len(ids) == limit and getattr(reply, "next", "") is not None:
+        if limit is not None and getattr(reply, "next", None) is not None:
             cut(shell, limit)
     elif short:
         shell.compact(in_short(reply))
@@ -61,8 +61,8 @@ def printed(
 
 
 def cut(shell: Shell, limit: int) -> None:
-    """Say beside a list, which a program may read, that there may be more."""
-    shell.complain(f"coord: {limit} are shown, and there may be more (`--limit {limit * 10}`)")
+    """Say beside a list, which a program may read, that there are more."""
+    shell.complain(f"coord: {limit} are shown, and there are more (`--limit {limit * 10}`)")
 
 
 def in_short(value: Any) -> Any:
@@ -83,9 +83,9 @@ def table(
     shell: Shell, heads: Sequence[str], kinds: str, rows: Sequence[Sequence[str]], more: bool,
     wider: str,
 ) -> None:
-    """Print a table, one row a line. `more`: there may be more than was asked for, which `wider`
+    """Print a table, one row a line. `more`: there are more than was asked for, which `wider`
     (a command) shows."""
     for line in columns(heads, rows, kinds, shell.width):
         shell.say(line)
     if more:
-        shell.say(f"… {len(rows)} shown, and there may be more: `{wider}`")
+        shell.say(f"… {len(rows)} shown, and there are more: `{wider}`")

@@ -40,7 +40,7 @@ def listing(
         for row in found.items
     ]
     forms.table(shell, ("review", "state", "age", "agent", "files", "what happened"), "===//~",
-                rows, len(rows) == limit, f"coord review list --limit {limit * 10}")
+                rows, found.next is not None, f"coord review list --limit {limit * 10}")
     if state == "open":
         shell.say(f"next: coord review show {found.items[0].review}")
 

@@ -11,10 +11,12 @@ import math
 import re
 import shlex
 from collections.abc import Generator, Iterable
+from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from coordinator.commands.tables import table
 from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, HELD, Code, Refusal
@@ -27,6 +29,8 @@ STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "
           "cyan": "36"}
 #: What `coord` is followed by where a person or an agent is told to type it.
 _TYPED = re.compile(r"(`|next: )coord ")
+#: A field of a request, where a sentence names one.
+_FIELD = re.compile(r"`([a-z]\w*)`")
 _SEVERAL = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
@@ -92,7 +96,9 @@ class Shell(msgspec.Struct):
         """Say a refusal; the exit code that goes with it."""
         if as_json:
             self.json({"error": refusal.body()})
-        self.complain(f"coord: {refusal.code.value}: {refusal.message}")
+        message = (self._by_options(refusal.message) if refusal.code is Code.INVALID
+                   else refusal.message)
+        self.complain(f"coord: {refusal.code.value}: {message}")
         conflicts = refusal.facts.get("conflicts", []) if refusal.code in HELD else []
         held = [one for one in conflicts if not one.get("waiting")]
         for one in held[1:10]:  # the first one is in the sentence
@@ -104,6 +110,16 @@ class Shell(msgspec.Struct):
         if refusal.code is not Code.LOCKED or refusal.next not in refusal.message:
             self.complain(f"  next: {self._next(refusal)}")
         return refusal.exit_code
+
+    def _by_options(self, message: str) -> str:
+        """A sentence about a field, by the name of the option that it was typed with."""
+        options = _options_of(self.command)
+
+        def as_typed(found: re.Match[str]) -> str:
+            option = "--" + found[1].removesuffix("_s").replace("_", "-")
+            return f"`{option}`" if option in options else found[0]
+
+        return _FIELD.sub(as_typed, message)
 
     def _next(self, refusal: Refusal) -> str:
         """What to do; in general words only where nothing better is known."""
@@ -144,6 +160,12 @@ class Shell(msgspec.Struct):
         if not program or "coord " not in text:
             return text
         return _TYPED.sub(lambda found: f"{found[1]}{shlex.quote(program)} ", text)
+
+
+@cache
+def _options_of(command: str) -> frozenset[str]:
+    """The options of a command that the coordinator carries out; none of others."""
+    return frozenset(table("options.json").get(command, {}).get("options", ()))
 
 
 def ask(request: rq.Request[R]) -> Generator[rq.Request[Any], Any, R]:

@@ -40,7 +40,7 @@ def listing(
         return
     _table(shell, found.items)
     if found.next is not None:
-        shell.say(f"… {limit} shown, and there may be more: "
+        shell.say(f"… {limit} shown, and there are more: "
                   f"`coord state list --limit {limit * 10}`")
 
 

@@ -60,6 +60,9 @@ SHARED: dict[str, str] = {
     # ---------------------------------------------------------------- lists
     "items": "What was found, in order.",
     "next": "Give this as `after` for the next page; null: there is no more.",
+    "MessageList.next": "Give this as `before` for older ones; null: there are none.",
+    "StateList.next": "Give this as `after` for the next page of keys; null: there is no more, or "
+                      "these are versions of one key.",
     "limit": "How many at most; 1 or more. A page's own bound holds, too.",
     "after": "Only what comes after this: the `next` of the page before.",
     "Task.after": "Ids of tasks that have to be done before.",

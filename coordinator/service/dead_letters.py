@@ -23,14 +23,20 @@ PERSON = "a person"
 def listing(svc: Service, view: View, actor: Actor, req: rq.Dead) -> rq.DeadList:
     """See `requests.Dead`."""
     limit = min(req.limit, 1000)
-    found = [
-        *(_of_task(view, TaskRow(*raw)) for raw in view.rows("tasks_dead_newest", limit)),
-        *(_of_change(view, ChangeRow(*raw)) for raw in view.rows("changes_dead_newest", limit)),
-        *(_of_step(view, BlockedStepRow(*raw)) for raw in view.rows("steps_dead_newest", limit)),
-    ]
-    kept = [one for one in found if req.kind in (None, one.kind)]
-    kept.sort(key=lambda one: (one.since, one.id), reverse=True)
-    return rq.DeadList(items=kept[:limit])
+    since, _, last = (req.after or "").partition(" ")
+    page = since, last, limit + 1
+    found: list[rq.DeadLetter] = []
+    if req.kind in (None, "task"):
+        found += (_of_task(view, TaskRow(*raw)) for raw in view.rows("tasks_dead_newest", *page))
+    if req.kind in (None, "change"):
+        found += (_of_change(view, ChangeRow(*raw))
+                  for raw in view.rows("changes_dead_newest", *page))
+    found += (_of_step(view, BlockedStepRow(*raw))
+              for raw in view.rows("steps_dead_newest", *page, req.kind))
+    found.sort(key=lambda one: (one.since, one.id), reverse=True)
+    items = found[:limit]
+    return rq.DeadList(items=items, next=f"{items[-1].since} {items[-1].id}"
+                       if len(found) > limit else None)
 
 
 def show(svc: Service, view: View, actor: Actor, req: rq.DeadShow) -> rq.DeadLetter:

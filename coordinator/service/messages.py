@@ -96,24 +96,24 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
     limit = min(req.limit, 1000)
     statement = "messages_newest" if task is None else "messages_newest_of_task"
     found: list[rq.Message] = []
+    numbers: list[int] = []
     below = req.before if req.before is not None else _ANY_NUMBER
-    while len(found) < limit:
+    while len(found) <= limit:  # one more shows whether there are more
         raws = view.rows(statement, below, since, reader, task, thread, AT_ONCE)
         for row in (MessageRow(*raw) for raw in raws):
             unread = row.message_id in unheard if reader not in (None, HUMAN) else (
                 row.recipient == HUMAN and row.seen_at is None)
             if (unread or not req.unread) and _has(row, words):
                 found.append(_reply(row, unread=unread))
-                below = row.n
-                if len(found) == limit:
+                numbers.append(row.n)
+                if len(found) > limit:
                     break
         if len(raws) < AT_ONCE:
             break
-        if len(found) < limit:
-            below = int(raws[-1][1])
+        below = int(raws[-1][1])
         view.rest()
-    following = below if len(found) == limit else None
-    return rq.MessageList(items=found[::-1], next=following)
+    following = numbers[limit - 1] if len(found) > limit else None
+    return rq.MessageList(items=found[:limit][::-1], next=following)
 
 
 def see(svc: Service, tx: Tx, actor: Actor, req: rq.MessagesSee) -> rq.MessagesSeen:

@@ -87,10 +87,11 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Signals) -> rq.Signa
         found = view.rows("signals_at", scope, scope + _ABOVE, SIGNALS_MAX)
     else:
         scope, _, name = (req.after or "").partition(" ")
-        found = view.rows("signals_some", scope, name, limit)
+        found = view.rows("signals_some", scope, name, limit + 1)
     rows = [SignalRow(*raw) for raw in found]
     following = None
-    if req.subject is None and len(rows) == limit:
+    if req.subject is None and len(rows) > limit:
+        rows = rows[:limit]
         following = f"{rows[-1].scope} {rows[-1].name}"
     items = [one for one in (_reply(view, row) for row in rows)
              if one.strength >= rule.FAINT and req.name in (None, one.name)]

@@ -101,10 +101,10 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.StepFail) -> rq.Step:
 def listing(svc: Service, view: View, actor: Actor, req: rq.Steps) -> rq.StepList:
     """See `requests.Steps`."""
     limit = min(req.limit, 1000)
-    rows = [BlockedStepRow(*raw) for raw in
-            view.rows("steps_list", req.after, req.state, req.kind, limit)]
+    found = view.rows("steps_list", req.after, req.state, req.kind, limit + 1)
+    rows = [BlockedStepRow(*raw) for raw in found[:limit]]
     return rq.StepList(items=[_reply(view, row) for row in rows],
-                       next=rows[-1].n if len(rows) == limit else None)
+                       next=rows[-1].n if len(found) > limit else None)
 
 
 # ------------------------------------------------------------ for coord itself

@@ -78,3 +78,17 @@ def test_a_duration_is_typed_as_lists_show_it(there: Repo) -> None:
     assert done.stdout.startswith("b.py  exclusive  dora  for 1h30m") and done.returncode == 0, done
     assert "  1h30m  " in there.coord("locks").stdout
     assert there.coord("unlock", "b.py", "--agent", "dora").returncode == 0
+
+
+@pytest.mark.parametrize(("line", "named"), [
+    ("lock a.py --agent A --wait 100000", "`--wait` must be between"),
+    ("task claim --agent A --wait 100000", "`--wait` must be between"),
+    ("task add x --priority 5000", "`--priority` is 5000"),
+    ("task add x --attempts-max 0", "`--attempts-max` is 0"),
+    ("signal add a.py priority --agent A --half-life 0.1", "`--half-life` must be between"),
+    ("locks --limit 0", "`--limit` must be at least 1"),
+])
+def test_a_wrong_value_is_told_by_the_option_that_it_was_typed_with(repo: Repo, line: str, named: str) -> None:
+    assert repo.coord("up").returncode == 0
+    done = repo.coord(*line.split())
+    assert done.returncode == 2 and named in done.stderr, done

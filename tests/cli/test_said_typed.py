@@ -52,7 +52,7 @@ def test_a_person_may_look_at_the_newest_few_and_the_others_stay_unread(repo: Re
     assert "at most 2 are shown, and they stay unread" in few.stdout, few.stdout
     assert "5 messages wait for you" in repo.coord("status").stdout
     none = repo.coord("messages", "--human", "--limit", "0")
-    assert none.returncode == 2 and "`limit` must be at least 1" in none.stderr
+    assert none.returncode == 2 and "`--limit` must be at least 1" in none.stderr
     assert repo.coord("messages", "--human").stdout.count("question") == 5
     assert "for you" not in repo.coord("status").stdout
 

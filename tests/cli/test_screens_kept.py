@@ -137,7 +137,7 @@ def test_names_alone_and_as_many_as_were_asked_for(busy: World, line: str) -> No
     if "--limit" in TABLE[parsed(shlex.split(line)).name]["options"]:  # type: ignore[union-attr]
         first, *more = carried_out(busy, f"{line} -q --limit 1", None)[1].splitlines()
         assert first in (names[0], names[-1])
-        assert more == (["coord: 1 are shown, and there may be more (`--limit 10`)"] if len(names) > 1 and names[0] == first else more)
+        assert more == (["coord: 1 are shown, and there are more (`--limit 10`)"] if len(names) > 1 and names[0] == first else more)
         code, refused = carried_out(busy, f"{line} --limit 0", None)
         assert code == 2 and "limit" in refused and "next: " in refused
 

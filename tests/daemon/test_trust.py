@@ -81,8 +81,10 @@ def test_nothing_else_runs_it_either(repo: Repo) -> None:
     assert repo.read(".claude/x.json") == '{"a": "x"}'
     known = {one["name"]: one for one in json.loads(repo.coord("agents", "profiles", "--json").stdout)["items"]}
     assert "mine" not in known and str(repo.root) not in known["claude-code"]["source"]
+    assert "agents/mine.toml is not used" in repo.coord("agents", "profiles").stderr
     assert repo.coord("trust", "--yes").returncode == 0
     known = {one["name"]: one for one in json.loads(repo.coord("agents", "profiles", "--json").stdout)["items"]}
+    assert "not used" not in repo.coord("agents", "profiles").stderr
     assert str(repo.root) in known["mine"]["source"] and str(repo.root) in known["claude-code"]["source"]
 
 

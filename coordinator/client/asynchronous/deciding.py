@@ -19,7 +19,7 @@ class Deciding(AsyncAsking):
 
     async def review_list(
         self, *, state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open",
-        agent: str | None = None, task: str | None = None, limit: int = 200,
+        agent: str | None = None, task: str | None = None, after: int = 0, limit: int = 200,
     ) -> rq.ReviewList:
         """Flagged work; without `state`, what is open.
 
@@ -27,9 +27,12 @@ class Deciding(AsyncAsking):
             state: Only reviews in this state.
             agent: Only work that it left.
             task: Only work on this task.
+            after: Only what comes after this: the `next` of the page before.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
-        return await self.call(rq.Reviews(state=state, agent=agent, task=task, limit=limit))
+        return await self.call(rq.Reviews(
+            state=state, agent=agent, task=task, after=after, limit=limit,
+        ))
 
     async def review_show(self, review: str, *, content: bool = False) -> rq.Review:
         """One review with its diffs and timeline; `content` adds the bytes (base64).

@@ -96,15 +96,18 @@ class Telling(AsyncAsking):
         """
         return await self.call(rq.Steps(state=state, kind=kind, limit=limit, after=after))
 
-    async def dead_list(self, *, kind: str | None = None, limit: int = 200) -> rq.DeadList:
+    async def dead_list(
+        self, *, kind: str | None = None, after: str | None = None, limit: int = 200,
+    ) -> rq.DeadList:
         """What was tried as often as it may be, and is given up until a person acts: tasks, changes
         of keys, steps; the newest first.
 
         Args:
             kind: Only these: task, change, call, acquire, propose or webhook.
+            after: Only what comes after this: the `next` of the page before.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
-        return await self.call(rq.Dead(kind=kind, limit=limit))
+        return await self.call(rq.Dead(kind=kind, after=after, limit=limit))
 
     async def dead_show(self, id: str) -> rq.DeadLetter:
         """One dead letter, whole.

@@ -94,15 +94,18 @@ class Telling(Asking):
         """
         return self.call(rq.Steps(state=state, kind=kind, limit=limit, after=after))
 
-    def dead_list(self, *, kind: str | None = None, limit: int = 200) -> rq.DeadList:
+    def dead_list(
+        self, *, kind: str | None = None, after: str | None = None, limit: int = 200,
+    ) -> rq.DeadList:
         """What was tried as often as it may be, and is given up until a person acts: tasks, changes
         of keys, steps; the newest first.
 
         Args:
             kind: Only these: task, change, call, acquire, propose or webhook.
+            after: Only what comes after this: the `next` of the page before.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
-        return self.call(rq.Dead(kind=kind, limit=limit))
+        return self.call(rq.Dead(kind=kind, after=after, limit=limit))
 
     def dead_show(self, id: str) -> rq.DeadLetter:
         """One dead letter, whole.

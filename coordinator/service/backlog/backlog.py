@@ -99,12 +99,12 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
 def listing(svc: Service, view: View, actor: Actor, req: rq.Tasks) -> rq.TaskList:
     """See `requests.Tasks`."""
     limit = min(req.limit, 5000)
-    rows = [TaskRow(*raw)
-            for raw in view.rows("tasks_list", req.after, req.state, limit, req.agent)]
+    found = view.rows("tasks_list", req.after, req.state, limit + 1, req.agent)
+    rows = [TaskRow(*raw) for raw in found[:limit]]
     return rq.TaskList(
         items=[tasks.reply(view, row) for row in rows],
         counts=counts(view),
-        next=rows[-1].n if len(rows) == limit else None,
+        next=rows[-1].n if len(found) > limit else None,
     )
 
 

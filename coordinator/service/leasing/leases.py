@@ -440,8 +440,9 @@ def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
         about = view.looked.place(req.resource, req.cwd).resource
     if about is None or about.name == WHOLE:  # by pages: there may be very many
         rows = [LeaseRow(*raw) for raw in view.rows(
-            "leases_live", view.now, req.after, req.agent, limit)]
-        following = rows[-1].fencing_token if len(rows) == limit else None
+            "leases_live", view.now, req.after, req.agent, limit + 1)]
+        following = rows[limit - 1].fencing_token if len(rows) > limit else None
+        rows = rows[:limit]
         rows = [one for one in rows if about is None or one.kind != "key"]
     else:
         found = (LeaseRow(*raw) for raw in near(view, "rivals", about))

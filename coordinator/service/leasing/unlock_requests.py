@@ -381,11 +381,11 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
 def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
     """See `requests.Requests`."""
     limit = min(req.limit, 1000)
-    found = view.rows("unlocks_list", req.after, req.state, req.agent, limit, req.resource)
-    rows = [UnlockRow(*raw) for raw in found]
+    found = view.rows("unlocks_list", req.after, req.state, req.agent, limit + 1, req.resource)
+    rows = [UnlockRow(*raw) for raw in found[:limit]]
     return rq.UnlockList(
         items=[pending_unlocks.reply(view, row) for row in rows],
-        next=rows[-1].n if len(rows) == limit else None,
+        next=rows[-1].n if len(found) > limit else None,
     )
 
 

@@ -62,8 +62,11 @@ def find(view: View, text: str) -> ReviewRow:
 def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.ReviewList:
     """See `requests.Reviews`."""
     task = tasks.named(view, req.task)
-    rows = view.rows("reviews_list", req.state, min(req.limit, LISTED_MAX), req.agent, task)
-    return rq.ReviewList(items=[_reply(view, ReviewRow(*row)) for row in rows])
+    limit = min(req.limit, LISTED_MAX)
+    found = view.rows("reviews_list", req.state, limit + 1, req.agent, task, req.after)
+    rows = [ReviewRow(*raw) for raw in found[:limit]]
+    return rq.ReviewList(items=[_reply(view, row) for row in rows],
+                         next=rows[-1].n if len(found) > limit else None)
 
 
 def show_request(svc: Service, view: View, actor: Actor, req: rq.ReviewShow) -> rq.Review:

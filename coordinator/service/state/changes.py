@@ -143,10 +143,10 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.Chang
     limit = min(req.limit, 1000)
     scope = values.key_of(req.key).scope if req.key is not None else None
     above = scope + ABOVE if scope is not None else None
-    rows = [ChangeRow(*raw) for raw in
-            view.rows("changes_list", req.after, req.state, scope, above, limit)]
+    found = view.rows("changes_list", req.after, req.state, scope, above, limit + 1)
+    rows = [ChangeRow(*raw) for raw in found[:limit]]
     return rq.ChangeList(items=[told(view, row, wanted=False) for row in rows],
-                         next=rows[-1].n if len(rows) == limit else None)
+                         next=rows[-1].n if len(found) > limit else None)
 
 
 def find(view: View, text: str) -> ChangeRow:

@@ -65,10 +65,11 @@ def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateL
     limit = min(req.limit, 1000)
     below = key_of(req.prefix).scope if req.prefix is not None else "k/"
     begin = key_of(req.after).scope if req.after is not None else below[:-1]
-    rows = [StateRow(*raw) for raw in view.rows("state_keys", begin, below + ABOVE, limit)]
+    found = view.rows("state_keys", begin, below + ABOVE, limit + 1)
+    rows = [StateRow(*raw) for raw in found[:limit]]
     return rq.StateList(
         items=[told(view, row, value=False) for row in rows if row.content is not None],
-        next=rows[-1].key if len(rows) == limit else None,
+        next=rows[-1].key if len(found) > limit else None,
     )
 
 

@@ -124,9 +124,10 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
     if resource is not None:
         with suppress(Refusal):  # (whatever else may stand there is looked for as it is)
             resource = view.looked.place(resource, req.cwd).resource.name
-    rows = view.rows(name, req.after, req.agent, task, resource, req.kind, limit)
-    items = [event_reply(LogRow(*row)) for row in rows]
-    return rq.EventList(items=items, next=items[-1].seq if len(items) == limit else None,
+    # (What comes after the last ones is not written yet: those are asked for without one more.)
+    rows = view.rows(name, req.after, req.agent, task, resource, req.kind, limit + (not req.tail))
+    items = [event_reply(LogRow(*row)) for row in rows[:limit]]
+    return rq.EventList(items=items, next=items[-1].seq if len(rows) > limit else None,
                         task=task, resource=resource)
 
 
@@ -229,7 +230,7 @@ def _sentences(view: View) -> Iterator[str]:
         for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
             follows = _follows(str(remedy))
             yield f"{task.task_id}, attempt {n} by {agent}: {outcome}{follows}"
-    for raw in view.rows("reviews_list", "open", STORY_MAX, None, None):
+    for raw in view.rows("reviews_list", "open", STORY_MAX, None, None, 0):
         yield f"{raw[0]} is open"
 
 

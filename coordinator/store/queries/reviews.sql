@@ -15,7 +15,7 @@ FROM reviews WHERE review_id = ?;
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
        decided_at, decided_by, note, events_from, task_before, part_of
 FROM reviews WHERE (?1 = 'all' OR state = ?1) AND (?3 IS NULL OR agent = ?3)
-  AND (?4 IS NULL OR task_id = ?4) ORDER BY n LIMIT ?2;
+  AND (?4 IS NULL OR task_id = ?4) AND n > ?5 ORDER BY n LIMIT ?2;
 
 -- name: review_part_insert
 -- What is known of the whole is known of its part.

@@ -46,17 +46,20 @@ ORDER BY closed_at LIMIT ?;
 -- name: steps_dead_newest
 SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
        given_to, given_until, why, asked_at, closed_at FROM steps
-WHERE state = 'dead' ORDER BY closed_at DESC, n DESC LIMIT ?;
+WHERE state = 'dead' AND (?1 = '' OR (closed_at, step_id) < (?1, ?2)) AND (?4 IS NULL OR kind = ?4)
+ORDER BY closed_at DESC, step_id DESC LIMIT ?3;
 
 -- name: tasks_dead_newest
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
-FROM tasks WHERE state = 'dead' ORDER BY updated_at DESC, n DESC LIMIT ?;
+FROM tasks WHERE state = 'dead' AND (?1 = '' OR (updated_at, task_id) < (?1, ?2))
+ORDER BY updated_at DESC, task_id DESC LIMIT ?3;
 
 -- name: changes_dead_newest
 SELECT change_id, n, key, scope, asked_by, content, note, during, state, attempts, attempts_max,
        not_before, given_to, given_until, version, why, asked_at, closed_at
-FROM changes WHERE state = 'dead' ORDER BY closed_at DESC, n DESC LIMIT ?;
+FROM changes WHERE state = 'dead' AND (?1 = '' OR (closed_at, change_id) < (?1, ?2))
+ORDER BY closed_at DESC, change_id DESC LIMIT ?3;
 
 -- name: steps_dead_alike
 -- Dead places in line of one agent for the same resources.

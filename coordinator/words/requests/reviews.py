@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from coordinator.words.requests.base import Count, Reply, Request, Verdict, Whole
+from coordinator.words.requests.base import Count, Place, Reply, Request, Verdict, Whole
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Line, Name, Words
 
@@ -64,7 +64,7 @@ class Review(Reply):
 
 class ReviewList(Reply):
     items: list[Review]
-    next: str | None = None
+    next: int | None = None
 
 
 class Reviews(Request[ReviewList]):
@@ -76,6 +76,7 @@ class Reviews(Request[ReviewList]):
     state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open"
     agent: Name | None = None  # only work that it left
     task: Name | None = None  # only work on this task
+    after: Place = 0
     limit: Count = 200
 
 

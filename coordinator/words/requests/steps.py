@@ -121,6 +121,7 @@ class Dead(Request[DeadList]):
     http = ("GET", "/v1/dead")
     writes = False
     kind: Name | None = None
+    after: Name | None = None
     limit: Count = 200
 
 
