@@ -1,8 +1,7 @@
 """One launched agent: takes a task, runs its program, reports how it ended, takes the next.
 
-Each has its own connection, name and token. A coordinator that restarts meanwhile costs it nothing:
-what may have been done already is looked up before it is asked again. A person may take its
-conversation over in between (take_over.py).
+Its name and its connection are enrolment.py's. A person may take its conversation over in between
+(take_over.py).
 """
 
 from __future__ import annotations
@@ -10,18 +9,16 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
-from coordinator.client.client import Client
 from coordinator.dialects.stream import Told
 from coordinator.launch import logs, runs
-from coordinator.launch.attempt import LOST, PASSING, Claim, Ended, supervise
+from coordinator.launch.attempt import LOST, Claim, Ended, supervise
 from coordinator.launch.door import Visitor
+from coordinator.launch.enrolment import Enrolment
 from coordinator.launch.heartbeat import Beating
-from coordinator.launch.launch_state import RETRY_S, LaunchState
+from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.programs import Post, Programs
 from coordinator.launch.progress import Signs
 from coordinator.launch.prompt import Isolated
@@ -36,9 +33,6 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import WORDS_MAX
 from coordinator.workers.process_group import Running
 
-T = TypeVar("T")
-#: How long one request for a task waits; also how soon an idle agent sees that all is done.
-IDLE_S = 0.5
 #: Characters of output that go with a failure.
 LOG_TAIL_CHARS = 4_000
 #: While its provider's limit is reached, it looks so often whether the launch is over (s).
@@ -52,20 +46,17 @@ class AgentWorker(threading.Thread):
         super().__init__(name=f"coord-{wanted}", daemon=True)
         self.launch = launch
         self.profile = profile
-        self.client = Client(launch.root, agent=wanted, profile=profile.name)
-        self.agent = wanted
+        self._enrolment = Enrolment(launch, profile, wanted, self._rest_on)
         self.doing = "starting"
         self.task: str | None = None
         self.title = ""
         self.since = time.monotonic()
         self._log: str | None = None
         self._told = 0
-        self._wanted = wanted
         self._work: Workplace | None = None
         self._resting = Resting(profile.limits)
         self._shown: logs.Follower | None = None
-        self._programs = Programs(
-            launch, profile, lambda client, request: self._steady(lambda: client.call(request)))
+        self._programs = Programs(launch, profile, self._enrolment.ask)
         self._number = 0
         self._seat = Seat()
 
@@ -84,6 +75,11 @@ class AgentWorker(threading.Thread):
         self._seat.ask(self.agent, visitor)
 
     @property
+    def agent(self) -> str:
+        """Its name."""
+        return self._enrolment.agent
+
+    @property
     def last_line(self) -> str:
         """What its program said or did last."""
         log, shown = self._log, self._shown
@@ -96,7 +92,7 @@ class AgentWorker(threading.Thread):
     def run(self) -> None:
         """Work until nothing is left, or the launch is stopped."""
         try:
-            self.enrol()
+            self._enrolment.begin()
             if self.launch.isolation is not None:
                 self.doing = "making its worktree"
                 self._work = self.launch.isolation.make(self.agent)
@@ -106,7 +102,7 @@ class AgentWorker(threading.Thread):
                     self._carry_out(claimed)
                 elif self.launch.over.is_set():
                     break
-            self._leave(clean=True, reason="the launch is over")
+            self._enrolment.end(clean=True, reason="the launch is over")
             gone = Recorded(agent=self.agent, gone=self._why_it_goes())
         except Refusal as refusal:
             self.launch.trouble(f"{self.agent}: {refusal.message}")
@@ -119,7 +115,7 @@ class AgentWorker(threading.Thread):
             self.doing = "gone"
             if self.launch.isolation is not None and self._work is not None:
                 self.launch.isolation.close(self._work)
-            self.client.close()
+            self._enrolment.close()
         self.launch.run.worker(gone)
 
     def _why_it_goes(self) -> str:
@@ -129,62 +125,13 @@ class AgentWorker(threading.Thread):
             return "the launch takes up no more tasks"
         return "nothing is left to do"
 
-    def enrol(self) -> None:
-        """Register, under the wanted name or the next that is free; once."""
-        if self.client.token is not None:
-            return
-        self.client.agent = self._wanted
-        self.agent = self._steady(
-            lambda: self.client.register(
-                unique=True, silence_s=max(60.0, self.launch.limits.ttl_s),
-                description=f"launched by run {self.launch.run.record.run}",
-            )
-        )
-        self.launch.names.add(self.agent)
-        self.launch.run.worker(Recorded(agent=self.agent))
-
     # ------------------------------------------------------------ a task
 
     def _claim(self) -> rq.Claimed | None:
         self.doing = self._resting.doing or "waiting for a task"
         if self._resting.left_s > 0:
             self.launch.draining.wait(min(self._resting.left_s, RESTING_S))
-        request = rq.TaskClaim(agent=self.agent, ttl_s=self.launch.limits.ttl_s)
-        try:
-            # Without a wait first: the answer says at once when nothing is left.
-            return self._ask_for_task(request)
-        except Refusal as refusal:
-            if refusal.code is not Code.NOTHING_TO_DO:
-                raise
-            if self.launch.nothing_left(self.client, refusal.facts.get("counts", {})):
-                return None
-        request.wait_s = IDLE_S
-        try:
-            return self._ask_for_task(request)
-        except Refusal as refusal:
-            if refusal.code is not Code.NOTHING_TO_DO:
-                raise
-            return None
-
-    def _ask_for_task(self, request: rq.TaskClaim) -> rq.Claimed:
-        deadline = time.monotonic() + self.launch.limits.patience_s
-        while True:
-            try:
-                return self.client.call(request)
-            except Refusal as refusal:
-                if refusal.code in (Code.UNKNOWN_AGENT, Code.UNAUTHORIZED):
-                    self._enrol_again()  # a person removed it
-                    request.agent = self.agent
-                elif refusal.code not in PASSING or time.monotonic() > deadline:
-                    raise
-                else:
-                    self.launch.hard.wait(RETRY_S)
-                    # The claim may have been granted and its answer lost: then it is told again.
-                    request.task = self._held()
-
-    def _held(self) -> str | None:
-        held = self._steady(lambda: self.client.call(rq.Tasks(state="claimed", limit=5000)))
-        return next((t.task for t in held.items if t.claimed_by == self.agent), None)
+        return self._enrolment.claim()
 
     def _carry_out(self, claimed: rq.Claimed) -> None:
         task, launch = claimed.task, self.launch
@@ -196,7 +143,7 @@ class AgentWorker(threading.Thread):
                  + (f" (attempt {task.attempts})" if task.attempts > 1 else ""))
         try:
             isolated = self._begin(claimed, self._number)
-            post = Post(claimed, self.client, self._place, isolated)
+            post = Post(claimed, self._enrolment.client, self._place, isolated)
             signs = Signs(log, post.place, task.resources)  # before anything of it runs
             process, session = self._programs.begin(post, self._number)
         except (OSError, Refusal) as bad:
@@ -242,8 +189,9 @@ class AgentWorker(threading.Thread):
         while True:
             self._record(task, process.pid, process.mark)
             self._seat.open()
-            ended = supervise(process, self.client, task, log, launch.limits, launch.hard,
-                              post.place, self.profile, lambda: self._seat.asked)
+            ended = supervise(
+                process, self._enrolment.client, task, log, launch.limits, launch.hard,
+                post.place, self.profile, lambda: self._seat.asked)
             launch.run.worker(Recorded(agent=self.agent))
             if ended.how != "taken over":
                 self._seat.close(self.agent, task.task)
@@ -280,7 +228,7 @@ class AgentWorker(threading.Thread):
         visitor.welcome(role)
         launch.say(f"{self.agent}: a person has taken {task.task} over")
         launch.run.ends(log.name, "taken over by a person")
-        left = accompany(person, Claim(self.client, task), launch.limits, launch.hard)
+        left = accompany(person, Claim(self._enrolment.client, task), launch.limits, launch.hard)
         self._seat.close(self.agent, task.task)
         launch.run.worker(Recorded(agent=self.agent))
         now = self._session_heard()
@@ -294,10 +242,10 @@ class AgentWorker(threading.Thread):
     def _session_heard(self) -> str | None:
         """The session that its hooks told last; None: not known."""
         try:
-            rows = self.client.call(rq.Agents()).items
+            known = self._enrolment.row()
         except Refusal:
             return None
-        return next((row.session for row in rows if row.agent == self.agent), None)
+        return known.session if known is not None else None
 
     def _record(self, task: rq.Task, pid: int, mark: str | None, *, taken_over: bool = False
                 ) -> None:
@@ -317,7 +265,7 @@ class AgentWorker(threading.Thread):
         if self._work is None:  # the last one holds something that did not land
             self._work = isolation.make(self.agent)
         isolation.begin(self._work, claimed, self.agent, number,
-                        lambda request: self._steady(lambda: self.client.call(request)))
+                        self._enrolment.ask)
         return Isolated(self._work.branch, isolation.target.name)
 
     # ------------------------------------------------------------ its end
@@ -326,7 +274,7 @@ class AgentWorker(threading.Thread):
         """Tell the coordinator how the attempt ended: its outcome, and why in words."""
         task = claimed.task
         if ended.how == "stopped":
-            self._leave(clean=False, reason=ended.why, log_tail=output)
+            self._enrolment.end(clean=False, reason=ended.why, log_tail=output)
             return "stopped", ended.why
         try:
             if self._resting.begins(ended, output):
@@ -396,8 +344,8 @@ class AgentWorker(threading.Thread):
             self._record(task, process.pid, process.mark)
 
         try:
-            self._steady(lambda: self.client.call(
-                rq.Heartbeat(agent=self.agent, progress="its work is about to land")))
+            self._enrolment.ask(
+                rq.Heartbeat(agent=self.agent, progress="its work is about to land"))
             left = isolation.gather(work, claimed, self.agent)
             with Beating(alive, self.launch.limits.beat_s):
                 isolation.land(work, claimed, self.agent, left.commit, finish, verifying)
@@ -409,8 +357,7 @@ class AgentWorker(threading.Thread):
 
     def _finish(self, task: rq.Task, result: str, output: str) -> None:
         try:
-            self._steady(lambda: self.client.call(
-                rq.TaskDone(agent=self.agent, task=task.task, result=result)))
+            self._enrolment.ask(rq.TaskDone(agent=self.agent, task=task.task, result=result))
         except Refusal as refusal:
             if refusal.code is Code.STALE_TOKEN:
                 self._fail(task, "its claim had ended before it finished", output)
@@ -419,15 +366,14 @@ class AgentWorker(threading.Thread):
     def _fail(self, task: rq.Task, why: str, output: str,
               unlanded: rq.Unlanded | None = None, *, model: bool = False,
               outcome: str | None = None) -> None:
-        self._steady(lambda: self.client.call(
-            rq.TaskFail(agent=self.agent, task=task.task, reason=why[:WORDS_MAX], log_tail=output,
-                        unlanded=unlanded, model_error=model, outcome=outcome)))
+        self._enrolment.ask(rq.TaskFail(
+            agent=self.agent, task=task.task, reason=why[:WORDS_MAX], log_tail=output,
+            unlanded=unlanded, model_error=model, outcome=outcome))
 
     def _rest_at_limit(self, output: str) -> str:
         """The coordinator gives it nothing, and its task to others, until its provider's limit is
         over: when that is."""
-        done = self._steady(lambda: self.client.call(
-            self._resting.told(self.agent, output)))
+        done = self._enrolment.ask(self._resting.told(self.agent, output))
         until = f"{str(done.rests_until)[:16]}Z"
         self.launch.say(f"{self.agent} rests until {until}: its provider's limit is reached")
         return until
@@ -444,49 +390,20 @@ class AgentWorker(threading.Thread):
     def _clear_table(self, ok: bool, output: str) -> None:
         """Whatever the ended process still holds or waits for in this agent's name is ended too."""
         try:
-            rows = self._steady(lambda: self.client.call(rq.Agents())).items
+            mine = self._enrolment.row()
         except Refusal as refusal:
             if refusal.code not in LOST:
                 raise
-            rows = []
-        mine = next((row for row in rows if row.agent == self.agent), None)
+            mine = None
         if mine is None or mine.leases or mine.tasks or mine.waiting_for:
             if mine is not None:
-                self._leave(clean=ok, reason="its process ended", log_tail=output)
-            self._enrol_again()
+                self._enrolment.end(clean=ok, reason="its process ended", log_tail=output)
+            self._enrolment.again()
 
-    def _leave(self, *, clean: bool, reason: str, log_tail: str = "") -> None:
-        try:
-            self._steady(lambda: self.client.call(
-                rq.Leave(agent=self.agent, clean=clean, reason=reason[:WORDS_MAX],
-                         log_tail=log_tail)))
-        except Refusal as refusal:
-            if refusal.code not in LOST:
-                raise
-
-    def _enrol_again(self) -> None:
-        self.client.close()
-        self.client = Client(self.launch.root, agent=self._wanted, profile=self.profile.name)
-        self.enrol()
-        if self._resting.left_s > 0:  # it is the same provider's
-            self._steady(lambda: self.client.call(self._resting.told(self.agent, "")))
-
-    def _steady(self, ask: Callable[[], T]) -> T:
-        """Ask until the coordinator answers, however often it restarts.
-
-        Raises:
-            Refusal: its answer; or that it could not be reached for too long.
-        """
-        deadline = time.monotonic() + self.launch.limits.patience_s
-        while True:
-            try:
-                return ask()
-            except Refusal as refusal:
-                if refusal.code not in PASSING or time.monotonic() > deadline:
-                    raise
-                self.launch.hard.wait(RETRY_S)
-                if self.launch.hard.is_set() and time.monotonic() > deadline - 50:
-                    raise
+    def _rest_on(self) -> None:
+        """Under its new name, too: the limit is the same provider's."""
+        if self._resting.left_s > 0:
+            self._enrolment.ask(self._resting.told(self.agent, ""))
 
 
 def _not_started(bad: OSError | Refusal) -> Ended:

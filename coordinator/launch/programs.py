@@ -61,7 +61,7 @@ class Programs:
     """One agent's, in one launch."""
 
     def __init__(self, launch: LaunchState, profile: Profile,
-                 ask: Callable[[Client, rq.OpenSession], rq.SessionOpened]) -> None:
+                 ask: Callable[[rq.OpenSession], rq.SessionOpened]) -> None:
         """`ask` puts a question until it is answered."""
         self._launch, self._profile, self._ask = launch, profile, ask
 
@@ -137,7 +137,7 @@ class Programs:
                         path=env["PATH"]) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         orders.connect(start=True).close()  # it may have been killed
-        opened = self._ask(post.client, rq.OpenSession(
+        opened = self._ask(rq.OpenSession(
             agent=post.agent, ends=False, path=env["PATH"], directory=str(post.place)))
         return [*orders.entrance(opened, post.place), *argv]
 
