@@ -356,7 +356,9 @@ def _tell(made: Report) -> None:
     for line in made.problems:
         complain("  " + in_line(line))
     if not made.tasks:
-        say("next: coord task template > tasks.yaml, then coord launch tasks.yaml")
+        say("next: coord launch FILE, with tasks that are not in the backlog yet"
+            if Path("tasks.yaml").exists() else
+            "next: coord task template > tasks.yaml, then coord launch tasks.yaml")
     elif made.tasks.get("review"):
         say("next: coord review list")
     elif made.tasks.get("dead"):

@@ -23,7 +23,9 @@ Resources = Annotated[list[str], typer.Argument(help="Paths, `dir/`, globs, `key
 def lock(
     resources: Resources,
     agent: AgentName = None,
-    ttl: Annotated[str | None, typer.Option(help="How long: 45s, 30m, 2h.")] = None,
+    ttl: Annotated[
+        str | None, typer.Option(help="How long: 45s, 30m, 2h; what is held for longer stays so.")
+    ] = None,
     mode: Annotated[str, typer.Option(help="exclusive or shared.")] = "exclusive",
     description: Annotated[str, typer.Option("--description", "-m", help="Why.")] = "",
     task: Annotated[str | None, typer.Option(help="The task it is for.")] = None,
@@ -55,7 +57,9 @@ def unlock(
 def renew(
     resources: Annotated[list[str] | None, typer.Argument(help="Default: all it holds.")] = None,
     agent: AgentName = None,
-    ttl: Annotated[str | None, typer.Option(help="From now: 45s, 30m, 2h.")] = None,
+    ttl: Annotated[
+        str | None, typer.Option(help="From now: 45s, 30m, 2h; what is held for longer stays so.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Extend leases from now, never past max_hold."""

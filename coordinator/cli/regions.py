@@ -33,6 +33,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import FROM_ROOT
+from coordinator.words.texts import counted
 from coordinator.words.wrong_values import in_words
 
 if TYPE_CHECKING:
@@ -96,27 +97,31 @@ def commit_region(
     after: Annotated[
         list[str] | None,
         typer.Option("--after", metavar="NAME", help="It is new, and comes behind this region of "
-                     "its file (empty: at the end of what contains it); one for each region.")
+                     "its file (empty: at the end of what contains it); one for each region, `-` "
+                     "for one that is there.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the new text of leased regions, of all of them or of none."""
-    sources = texts or ["-"]
-    hashes = content_hash or []
-    if len(sources) != len(resources) or len(hashes) not in (0, len(resources)) or (
-            len(after or []) not in (0, len(resources))):
-        raise Refusal(
-            Code.INVALID, f"{len(resources)} regions, {len(sources)} texts and {len(hashes)} "
-            "hashes: they do not belong together. Nothing was written.",
-            next="Give `--from FILE` once for each region, in their order.",
-        )
-    given = [
+    sources, hashes = texts or ["-"], content_hash or []
+    places = after or []
+    for option, given, ending in (
+            ("--from FILE", texts or (sources if len(resources) == 1 else []), "."),
+            ("--hash HASH", hashes or resources, "."),
+            ("--after NAME", places or resources, "; `-` for one that is there already.")):
+        if len(given) != len(resources):
+            raise Refusal(
+                Code.INVALID, f"{counted(len(resources), 'region')}, and "
+                f"`{option.partition(' ')[0]}` is given {counted(len(given), 'time')}. Nothing was "
+                "written.", next=f"Give `{option}` once for each region, in their order{ending}",
+            )
+    regions_given = [
         rq.RegionText(resource=_from_root(name), text=_text(source), lease_token=token,
                       content_hash=hashes[at] if hashes else None,
-                      after=after[at] if after else None)
+                      after=places[at] if places and places[at] != "-" else None)
         for at, (name, source) in enumerate(zip(resources, sources, strict=True))
     ]
-    done = ask(rq.CommitRegion(agent=agent_or_refuse(agent), regions=given))
+    done = ask(rq.CommitRegion(agent=agent_or_refuse(agent), regions=regions_given))
     if as_json:
         print_json(done)
         return

@@ -29,7 +29,7 @@ from coordinator.cli.app import (
 )
 from coordinator.cli.app import fail as refuse
 from coordinator.cli.definition import Listed, typer
-from coordinator.client.owner import ChangeRefused, Owner
+from coordinator.client.owner import ChangeFailed, ChangeRefused, Owner
 from coordinator.commands import state as bodies
 from coordinator.commands.lists import in_line
 from coordinator.commands.state import STATES
@@ -242,11 +242,13 @@ def own(
 
         for sent in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sent, ends)
-        who = session.name()
+        wanted_name, who = session.agent, session.name()
+        taken = f" ({wanted_name} is another agent)" if own and who != wanted_name else ""
         try:
             applied = owner.run(
                 until_idle=until_idle, wait=seconds(wait) or 0.0,
-                begun=lambda: complain(f"coord: {who} owns {key}; Ctrl-C ends it"))
+                begun=lambda: complain(
+                    f"coord: {who} owns {key}{taken}; Ctrl-C ends it"))
         except Refusal as refusal:
             if not owner.stopping or refusal.code is not Code.DAEMON_DOWN:
                 raise
@@ -258,7 +260,7 @@ def own(
     refused = f", {owner.refused} refused" if owner.refused else ""
     say(f"{applied} {'change' if applied == 1 else 'changes'} applied{refused}")
     for change, why in owner.failing.items():
-        complain(f"coord: {change} was not applied: {in_line(why.removeprefix('RuntimeError: '))}")
+        complain(f"coord: {change} was not applied: {in_line(why)}")
     if owner.failing:
         complain(f"  next: `coord state changes {key}` tells what waits, and what is tried again")
         raise typer.Exit(Exit.INCOMPLETE)
@@ -281,7 +283,7 @@ def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
     """What the command prints, as JSON; it has so many seconds.
 
     Raises:
-        ChangeRefused: it says no for good. RuntimeError: it failed, or took too long.
+        ChangeRefused: it says no for good. ChangeFailed: it failed, or took too long.
     """
     started = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -290,18 +292,18 @@ def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
     try:
         told, said = started.communicate(msgspec.json.encode(given), timeout=limit)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"it took longer than {limit:g} s and was ended") from None
+        raise ChangeFailed(f"it took longer than {limit:g} s and was ended") from None
     finally:
         _end(started)
     last = " ".join(said.decode(errors="replace").split())[-300:]
     if started.returncode == REFUSES:
         raise ChangeRefused(last or "refused")
     if started.returncode != 0:
-        raise RuntimeError(f"exit code {started.returncode}" + (f": {last}" if last else ""))
+        raise ChangeFailed(f"exit code {started.returncode}" + (f": {last}" if last else ""))
     try:
         return msgspec.json.decode(told)
     except msgspec.DecodeError as bad:
-        raise RuntimeError(f"what it printed is not JSON: {bad}") from None
+        raise ChangeFailed(f"what it printed is not JSON: {bad}") from None
 
 
 def _end(started: subprocess.Popen[bytes]) -> None:

@@ -24,6 +24,7 @@ from coordinator.commands import story as bodies
 from coordinator.commands.lists import in_line
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import counted
 
 archive_app = typer.Typer(
     cls=Listed, name="archive", help="The Markdown that explains the code to agents.",
@@ -92,14 +93,15 @@ def replay(
         for sentence in done.sentences:
             say(in_line(sentence))
         if not done.sentences:
-            say("There was nothing yet.")
+            say("No task, lease or review was there then.")
     elif done.equal:
-        say(f"{done.events} events replayed: the state is the same.")
+        say(f"{counted(done.events, 'event')} replayed: the state is the same.")
     for line in () if as_json else done.differences:
         say(line)
     if not done.equal:
         raise Refusal(
-            Code.INTERNAL, f"The log and the state differ in {len(done.differences)} places; "
+            Code.INTERNAL, f"The log and the state differ in "
+            f"{counted(len(done.differences), 'place')}; "
             "nothing was changed.", next="Please report it; `coord doctor` checks the database.",
         )
 
@@ -131,6 +133,6 @@ def index(as_json: AsJson = False) -> None:
     if as_json:
         print_json(done)
         return
-    say(f"{done.added} files added, {done.changed} changed, {done.removed} removed")
+    say(f"{counted(done.added, 'file')} added, {done.changed} changed, {done.removed} removed")
     for warning in done.warnings:
         say(f"warning: {warning}")

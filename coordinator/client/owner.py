@@ -32,6 +32,10 @@ ASK_S = 20.0
 WHY_CHARS_MAX = 500
 
 
+class ChangeFailed(Exception):
+    """Raise it for a failed attempt of which the words say enough; it is tried again later."""
+
+
 class ChangeRefused(Exception):
     """Raised by an owner's function: this change is not to be made, whatever is tried."""
 
@@ -226,5 +230,5 @@ def _plain(raw: msgspec.Raw) -> Any:
 
 def _why(bad: Exception) -> str:
     said = str(bad) or type(bad).__name__
-    return (said if isinstance(bad, ChangeRefused) else f"{type(bad).__name__}: {said}")[
-        :WHY_CHARS_MAX]
+    told = isinstance(bad, ChangeRefused | ChangeFailed)
+    return (said if told else f"{type(bad).__name__}: {said}")[:WHY_CHARS_MAX]

@@ -256,7 +256,7 @@ class Tree:
         if cwd is None or cwd + "/" == self._base:
             return self._base
         if not cwd.startswith("/"):
-            raise Refusal(Code.INVALID, f"`cwd` is {shown(cwd)!r}: it has to be absolute. Nothing "
+            raise Refusal(Code.INVALID, f"`cwd` is {shown(cwd)}: it has to be absolute. Nothing "
                           "was done.", next="Give the whole path of the directory, or no `cwd`.")
         start = cwd.rstrip("/") + "/"
         if start.startswith(self._bases):

@@ -36,6 +36,7 @@ from coordinator.looking.facts import (
     Ignored,
     Listing,
     Looked,
+    Names,
     Part,
     Parts,
     Place,
@@ -215,7 +216,8 @@ class Looker:
         assert located.path is not None, "a file lies somewhere"
         more: list[AnyNeed] = [Content(located.path)]
         if located.resource.kind == "region":
-            more.append(Part(located.path, located.resource.name.rpartition("::")[2]))
+            more += [Names(located.path),
+                     Part(located.path, located.resource.name.rpartition("::")[2])]
         if located.links > 1:
             more.append(Twins(located.path))
         if ignored:

@@ -25,36 +25,40 @@ BLANKS_MAX = 5
 @dataclass(frozen=True, slots=True)
 class NewText:
     """What one region is to be. `was`: the name of the content that it must have now. `after`: it
-    is new, and comes behind this one; empty: at the end of what contains it."""
+    is new, and comes behind this one; empty: at the end of what contains it. `new`: so it does
+    if it is not there."""
 
     name: str
     text: str
     was: str | None
     after: str | None = None
+    new: bool = False
 
 
 def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             texts: Sequence[NewText]) -> tuple[bytes, dict[str, tuple[bytes, bytes]]]:
     """The file's new bytes, and of each region those before and those now. Its line ends, its byte
-    order mark and the blank lines below each region stay.
+    order mark and the blank lines below each region stay. What is new is added, one by one, to what
+    the rest has become.
 
     Raises:
         Refusal: REGION_UNKNOWN, REGION_CHANGED, PARSE_INVALID, OUT_OF_SCOPE_EDIT, INVALID.
     """
     pieces: list[tuple[int, int, bytes]] = []
     fitted: dict[str, tuple[bytes, bytes]] = {}
+    added: list[NewText] = []
     before = regions.outline(path, data)
     if before.note:
         raise Refusal(
             Code.INVALID, f"{shown} has no regions ({before.note}). Nothing was written.",
             next="Lease the file, and write it as a whole.",
         )
+    _check_once(texts, shown)
     for one in texts:
-        if one.after is not None:
-            at, new = _added(regions, path, data, one, shown)
-            pieces.append((at, at, new))
-            continue
         span = regions.span(path, data, one.name)
+        if one.after is not None or (one.new and span is None):
+            added.append(one)
+            continue
         if span is None:
             near = nearest(one.name, regions.names(path, data))
             raise Refusal(
@@ -88,11 +92,25 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     made = data
     for start, end, text in reversed(pieces):
         made = made[:start] + text + made[end:]
+    if pieces and added:
+        _check_read(regions, path, shown, data, made)
+    for one in added:
+        at, text = _added(regions, path, made, one, shown)
+        made = made[:at] + text + made[at:]
     _check(regions, path, shown, data, made, texts)
-    for one in texts:
-        if one.after is not None:
-            fitted[one.name] = b"", regions.part(path, made, one.name) or b""
+    for one in added:
+        fitted[one.name] = b"", regions.part(path, made, one.name) or b""
     return made, fitted
+
+
+def _check_once(texts: Sequence[NewText], shown: str) -> None:
+    names = [one.name for one in texts]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise Refusal(
+            Code.INVALID, f"{shown}::{twice} is named twice. Nothing was written.",
+            next="Give one text for each region.", resource=f"{shown}::{twice}",
+        )
 
 
 def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
@@ -103,7 +121,8 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
     if regions.span(path, data, one.name) is not None:
         raise Refusal(
             Code.INVALID, f"{name} is there already, so it cannot be added. Nothing was written.",
-            next="Commit its new text without `after`; or choose another name.", resource=name,
+            next="Commit its new text without `after`; or choose another name.",
+            resource=name,
         )
     above = one.name.rpartition(".")[0]
     behind = one.after or above
@@ -158,8 +177,9 @@ def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
     return new.rstrip() + old[len(old.rstrip()):]
 
 
-def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
-           texts: Sequence[NewText]) -> None:
+def _check_read(regions: FileRegions, path: str, shown: str, data: bytes,
+                made: bytes) -> list[str] | None:
+    """What differs, by name; None: more than regions. Refuse what could not be read."""
     names, broken = regions.changed(path, data, made)
     wrong = "" if broken else regions.misread(path, data, made)
     if broken or wrong:
@@ -170,14 +190,24 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
             f"{f' ({wrong})' if wrong else ''}. Nothing was written.",
             next="Correct the text, and commit it again.", path=shown,
         )
+    return names
+
+
+def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
+           texts: Sequence[NewText]) -> None:
+    names = _check_read(regions, path, shown, data, made)
     own = [one.name for one in texts]
     beyond = [HEADER] if names is None else [
         name for name in names if not any(f"{name}.".startswith(f"{one}.") for one in own)]
     if beyond and HEADER not in own:
+        there = regions.names(path, data)
+        new = [name for name in beyond[:8] if name not in there]
         raise Refusal(
             Code.OUT_OF_SCOPE_EDIT,
             f"With this text more of {shown} would change than {', '.join(own)}: "
             f"{', '.join(beyond[:8])}. Nothing was written.",
-            next=f"Lease {', '.join(f'{shown}::{name}' for name in beyond[:8])}, too, and commit "
-            "all in one; or keep to the region.", path=shown, regions=beyond[:8],
+            next=f"Lease {', '.join(f'{shown}::{name}' for name in beyond[:8])}, too"
+            + (f" (as new: {', '.join(new)})" if new else "")
+            + ", and commit the text of each, all in one; or keep to the region.",
+            path=shown, regions=beyond[:8],
         )

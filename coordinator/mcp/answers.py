@@ -29,6 +29,8 @@ _LEFT_OUT = frozenset({
 _CALLS = (
     (re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?"), r'next_task {"task": "\1"}'),
     (re.compile(r"`coord lock ([^\s`]+)(?: --agent [^\s`]+)?`"), r'acquire {"resources": ["\1"]}'),
+    (re.compile(r"`coord lock --new ([^\s`]+)(?: --agent [^\s`]+)?`"),
+     r'acquire {"resources": ["\1"], "new": true}'),
     (re.compile(r"`coord request (approve|coexist|reject) (U-\d+)(?: --agent [^\s`]+)?"
                 r"(?: --answer WHY)?`"),
      r'answer_unlock {"request": "\2", "verdict": "\1"}'),

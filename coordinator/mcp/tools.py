@@ -28,6 +28,7 @@ ARGUMENTS_BYTES_MAX = 1024 * 1024
 
 _RESOURCES = "Paths relative to the repository root; also `dir/`, globs, `key:a:b`."
 _TASK = "The task's id, like `T-3`."
+_NEW = "Also functions, classes or methods that are not there yet, and that you will add."
 _ANNOTATED: Any = Annotated  # with types that are known at run time only
 _Names = Annotated[list[str], msgspec.Meta(min_length=1)]
 
@@ -172,7 +173,8 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         "agent holds one: then do not write it, do what the answer says.",
         rq.Acquire,
         {"resources": _RESOURCES, "mode": "`shared` to keep others from writing while you read.",
-         "description": "Why, for those who have to wait.", "task": "The task it is for."},
+         "description": "Why, for those who have to wait.", "task": "The task it is for.",
+         "new": _NEW},
         typed={"resources": _Names}, again=True,
     ),
     Tool(
@@ -187,7 +189,8 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         "meanwhile. Refused if a region was changed since you read it, with the fresh text.",
         rq.CommitRegion,
         {"regions": "For each: `resource`, its whole new `text`, and the `content_hash` of the "
-         "text that you made it from."},
+         "text that you made it from. One that is not there yet is leased with `new`; `after` is "
+         "the region that it comes behind."},
         typed={"regions": Annotated[list[rq.RegionText], msgspec.Meta(min_length=1)]},
     ),
     Tool(
@@ -202,7 +205,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         "is over first, you keep your place: do other work, or call it again.",
         rq.Acquire,
         {"resources": _RESOURCES, "wait_s": f"Seconds to wait, at most {WAIT_S_MAX:g}.",
-         "description": "Why, for those who hold them."},
+         "description": "Why, for those who hold them.", "new": _NEW},
         typed={"resources": _Names, "wait_s": Annotated[float, msgspec.Meta(gt=0, le=WAIT_S_MAX)]},
         preset={"wait_s": 30.0}, again=True,
     ),

@@ -64,6 +64,8 @@ class Impact:
             self._asked = True
             self._meaning.start()
             return "what it breaks elsewhere is not known yet: the files are being read"
+        if state.state != "done" and not state.files:
+            return "what it breaks elsewhere is not known yet: the files are being looked for"
         if state.state != "done":
             return (f"what it breaks elsewhere is not known yet: {state.done:,} of "
                     f"{state.files:,} files were read")

@@ -10,7 +10,6 @@ replaced, is refused with what is there; nothing of the proposal is written then
 from __future__ import annotations
 
 import contextlib
-import posixpath
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -233,7 +232,7 @@ def _plan(svc: Service, view: View, request: rq.Propose, at: Sequence[Located]) 
         if new == now.hash:
             continue
         if now.hash is None:
-            _check_place(svc, worktree, path, shown)
+            repository_files.check_place(svc, worktree, path)
         out.keeps += [now] if now.hash is not None else []
         if new is not None and made is not None:
             out.keeps.append(repository_files.stow(svc, new, made))
@@ -340,20 +339,6 @@ def _breaks(svc: Service, view: View, agent: str, path: str, before: bytes,
     if refusal is None or refusal.code is not Code.REQUIRE_ADDITIONAL_LOCKS:
         return []
     return [f"It may break what uses it: {', '.join(refusal.facts['required'][:8])}."]
-
-
-def _check_place(svc: Service, worktree: str | None, path: str, shown: str) -> None:
-    """That the directory of a new file is there.
-
-    Raises:
-        Refusal: INVALID.
-    """
-    if not repository_files.has_place(svc, worktree, path):
-        raise Refusal(
-            Code.INVALID, f"{shown} cannot be written: its directory is not there. Nothing was "
-            "written.", next=f"Make {file_names.shown(posixpath.dirname(path))} before.",
-            resource=path,
-        )
 
 
 # ------------------------------------------------------------ after

@@ -10,6 +10,7 @@ wholly new, and the log says which.
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -64,6 +65,8 @@ from coordinator.words.resource_names import (
     resource,
 )
 
+#: Permission bits of a file that is made.
+NEW_MODE = 0o644
 #: Regions of one commit.
 REGIONS_MAX = 200
 
@@ -79,6 +82,7 @@ class Right:
     was: str | None
     text: str
     after: str | None = None
+    new: bool = False  # it was leased as one that is not there
 
 
 def course(svc: Service, request: rq.CommitRegion) -> Course:
@@ -141,7 +145,7 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion) -> list[Right]:
                 "(`path::Qualified.name`). Nothing was written.", next="`coord regions FILE`",
             )
         asked = resource(given.resource, "region", fold_case=svc.fold_case)
-        lease = _lease(tx, request.agent, asked)
+        lease = _lease(tx, request.agent, asked, new=given.after is not None)
         asked = _as_on_disk(asked, lease)
         if given.lease_token is not None and given.lease_token != svc.seal(lease.fencing_token):
             raise stale(given.resource)
@@ -153,8 +157,9 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion) -> list[Right]:
             was = last[0]
         elif was is None and lease.file_path == asked.name:
             was = _began(svc, tx, lease)
+        new = was is None and lease.scope == asked.scope and lease.content_hash is None
         out.append(Right(asked.name, path_of(asked.name, "region"), lease.worktree,
-                         lease.fencing_token, was, given.text, given.after))
+                         lease.fencing_token, was, given.text, given.after, new))
     return out
 
 
@@ -176,8 +181,8 @@ def _began(svc: Service, tx: Tx, lease: LeaseRow) -> str | None:
     return lease.content_hash
 
 
-def _lease(tx: Tx, agent: str, asked: Resource) -> LeaseRow:
-    """The live lease of this agent that gives the right to a region.
+def _lease(tx: Tx, agent: str, asked: Resource, *, new: bool) -> LeaseRow:
+    """The live lease of this agent that gives the right to a region. `new`: it is to be added.
 
     Raises:
         Refusal: UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN.
@@ -217,7 +222,8 @@ def _lease(tx: Tx, agent: str, asked: Resource) -> LeaseRow:
         )
     raise Refusal(
         Code.UNKNOWN_LEASE, f"{agent} has no lease on {asked.name}. Nothing was written.",
-        next=f"`coord lock {asked.name} --agent {agent}`, read it, then commit.",
+        next=f"`coord lock --new {asked.name} --agent {agent}`, then commit." if new else
+        f"`coord lock {asked.name} --agent {agent}`, read it, then commit.",
         resource=asked.name,
     )
 
@@ -235,29 +241,54 @@ def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan
     for n, ((worktree, path), texts) in enumerate(files.items()):
         now = repository_files.look(svc, worktree, path, keep=True, strict=True)
         shown = file_names.shown(path)
-        if now.hash is None or now.data is None or not now.hash.startswith("sha256:"):
-            raise Refusal(
-                Code.REGION_CHANGED, f"{shown} is no plain file that can be read now. Nothing was "
-                "written.", next="Look at it; then lease it afresh.", path=path,
-            )
-        made, parts = spliced(svc.regions, path, shown, now.data, [
-            NewText(region_of(one.name), one.text, one.was, one.after) for one in texts])
+        data = _text(svc, now, worktree, path, texts)
+        made, parts = spliced(svc.regions, path, shown, data, [
+            NewText(region_of(one.name), one.text, one.was, one.after, one.new) for one in texts])
         for one in texts:
             _, part = parts[region_of(one.name)]
             out.hashes[one.name] = digest(part) if part else None
         svc.regions.prepare(path, made)
         if not all(is_body_alone(path, was, will) for was, will in parts.values()):
-            out.warnings += _judge(svc, view, agent, path, now.data, made)
-        new = digest(made, executable=is_executable(now.hash))
+            out.warnings += _judge(svc, view, agent, path, data, made)
+        new = digest(made, executable=now.hash is not None and is_executable(now.hash))
         if new == now.hash:
             continue
-        out.keeps += [now, repository_files.stow(svc, new, made)]
+        out.keeps += [now] if now.hash is not None else []
+        out.keeps.append(repository_files.stow(svc, new, made))
         out.steps.append(ev.VerdictStep(
             path=path, scope=path_scope(path, svc.fold_case), worktree=worktree, old=now.hash,
-            old_mode=now.mode, new=new, new_mode=now.mode, in_place=now.links > 1,
+            old_mode=now.mode, new=new, new_mode=now.mode if now.hash is not None else NEW_MODE,
+            in_place=now.links > 1,
             aside=f".coord-commit-{n}-{secrets.token_hex(4)}.tmp",
         ))
     return out
+
+
+def _text(svc: Service, now: repository_files.Bytes, worktree: str | None, path: str,
+          rights: Sequence[Right]) -> bytes:
+    """What the file holds; of one that is not there, and is made by what is new in it, nothing.
+
+    Raises:
+        Refusal: REGION_CHANGED, REGION_UNKNOWN, INVALID.
+    """
+    shown = file_names.shown(path)
+    if now.hash is None:
+        there = next((one for one in rights if one.after is None and not one.new), None)
+        if there is not None:
+            raise Refusal(
+                Code.REGION_CHANGED if there.was else Code.REGION_UNKNOWN,
+                f"{shown} is not there{' any more' if there.was else ''}. Nothing was written.",
+                next=f"`coord explain {shlex.quote(path)}` tells what became of it.",
+                resource=there.name,
+            )
+        repository_files.check_place(svc, worktree, path)
+        return b""
+    if now.data is None or not now.hash.startswith("sha256:"):
+        raise Refusal(
+            Code.REGION_CHANGED, f"{shown} is no plain file that can be read now. Nothing was "
+            "written.", next="Look at it; then lease it afresh.", path=path,
+        )
+    return now.data
 
 
 def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,

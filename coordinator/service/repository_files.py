@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import posixpath
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +38,7 @@ from coordinator.files.git import FILES, LINK, Git, GitError
 from coordinator.service.core import Service
 from coordinator.store.ledger import Tx, View
 from coordinator.words import file_names
+from coordinator.words.refusals import Code, Refusal
 
 #: The name of what is there and may not be read.
 UNREADABLE = "unreadable"
@@ -132,9 +134,18 @@ def _snapshot(svc: Service, root: Root, path: str, most: int, keep: bool,
     return root.snapshot(path, most, strict=strict)
 
 
-def has_place(svc: Service, worktree: str | None, path: str) -> bool:
-    """Whether the directory is there in which a new file would be."""
-    return (Path(worktree or svc.root) / path).parent.is_dir()
+def check_place(svc: Service, worktree: str | None, path: str) -> None:
+    """That the directory of a new file is there.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if not (Path(worktree or svc.root) / path).parent.is_dir():
+        raise Refusal(
+            Code.INVALID, f"{file_names.shown(path)} cannot be written: its directory is not "
+            "there. Nothing was written.",
+            next=f"Make {file_names.shown(posixpath.dirname(path))} before.", resource=path,
+        )
 
 
 def stow(svc: Service, name: str, data: bytes) -> Bytes:

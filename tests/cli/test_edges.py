@@ -50,6 +50,15 @@ def test_an_owner_that_is_ended_gives_its_key_back(repo: Repo, number: int) -> N
         assert boss.call(rq.Locks()).items == []
 
 
+def test_why_an_owner_failed_and_under_which_name_it_works(repo: Repo) -> None:
+    repo.coord("lock", "key:o", "--agent", "own")
+    repo.coord("unlock", "key:o", "--agent", "own")
+    assert repo.coord("state", "change", "key:o", "1", "--agent", "ann").returncode == 0
+    done = repo.coord("state", "own", "key:o", "--agent", "own", "--until-idle", "--", "false")
+    assert "own-2 owns key:o (own is another agent)" in done.stderr, done
+    assert "was not applied: exit code 1" in done.stderr and "Error:" not in repo.coord("state", "changes", "key:o").stdout, done
+
+
 def test_lists_say_what_was_asked_for(repo: Repo) -> None:
     """A filter that fits nothing is no sign that there is nothing."""
     repo.write("a.py", "1\n")

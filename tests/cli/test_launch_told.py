@@ -47,6 +47,13 @@ def test_no_speed_is_claimed_that_was_none_and_one_is_one(repo: Repo) -> None:
     assert "nothing" in demand and "main.py" not in demand, "nobody waited for it"
 
 
+def test_nobody_is_told_to_write_over_his_own_file_of_tasks(repo: Repo) -> None:
+    repo.write("tasks.yaml", "- {title: one}\n")
+    assert repo.coord("launch", "tasks.yaml", "-n", "1", "--command", "true").returncode == 0
+    again = repo.coord("launch", "--resume", "-n", "1", "--command", "true").stdout
+    assert "> tasks.yaml" not in again and "next: coord launch FILE" in again, again
+
+
 def test_after_a_failure_it_says_what_comes_next(repo: Repo) -> None:
     repo.write("t.yaml", "- {title: breaks, attempts_max: 2}\n")
     done = repo.coord("launch", "t.yaml", "-n", "1", "--command", "false", env={"COORD_BACKLOG_BACKOFF_S": "1.5"})

@@ -424,3 +424,69 @@ def test_who_holds_what_contains_it_may_add_to_it(world: World) -> None:
     world.ask(adds("ann", "add.py::C.k", "    def k(self):\n        return 2\n", "C.m"))
     assert (world.root / "add.py").read_text() == "class C:\n    def m(self):\n        return 1\n\n    def k(self):\n        return 2\n"
     assert world.refused(adds("bob", "add.py::C.z", "    def z(self): pass\n", "")).code is Code.NOT_HOLDER
+
+
+def texts(*given: tuple[str, str, str | None]) -> rq.CommitRegion:
+    return rq.CommitRegion(agent="ann", regions=[rq.RegionText(resource=name, text=text, after=after) for name, text, after in given])
+
+
+@pytest.mark.parametrize("after", [None, "", "g", "f"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_new_is_committed_with_what_it_comes_behind(world: World, after: str | None, turned: bool) -> None:
+    """As the refusal of a text with both in it says. Leased as new, it comes at the end without a word."""
+    world.write("add.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    world.acquire("ann", "add.py::g")
+    both = "def g():\n    return 22\n\n\ndef h():\n    return 4\n"
+    refusal = world.refused(texts(("add.py::g", both, None)))
+    assert refusal.code is Code.OUT_OF_SCOPE_EDIT and "as new: h" in refusal.next
+    world.ask(rq.Acquire(agent="ann", resources=["add.py::h"], new=True))
+    given = [("add.py::g", "def g():\n    return 22\n", None), ("add.py::h", ADDED, after)]
+    done = world.ask(texts(*(given[::-1] if turned else given)))
+    assert all(one.content_hash for one in done.regions)
+    assert (world.root / "add.py").read_text().replace("\n\n\n", "|") == (
+        "def f():\n    return 1\n|def h():\n    return 4\n|def g():\n    return 22\n" if after == "f"
+        else "def f():\n    return 1\n|def g():\n    return 22\n|def h():\n    return 4\n").replace("\n|", "|")
+    world.ask(texts(("add.py::g", "", None)))
+    assert "def g" not in (world.root / "add.py").read_text() and world.replay_differs() == []
+
+
+def test_several_that_are_new_come_in_the_order_in_which_they_are_given(world: World) -> None:
+    world.write("add.py", "class C:\n    x = 1\n")
+    names = ["C.z", "C.y", "last", "C.x2"]
+    world.ask(rq.Acquire(agent="ann", resources=[f"add.py::{name}" for name in names], new=True))
+    one = "    def {}(self):\n        return 1\n"
+    world.ask(texts(("add.py::C.z", one.format("z"), ""), ("add.py::C.y", one.format("y"), "C.z"),
+                    ("add.py::last", "def last():\n    return 1\n", None), ("add.py::C.x2", one.format("x2"), None)))
+    made = (world.root / "add.py").read_text()
+    assert [line.split("(")[0].split()[-1] for line in made.splitlines() if "def " in line] == ["z", "y", "x2", "last"], made
+    compile(made, "add.py", "exec")
+
+
+def test_a_region_that_is_named_twice_is_told_so(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    refusal = world.refused(commit("ann", ("a.py::f", f(2)), ("a.py::f", f(3))))
+    assert refusal.code is Code.INVALID and "named twice" in refusal.message and read(world) == TEXT
+
+
+@pytest.mark.parametrize("after", [None, ""])
+def test_who_leases_regions_of_a_file_that_is_not_there_makes_it(world: World, after: str | None) -> None:
+    names = ["made.py::x", "made.py::y"]
+    world.ask(rq.Acquire(agent="ann", resources=names))
+    world.ask(texts((names[0], "def x():\n    return 1\n", after), (names[1], "def y():\n    return 2\n", after)))
+    made = world.root / "made.py"
+    assert made.read_text() == "def x():\n    return 1\n\n\ndef y():\n    return 2\n" and made.stat().st_mode & 0o777 == 0o644
+    world.ask(texts((names[0], "def x():\n    return 3\n", None)))
+    made.unlink()
+    refusal = world.refused(texts((names[0], "def x():\n    return 4\n", None)))
+    assert refusal.code is Code.REGION_CHANGED and "is not there any more" in refusal.message and not made.exists()
+    world.ask(rq.Acquire(agent="ann", resources=["none/made.py::x"]))
+    assert "its directory is not there" in world.refused(texts(("none/made.py::x", "x = 1\n", None))).message
+    assert world.replay_differs() == []
+
+
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize("name", ["x", "<header>"])
+def test_a_file_that_is_not_divided_is_leased_as_a_whole(world: World, name: str, new: bool) -> None:
+    world.write("b.txt", "b\n")
+    refusal = world.refused(rq.Acquire(agent="ann", resources=[f"b.txt::{name}"], new=new))
+    assert refusal.code is Code.REGION_UNKNOWN and "leased as a whole" in refusal.message and "coord lock b.txt" in refusal.next

@@ -83,8 +83,7 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
                 f"mode for that. Nothing was leased.",
                 next=f"`coord lock {quote(name)} --mode shared`")
     located = locate(svc, tx, req.resources, req.cwd)
-    if not req.new:
-        check_known(tx, located, req.agent)
+    check_known(tx, located, req.agent, new=req.new)
     task_locks.check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located)
 

@@ -17,12 +17,15 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER, Located, path_of, region_of
 
 
-def check_known(tx: Tx, places: Sequence[Located], agent: str) -> None:
-    """Refuse regions that their files, as they are, do not have. A file that is not there, or is
-    not divided, has whatever is asked for.
+def check_known(tx: Tx, places: Sequence[Located], agent: str, *, new: bool = False) -> None:
+    """Refuse regions that their files, as they are, do not have. A file that is not there has
+    whatever is asked for.
+
+    Args:
+        new: what is not there is about to be added.
 
     Raises:
-        Refusal: REGION_UNKNOWN, with the nearest names.
+        Refusal: REGION_UNKNOWN, with the nearest names; or the file has none at all.
         Unready: a file was not looked at.
     """
     for located in places:
@@ -30,12 +33,18 @@ def check_known(tx: Tx, places: Sequence[Located], agent: str) -> None:
         if located.resource.kind != "region" or located.inode is None or located.path is None:
             continue
         wanted = region_of(name)
-        if wanted == HEADER or tx.looked.part(located.path, wanted).hash is not None:
-            continue
         known = tx.looked.names(located.path)
-        if not known or is_known(wanted, known):
+        if known and (new or wanted == HEADER or is_known(wanted, known)
+                      or tx.looked.part(located.path, wanted).hash is not None):
             continue
         path = path_of(name, "region")
+        if not known:
+            raise Refusal(
+                Code.REGION_UNKNOWN,
+                f"{file_names.shown(path)} has no regions: it is leased as a whole. Nothing was "
+                "leased.", next=f"`coord lock {shlex.quote(path)} --agent {agent}`",
+                resource=name, nearest=[path],
+            )
         near = nearest(wanted, known)
         raise Refusal(
             Code.REGION_UNKNOWN,

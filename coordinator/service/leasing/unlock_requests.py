@@ -397,9 +397,10 @@ def _check_open(row: UnlockRow) -> None:
         return
     when = short(from_iso(row.responded_at)) if row.responded_at else ""
     why = f" ({quoted(row.answer, 500)})" if row.answer else ""
+    what = "answered with coexist" if row.status == "coexisting" else row.status
     raise Refusal(
         Code.REQUEST_CLOSED,
-        f"{row.request_id} was {row.status} by {row.responded_by} at {when}{why}; it stays so.",
+        f"{row.request_id} was {what} by {row.responded_by} at {when}{why}; it stays so.",
         request=row.request_id, status=row.status,
     )
 

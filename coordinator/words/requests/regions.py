@@ -16,7 +16,7 @@ class RegionText(Reply, forbid_unknown_fields=True):
             was granted, or has committed last.
         lease_token: of the lease that gives the right to it.
         after: it is not there yet, and is put behind this region (its name in the file); empty: at
-            the end of what contains it.
+            the end of what contains it, where one that was leased as new comes anyway.
     """
 
     resource: Name

@@ -1,0 +1,57 @@
+"""A function that is not there yet, by what the refusals say to type: leased, added, committed with another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Repo
+
+BEFORE = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+
+
+def texts(folder: Path) -> None:
+    (folder / "both").write_text("def g():\n    return 22\n\n\ndef extra():\n    return 3\n")
+    (folder / "g").write_text("def g():\n    return 22\n")
+    (folder / "extra").write_text("def extra():\n    return 3\n")
+
+
+@pytest.mark.parametrize("more", [(), ("--after", "-", "--after", ""), ("--after", "-", "--after", "f")])
+def test_the_way_that_is_told_ends_well(repo: Repo, tmp_path: Path, more: tuple[str, ...]) -> None:
+    texts(tmp_path)
+    repo.write("a.py", BEFORE)
+    assert repo.coord("lock", "a.py::g", "--agent", "bob").returncode == 0
+    refused = repo.coord("commit-region", "a.py::g", "--from", str(tmp_path / "both"), "--agent", "bob")
+    assert refused.returncode != 0 and "a.py::extra, too (as new: extra)" in refused.stderr, refused
+    unknown = repo.coord("lock", "a.py::extra", "--agent", "bob")
+    assert unknown.returncode == 7 and "coord lock --new a.py::extra --agent bob" in unknown.stderr, unknown
+    assert repo.coord("lock", "--new", "a.py::extra", "--agent", "bob").returncode == 0
+    done = repo.coord("commit-region", "a.py::g", "a.py::extra", "--from", str(tmp_path / "g"), "--from",
+                      str(tmp_path / "extra"), *more, "--agent", "bob")
+    assert done.returncode == 0, done
+    made = repo.read("a.py")
+    assert "return 22" in made and "return 3" in made
+    assert (made.index("extra") < made.index("def g")) == ("f" in more)
+
+
+@pytest.mark.parametrize(("more", "said", "then"), [
+    (("--from", "g"), "2 regions, and `--from` is given 1 time.", "`--from FILE` once for each region"),
+    ((), "2 regions, and `--from` is given 0 times.", "`--from FILE` once"),
+    (("--from", "g", "--from", "extra", "--hash", "x"), "`--hash` is given 1 time.", "`--hash HASH` once"),
+    (("--from", "g", "--from", "extra", "--after", "g"), "`--after` is given 1 time.", "`-` for one that is there"),
+])
+def test_what_is_given_too_seldom_is_named(repo: Repo, more: tuple[str, ...], said: str, then: str) -> None:
+    repo.write("a.py", BEFORE)
+    texts(repo.root)
+    done = repo.coord("commit-region", "a.py::g", "a.py::extra", *more, "--agent", "bob")
+    assert done.returncode == 2 and said in done.stderr and then in done.stderr, done
+    assert repo.read("a.py") == BEFORE
+
+
+def test_one_that_is_added_without_a_lease_is_told_how_to_lease_it(repo: Repo) -> None:
+    repo.write("a.py", BEFORE)
+    texts(repo.root)
+    repo.coord("lock", "a.py::g", "--agent", "bob")
+    done = repo.coord("commit-region", "a.py::extra", "--from", "extra", "--after", "f", "--agent", "bob")
+    assert "coord lock --new a.py::extra --agent bob" in done.stderr, done
