@@ -65,7 +65,8 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
                 Code.REGION_CHANGED if one.was else Code.REGION_UNKNOWN,
                 f"{shown} has no region {one.name!r}{' any more' if one.was else ''}. The nearest: "
                 f"{', '.join(near)}. Nothing was written.",
-                next=f"`coord regions {shown}` lists them.",
+                next=f"`coord regions {shown}` lists them; with `after` it is added."
+                if not one.was else f"`coord regions {shown}` lists them.",
                 resource=f"{shown}::{one.name}", nearest=[f"{shown}::{name}" for name in near],
             )
         start, end = span
