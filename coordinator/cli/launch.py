@@ -378,8 +378,13 @@ def _tell_landed(made: Report) -> None:
             say(f"  look: git -C {place} status (not all of it is committed there); `coord review "
                 "list` has what waits for a verdict")
         else:
+            keep, drop = "", ""
+            if first.review is not None:
+                keep = f", then coord review keep {first.review}"
+                drop = f"coord review revert {first.review}, then "
             say(f"  look: git log -p {made.target}..{first.branch}; take it: git merge "
-                f"{first.branch}; drop it: git worktree remove --force {place}")
+                f"{first.branch}{keep}; drop it: {drop}git worktree remove --force {place} and "
+                f"git branch -D {first.branch}")
 
 
 def _is_lost(number: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,10 +30,12 @@ from coordinator.cli.app import (
     width,
 )
 from coordinator.cli.definition import Listed, typer
+from coordinator.client.locating import locate_root
 from coordinator.commands import agents
 from coordinator.commands import reviews as bodies
 from coordinator.commands.lists import in_line, path
 from coordinator.files.git import Git
+from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -170,13 +173,26 @@ def _told(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
     if verdict == "keep" and place is not None and not Path(place).is_dir():
         say(f"  {in_line(place)}, where it lay, is gone: `coord review show {row.review} --json` "
             "has what was in it")
-    elif verdict == "keep" and place is not None:
-        git = Git(Path(place))
-        branch = git.branch() or "refs/heads/ITS-BRANCH"
-        first = "" if git.maybe("status", "--porcelain") == "" else "commit it there, then "
-        say(f"  it lies in {in_line(place)}, not on your branch: {first}"
-            f"`git merge {branch.removeprefix('refs/heads/')}`")
+    elif place is not None and Path(place).is_dir():
+        _tell_of_branch(verdict, row, place)
     say(f"  `coord review undo {row.review}` takes it back")
+
+
+def _tell_of_branch(verdict: rq.Verdict, row: rq.Review, place: str) -> None:
+    """Where the branch of a linked worktree has what a verdict was about, and yours has not."""
+    root = locate_root()
+    git, own = Git(Path(place)), Git(root)
+    branch = (git.branch() or "refs/heads/ITS-BRANCH").removeprefix("refs/heads/")
+    if verdict == "keep":
+        clean = git.maybe("status", "--porcelain") == ""
+        if not clean or not own.contains("HEAD", branch):
+            say(f"  it lies in {in_line(place)}, not on your branch: "
+                f"{'' if clean else 'commit it there, then '}`git merge {branch}`")
+    elif verdict == "revert" and Path(place).is_relative_to(StateDir(root).worktrees) and own.maybe(
+            "diff", "--name-only", f"HEAD...{branch}", "--", *(file.path for file in row.files)):
+        say(f"  the files in {in_line(place)} are as they were. Its branch still has the work: do "
+            f"not merge it; `git worktree remove --force {shlex.quote(place)} && git branch -D "
+            f"{branch}` drops it")
 
 
 def _numbers(hunks: list[str] | None) -> list[int]:

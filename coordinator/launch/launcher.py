@@ -265,7 +265,8 @@ class Launcher(LaunchState):
         )
         if self.isolation is not None:
             made.target = self.isolation.target.name
-            made.landed, made.not_landed = self.isolation.landed, self.isolation.kept
+            made.landed = self.isolation.landed
+            made.not_landed = report.reviewed(self.operator, self.isolation.kept)
         if self._door is not None:
             self._door.close()
         self.run.record.ended_at = iso(self._clock.now_ms())

@@ -50,6 +50,7 @@ class KeptWork(msgspec.Struct, kw_only=True):
     branch: str
     worktree: str
     why: str
+    review: str | None = None  # of it, that waits for a verdict
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -114,6 +115,16 @@ def make(
         tokens_in=_sum([one.tokens_in for one in attempts]),
         tokens_out=_sum([one.tokens_out for one in attempts]),
     )
+
+
+def reviewed(client: Client, kept: Sequence[KeptWork]) -> list[KeptWork]:
+    """Work that did not land, each with the review that waits.
+
+    Raises:
+        Refusal: the coordinator cannot be asked.
+    """
+    found = {one.task: one.review for one in client.call(rq.Reviews(limit=1000)).items}
+    return [msgspec.structs.replace(one, review=found.get(one.task)) for one in kept]
 
 
 def _sum(counts: Sequence[N | None]) -> N | None:

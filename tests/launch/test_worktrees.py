@@ -1014,3 +1014,37 @@ def test_the_report_names_what_landed_and_what_did_not(repo: Repo) -> None:
     assert "landed on trunk: 1 task, 1 file" in done.stdout
     assert "not landed: T-2, on coord/" in done.stdout and "git worktree remove" in done.stdout
     assert (repo.root / "c").read_text() == "not committed\n"
+
+
+@pytest.mark.parametrize("way", ["take", "drop", "gone"])
+def test_the_advice_after_a_refusal_is_followed_to_its_end(repo: Repo, way: str) -> None:
+    """Also a file that the agent has leased itself is in the one review of what did not land."""
+    repo.coord("task", "add", "one", "--resource", "a")
+    agent = repo.root.parent / "agent"
+    agent.write_text("echo A >> a; coord lock new >/dev/null && echo n > new\n")
+    done = repo.coord("launch", "-", "-n", "1", "--isolation", "worktree", "--verify", "false", "-c", f"sh {agent}")
+    (review,) = repo.client().review_list().items
+    assert {one.path for one in review.files} == {"a", "new"} and done.returncode == 1, done
+    (branch,) = left_over(repo)[1]
+    told = done.stdout.replace("\n", " ")
+    assert f"take it: git merge {branch}, then coord review keep R-1; drop it: coord review revert R-1, then git worktree remove" in told
+    (place,) = (repo.root / ".coord/worktrees").glob("*/*")
+    if way == "take":
+        assert f"`git merge {branch}`" in repo.coord("review", "keep", "R-1").stdout
+        repo.coord("review", "undo", "R-1")
+        git(repo, "merge", "-q", branch)
+        kept = repo.coord("review", "keep", "R-1")
+        assert kept.returncode == 0 and "not on your branch" not in kept.stdout, kept
+        return
+    if way == "gone":
+        git(repo, "worktree", "remove", "--force", str(place))
+        refused = repo.coord("review", "revert", "R-1")
+        assert "coord review keep R-1" in refused.stderr, refused
+        assert repo.coord("review", "keep", "R-1").returncode == 0
+        return
+    reverted = repo.coord("review", "revert", "R-1")
+    assert "do not merge it" in reverted.stdout and f"git branch -D {branch}" in reverted.stdout, reverted
+    assert repo.client().review_list().items == [] and not (place / "new").exists()
+    git(repo, "worktree", "remove", "--force", str(place))
+    git(repo, "branch", "-D", branch)
+    assert is_clean(repo)

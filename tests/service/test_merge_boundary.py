@@ -276,3 +276,20 @@ def test_what_did_not_land_is_looked_at_before_the_transaction(world: World, mon
     # and who may not give the task back has nothing looked at
     left.began = "no such commit"
     assert world.refused(rq.TaskFail(agent="other", task=work.task, unlanded=left)).code is Code.BAD_TRANSITION
+
+
+def test_what_it_leased_for_no_task_in_the_worktree_is_in_the_same_review(world: World) -> None:
+    work = Branch(world, "a")
+    world.ask(rq.TaskWorktree(agent="me", task=work.task, worktree=str(work.place)))
+    elsewhere = world.acquire("me", "elsewhere")
+    world.ask(rq.Acquire(agent="me", resources=["more"], cwd=str(work.place)))
+    (work.place / "more").write_text("m\n")
+    git(work.place, "add", ".")
+    git(work.place, "commit", "-qm", "more")
+    left = rq.Unlanded(worktree=str(work.place), began=work.before, commit=git(work.place, "rev-parse", "HEAD"))
+    world.ask(rq.TaskFail(agent="me", task=work.task, reason="no", unlanded=left))
+    (review,) = world.ask(rq.Reviews()).items
+    assert {one.path for one in review.files} == {"a", "more"}
+    assert [one.resource for one in world.ask(rq.Locks()).items] == [elsewhere.leases[0].resource]
+    world.ask(rq.Leave(agent="me", clean=False, reason="its process ended"))
+    assert len(world.ask(rq.Reviews()).items) == 1 and world.replay_differs() == []

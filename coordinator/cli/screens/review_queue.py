@@ -233,7 +233,8 @@ class ReviewQueue(SessionApp[None]):
         row, pane = self.shown, self.query_one(HunkPane)
         if row is None:
             return
-        files = [row.files[self.file].path] if self.by_file and row.files else []
+        part = self.by_file and row.files and verdict != "reassign"  # (that is of all of it)
+        files = [row.files[self.file].path] if part else []
         hunks = [pane.chosen] if files and pane.chosen is not None else []
         self.say(f"{verdict} …")
         if hunks and not await self._is_as_shown(row):

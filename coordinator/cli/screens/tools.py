@@ -52,8 +52,9 @@ def edit(place: Path, line: int | None, where: Path | None = None) -> int:
 def difftool(place: Path, before: bytes | None, after: bytes | None) -> int:
     """Show both sides in the tool that `git difftool` takes (`diff.tool`, else `merge.tool`)."""
     with _files(place.name, before=before, after=after) as sides:
-        return _run(["git", "difftool", "--no-prompt", "--no-index", "--",
+        code = _run(["git", "difftool", "--no-prompt", "--no-index", "--",
                      str(sides["before"]), str(sides["after"])], _tree(place))
+    return 0 if code == 1 else code  # git's word for: they differ
 
 
 def mergetool(place: Path, before: bytes | None, after: bytes | None) -> int:

@@ -245,7 +245,8 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
         for one in locate(svc, tx, req.blocked, req.cwd):
             resource = one.resource
             learned.append((resource.name, resource.kind, resource.scope, "exclusive"))
-    lapse.look_first(svc, tx, str(task.claimed_by), task.task_id)
+    place = req.unlanded.worktree if req.unlanded is not None else None
+    lapse.look_first(svc, tx, str(task.claimed_by), task.task_id, place)
     left = landing.unlanded(svc, tx, req.unlanded) if req.unlanded is not None else []
     agents.acting(tx, actor, req.agent)
     if req.outcome in REMEDIES:
@@ -262,6 +263,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
         svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
         blocked=bool(learned) or req.model_error,
         also=landing.flagged(svc, tx, req.unlanded, left) if req.unlanded is not None else None,
+        worktree=place,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 

@@ -177,16 +177,19 @@ def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
 
 def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
                log_tail: str, blocked: bool,
-               also: Sequence[ev.FlaggedFile] | None = None, exhausted: bool = False) -> Ending:
+               also: Sequence[ev.FlaggedFile] | None = None, exhausted: bool = False,
+               worktree: str | None = None) -> Ending:
     """The holder gives its task back: like an expiry, but in its own words. With `also` (work that
-    did not land) there is a review in any case, of these files and what changed below its leases.
-    `exhausted`: nobody is to try it again before a person has looked at it.
+    did not land) there is a review in any case, of these files and what changed below its leases:
+    those of the task, and those that it took for none in the `worktree` of that work. `exhausted`:
+    nobody is to try it again before a person has looked at it.
 
     Raises:
         Unready: the files have to be looked at.
     """
     ending = Ending()
-    _end_group(svc, tx, ending, holder, task, task.task_id, _of(tx, holder, task.task_id),
+    _end_group(svc, tx, ending, holder, task, task.task_id,
+               _of(tx, holder, task.task_id, worktree),
                "failed", log_tail, why=why, blocked=blocked, also=also, exhausted=exhausted)
     return ending
 
@@ -212,24 +215,29 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     return flagged
 
 
-def look_first(svc: Service, tx: Tx, holder: str, task: str | None) -> None:
+def look_first(svc: Service, tx: Tx, holder: str, task: str, worktree: str | None = None) -> None:
     """Before anything is recorded: whether what a holder's leases of a task are on was looked at.
+    `worktree`: see `fail_claim`.
 
     Raises:
         Unready: it was not.
     """
-    partial_work.look_at(svc, tx, _of(tx, holder, task))
+    partial_work.look_at(svc, tx, _of(tx, holder, task, worktree))
 
 
 def _leases_of(tx: Tx, holder: str) -> list[LeaseRow]:
     return [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", holder)]
 
 
-def _of(tx: Tx, holder: str, task: str | None) -> list[LeaseRow]:
-    """A holder's leases of one task, or of none."""
-    found = tx.rows("leases_of_holder", holder) if task is None else tx.rows("leases_of_task", task)
+def _of(tx: Tx, holder: str, task: str | None, worktree: str | None = None) -> list[LeaseRow]:
+    """A holder's leases of one task, or of none; and those of none in a worktree that it has for
+    the task alone."""
+    all_ = task is None or worktree is not None
+    found = tx.rows("leases_of_holder", holder) if all_ else tx.rows("leases_of_task", task)
     rows = [LeaseRow(*raw) for raw in found]
-    return [row for row in rows if row.locked_by == holder and row.task_id == task]
+    return [row for row in rows if row.locked_by == holder and (
+        row.task_id == task
+        or (worktree is not None and row.task_id is None and row.worktree == worktree))]
 
 
 def _claim(tx: Tx, holder: str, task_id: str | None) -> TaskRow | None:

@@ -72,8 +72,8 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
             Code.BAD_TRANSITION,
             f"A part of {row.review_id} cannot be reassigned: its task goes on with all that is "
             "left of it. Nothing was changed.",
-            next=f"Keep or revert the other part first, then `coord review reassign "
-            f"{row.review_id}`.",
+            next=f"`coord review reassign {row.review_id}` reassigns all of it; keep or revert "
+            "before what shall not go on.",
         )
     return out
 

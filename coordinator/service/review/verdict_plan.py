@@ -245,7 +245,8 @@ class _Look:
                 Code.VERSION_CHANGED,
                 f"The working tree {file.worktree or self._svc.tree.root}, in which "
                 f"{file_names.shown(file.path)} lay, is gone. Nothing was changed.",
-                next=f"`coord review show {self._row.review_id}` has both sides.",
+                next=f"`coord review show {self._row.review_id}` has both sides; `coord review "
+                f"keep {self._row.review_id}` closes it.",
             )
         now = repository_files.look(
             self._svc, file.worktree, file.path, keep=True, root=root, strict=True

@@ -136,7 +136,8 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     an unlock request, a message, or whatever else has one.
 
     Raises:
-        Refusal: INVALID: it is empty. UNKNOWN_TASK and the like: nothing has this id.
+        Refusal: INVALID: it is empty, or no name. OUTSIDE_REPO. UNKNOWN_TASK and the like: nothing
+            has this id.
     """
     subject = req.subject.strip()
     if not subject:
@@ -159,10 +160,7 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         return _story(subject, view.rows("events_of_agent", subject, STORY_MAX))
     if _ID.fullmatch(upper) and (rows := view.rows("events_of_id", f'"{upper}"', STORY_MAX)):
         return _story(upper, rows)
-    try:
-        subject = view.looked.place(subject, req.cwd).resource.name
-    except Refusal as refusal:
-        return rq.Story(subject=subject, sentences=[f"Nothing is known: {refusal.message}"])
+    subject = view.looked.place(subject, req.cwd).resource.name
     rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, _around(subject))
     if not rows and _ID.fullmatch(upper):
         raise Refusal(

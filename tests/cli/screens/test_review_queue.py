@@ -212,9 +212,17 @@ def test_the_editor_and_gits_tools_get_the_file(
         assert (busy.root / "two.py").read_text().endswith("edited\n")
         assert said(app) == "two.py was written; above is what the agent left"
         await press(pilot, "n", "d")
-        assert note.read_text() == "z = 1\nz = 2\n"
+        assert note.read_text() == "z = 1\nz = 2\n" and "ended with" not in said(app)
         await press(pilot, "m")
         assert note.read_text() == "z = 2\nz = 1\n" and (busy.root / "z.py").read_text() == "merged\n"
+
+    worked(busy, keys)
+
+
+def test_a_review_is_reassigned_as_a_whole_whatever_is_in_sight(busy: Repo) -> None:
+    async def keys(pilot: Pilot[None], app: ReviewQueue) -> None:
+        await press(pilot, "f", "h", "g")
+        assert "reassigned" in said(app), said(app)
 
     worked(busy, keys)
 
