@@ -31,6 +31,8 @@ STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "
 _TYPED = re.compile(r"(`|next: )coord ")
 #: A field of a request, where a sentence names one.
 _FIELD = re.compile(r"`([a-z]\w*)`")
+#: The operation that such a sentence begins with.
+_OPERATION = re.compile(r"^[a-z_]+: (?=`)")
 _SEVERAL = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
@@ -96,8 +98,7 @@ class Shell(msgspec.Struct):
         """Say a refusal; the exit code that goes with it."""
         if as_json:
             self.json({"error": refusal.body()})
-        message = (self._by_options(refusal.message) if refusal.code is Code.INVALID
-                   else refusal.message)
+        message = self._by_options(refusal, refusal.message)
         self.complain(f"coord: {refusal.code.value}: {message}")
         conflicts = refusal.facts.get("conflicts", []) if refusal.code in HELD else []
         held = [one for one in conflicts if not one.get("waiting")]
@@ -111,21 +112,23 @@ class Shell(msgspec.Struct):
             self.complain(f"  next: {self._next(refusal)}")
         return refusal.exit_code
 
-    def _by_options(self, message: str) -> str:
+    def _by_options(self, refusal: Refusal, said: str) -> str:
         """A sentence about a field, by the name of the option that it was typed with."""
+        if refusal.code is not Code.INVALID:
+            return said
         options = _options_of(self.command)
 
         def as_typed(found: re.Match[str]) -> str:
             option = "--" + found[1].removesuffix("_s").replace("_", "-")
             return f"`{option}`" if option in options else found[0]
 
-        return _FIELD.sub(as_typed, message)
+        return _FIELD.sub(as_typed, _OPERATION.sub("", said))
 
     def _next(self, refusal: Refusal) -> str:
         """What to do; in general words only where nothing better is known."""
         if self.command and refusal.next == CATALOGUE[Code.INVALID].next:
             return f"coord {self.command} --help"
-        return refusal.next
+        return self._by_options(refusal, refusal.next)
 
     def taken(self) -> list[tuple[bool, str]]:
         """What was said since this was asked last: (whether on standard output, text)."""
@@ -164,8 +167,8 @@ class Shell(msgspec.Struct):
 
 @cache
 def _options_of(command: str) -> frozenset[str]:
-    """The options of a command that the coordinator carries out; none of others."""
-    return frozenset(table("options.json").get(command, {}).get("options", ()))
+    """What may be typed with a command, as far as it is one."""
+    return frozenset(table("words.json").get(command, {}).get("options", ()))
 
 
 def ask(request: rq.Request[R]) -> Generator[rq.Request[Any], Any, R]:

@@ -92,3 +92,35 @@ def test_a_wrong_value_is_told_by_the_option_that_it_was_typed_with(repo: Repo, 
     assert repo.coord("up").returncode == 0
     done = repo.coord(*line.split())
     assert done.returncode == 2 and named in done.stderr, done
+
+
+@pytest.mark.parametrize(("line", "then"), [
+    ("signal add a.py warning --agent A --strength nan", "another `--strength`"),
+    ("compact --keep-days -1", "another `--keep-days`"),
+    ("state get key:none", "--version 0 --agent NAME"),
+])
+def test_what_to_repeat_is_named_as_it_is_typed(repo: Repo, line: str, then: str) -> None:
+    assert repo.coord("up").returncode == 0
+    done = repo.coord(*line.split())
+    assert then in done.stderr.split("next: ")[1] and "signal_add" not in done.stderr, done
+
+
+def test_a_task_that_comes_after_a_title_is_told_of_ids(repo: Repo) -> None:
+    repo.write("t.yaml", "- title: First one\n- title: Second\n  after: [First one]\n")
+    done = repo.coord("task", "import", "t.yaml")
+    assert done.returncode == 7 and "an `id` in this file" in done.stderr, done
+
+
+def test_who_goes_on_is_not_said_to_rest(repo: Repo) -> None:
+    for time in ("10m", "0"):
+        assert repo.coord("limit", "--agent", "ann", "--for", time).returncode == 0
+    told = repo.coord("events").stdout.splitlines()
+    assert told[-1].endswith("ann goes on: its provider's limit is over") and "rests until 2" in told[-2], told
+
+
+def test_no_editor_is_started_where_nobody_could_use_it(repo: Repo) -> None:
+    """An agent would wait for `vi` for ever."""
+    repo.coord("task", "add", "one")
+    nothing = dict.fromkeys(("GIT_EDITOR", "VISUAL", "EDITOR"), "")
+    done = repo.coord("task", "edit", "T-1", env=nothing)
+    assert done.returncode == 2 and "no terminal" in done.stderr and "Set EDITOR" in done.stderr, done

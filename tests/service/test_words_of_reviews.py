@@ -325,7 +325,6 @@ def test_the_story_of_a_review(words: Said) -> None:
     ask(rq.Explain(subject="ann"))
     ask(rq.Explain(subject="d/"))
     ask(rq.Explain(subject="nothing"))
-    ask(rq.Explain(subject="../x"))
     ask(rq.Status(events=3))
     ask(rq.Events(limit=2))
     ask(rq.Events(limit=2, tail=True, agent="ann"))

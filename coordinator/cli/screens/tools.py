@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,10 @@ def edit(place: Path, line: int | None, where: Path | None = None) -> int:
         Refusal: INVALID: none can be started.
     """
     where = where or place.parent
+    if not sys.stdin.isatty() and not _chosen(where):
+        raise Refusal(Code.INVALID, "There is no terminal, and no editor of yours is set that does "
+                      "without one. Nothing was changed.",
+                      next="Set EDITOR to a program that changes the file it is given.")
     command = _said("git", "var", "GIT_EDITOR", at=where) or (
         os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     try:
@@ -47,6 +52,12 @@ def edit(place: Path, line: int | None, where: Path | None = None) -> int:
                       "Nothing was changed.", next="`GIT_EDITOR=nano coord …`") from None
     at = [f"+{line}"] if line and words and Path(words[0]).name in TAKES_A_LINE else []
     return _run(["sh", "-c", f'{command} "$@"', command, *at, str(place)], where)
+
+
+def _chosen(where: Path) -> bool:
+    """Whether anybody has said which editor: git's own word would be `vi`."""
+    return any(os.environ.get(name) for name in ("GIT_EDITOR", "VISUAL", "EDITOR")) or (
+        _said("git", "config", "core.editor", at=where) is not None)
 
 
 def difftool(place: Path, before: bytes | None, after: bytes | None) -> int:

@@ -177,7 +177,11 @@ def _draft_event(
         if not draft.where:
             raise
         said = refusal.message.removesuffix(" Nothing was done.").removesuffix(f" {NOTHING}")
-        raise Refusal(refusal.code, f"{draft.where}: {said} {NOTHING}", next=refusal.next,
+        step = refusal.next
+        if refusal.code is Code.UNKNOWN_TASK:
+            step = ("Give the task that comes before an `id` in this file, and name that in "
+                    "`after`; or name one of `coord task list`.")
+        raise Refusal(refusal.code, f"{draft.where}: {said} {NOTHING}", next=step,
                       **refusal.facts) from None
     return ev.TaskAdded(
         task=task_id, n=n, title=title, prompt=draft.prompt, priority=draft.priority,

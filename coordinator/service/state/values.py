@@ -273,7 +273,8 @@ def check_token(key: Resource, obstacles: Obstacles, given: int | None) -> int |
         raise Refusal(
             Code.INVALID, f"You hold a lease on {own[0].file_path}: say its fencing token, so that "
             "a write of yours that comes after its end is known for one. Nothing was written.",
-            next=f"Repeat it with the token {own[0].fencing_token}.",
+            next=f"Repeat it with the token {own[0].fencing_token} (`--token "
+            f"{own[0].fencing_token}`).",
             fencing_token=own[0].fencing_token,
         )
     if given not in {row.fencing_token for row in own}:
@@ -352,4 +353,5 @@ def _never(key: Resource, message: str, version: int | None) -> Refusal:
 
 def _unknown(key: Resource, message: str, version: int | None) -> Refusal:
     return Refusal(Code.UNKNOWN_KEY, message, resource=key.name, version=version,
-                   next=f"`coord state put {key.name} VALUE --version {version or 0}` stores one.")
+                   next=f"`coord state put {key.name} VALUE --version {version or 0} --agent NAME` "
+                   "stores one.")

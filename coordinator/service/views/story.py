@@ -63,7 +63,9 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     if row.kind == "task_changed":
         facts["told_state"] = IN_STATE.get(data["state"], data["state"])
     text = SENTENCES.get(row.kind, row.kind).format_map(facts).strip()
-    if row.kind == "agent_rests" and not data.get("note"):
+    if row.kind == "agent_rests" and data.get("until") is None:
+        text = f"{data['agent']} goes on: its provider's limit is over"
+    elif row.kind == "agent_rests" and not data.get("note"):
         text = text.removesuffix("?").removesuffix(": ")
     if row.kind == "task_changed":
         text += f" by {data['agent']}" if data.get("agent") else ""
