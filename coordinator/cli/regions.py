@@ -28,7 +28,7 @@ from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import columns, wrapped
 from coordinator.files.content import BINARY_PROBE_BYTES
-from coordinator.files.roots import checkout, root_in_worktree
+from coordinator.files.roots import root_in_worktree
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -197,8 +197,8 @@ def placed(typed: str, command: str) -> tuple[str, str, str]:
     below = typed.removeprefix(FROM_ROOT)
     path = os.path.realpath(
         typed if below == typed else os.path.join(root_in_worktree(root, cwd), below))  # noqa: PTH118
-    here = checkout(cwd)
-    for top in [str(root), *([here.top] if here is not None else [])]:
+    # (A linked worktree may lie in the repository's own folder, as those of a launch do.)
+    for top in (root_in_worktree(root, os.path.dirname(path)), str(root)):  # noqa: PTH120
         base = os.path.realpath(top).rstrip("/") + "/"
         if path.startswith(base):
             return path, path[len(base):], base.rstrip("/") or "/"

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coordinator.files.git import FILES, Entry, Git
+from coordinator.files.git import EXECUTABLE, FILES, NO_MODE, Entry, Git
 from coordinator.looking.file_regions import FileRegions
 from coordinator.merging.act import Manner, merge_texts
 from coordinator.merging.git_merge import GitFailed
@@ -80,18 +80,21 @@ def merges(git: Git, changes: Sequence[Entry], moved: Sequence[Entry], intent: s
 
 def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[str, list[str]]:
     """The regions that differ in these files, by path; without those of which that cannot be told.
+    All of a file that is new are.
 
     Raises:
         GitError
     """
-    asked = [one for one in changes if one.path in paths and _is_plain(one)
-             and one.old_mode == one.new_mode]
+    asked = [one for one in changes if one.path in paths and (
+        (_is_plain(one) and one.old_mode == one.new_mode)
+        or (one.old_mode == NO_MODE and one.new_mode in FILES - {EXECUTABLE}))]
     out: dict[str, list[str]] = {}
     if not asked or len(asked) > FILES_MAX:
         return out
     with contextlib.closing(FileRegions()) as divided:
         for one in asked:
-            before, after = git.blob(one.old), git.blob(one.new)
+            before = b"" if one.old_mode == NO_MODE else git.blob(one.old)
+            after = git.blob(one.new)
             names, broken = divided.changed(one.path, before, after)
             if names and not broken:
                 out[one.path] = names

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +25,8 @@ from coordinator.looking.spliced import NewText, spliced
 from coordinator.meaning.languages import is_known
 from coordinator.regions.languages import language_of
 from coordinator.rules import patches
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
 from coordinator.service import lost_writes, repository_files, steps
 from coordinator.service.commit_journal import (
     AGAIN_S,
@@ -55,6 +58,7 @@ from coordinator.service.review.verdicts import (
 from coordinator.service.state import proposed_values
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
@@ -231,6 +235,7 @@ def _plan(svc: Service, view: View, request: rq.Propose, at: Sequence[Located]) 
                 out.hashes[located.resource.name] = new
         if new == now.hash:
             continue
+        out.warnings += _unleased(svc, view, request.agent, worktree, changes)
         if now.hash is None:
             repository_files.check_place(svc, worktree, path)
         out.keeps += [now] if now.hash is not None else []
@@ -242,6 +247,19 @@ def _plan(svc: Service, view: View, request: rq.Propose, at: Sequence[Located]) 
             in_place=now.links > 1, aside=f".coord-commit-{n}-{secrets.token_hex(4)}.tmp",
         ))
     return out
+
+
+def _unleased(svc: Service, view: View, agent: str, worktree: str | None,
+              changes: Sequence[tuple[Located, rq.ProposedChange]]) -> list[str]:
+    """What would keep work in a launch's worktree from landing: only what is leased does."""
+    if not svc.is_launched_worktree(worktree):
+        return []
+    mine = [as_resource(row.file_path, row.kind, row.scope) for row in (LeaseRow(*raw) for raw in (
+        view.rows("leases_of_holder", agent))) if row.mode == "exclusive"]
+    return [f"{located.resource.name} lands only where you have leased it: "
+            f"`coord lock {shlex.quote(located.resource.name)} --agent {agent}`"
+            for located, _ in changes
+            if not any(overlaps(held, located.resource) for held in mine)]
 
 
 def _regions(svc: Service, path: str, shown: str, data: bytes | None,

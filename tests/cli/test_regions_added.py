@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,21 @@ def test_one_that_is_added_without_a_lease_is_told_how_to_lease_it(repo: Repo) -
     repo.coord("lock", "a.py::g", "--agent", "bob")
     done = repo.coord("commit-region", "a.py::extra", "--from", "extra", "--after", "f", "--agent", "bob")
     assert "coord lock --new a.py::extra --agent bob" in done.stderr, done
+
+
+@pytest.mark.parametrize("where", ["inner/tree", ".coord/worktrees/run/shell-1"])
+def test_in_a_linked_worktree_a_region_is_named_as_in_the_main_one(repo: Repo, where: str) -> None:
+    """Also where it lies within the repository's own folder, as those of a launch do."""
+    repo.write("a.py", BEFORE)
+    assert repo.coord("up").returncode == 0
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"],
+                  ["worktree", "add", "-q", where, "-b", "other"]):
+        subprocess.run(["git", *words], cwd=repo.root, check=True)
+    tree = repo.root / where
+    texts(tree)
+    named = json.loads(repo.coord("regions", "a.py", "--json", cwd=tree).stdout)
+    assert named["resource"] == "a.py", named
+    assert repo.coord("lock", "a.py::g", "--agent", "bob", cwd=tree).returncode == 0
+    done = repo.coord("commit-region", "a.py::g", "--from", "g", "--agent", "bob", cwd=tree)
+    assert done.returncode == 0 and done.stdout.startswith("a.py::g"), done
+    assert "return 22" in (tree / "a.py").read_text() and repo.read("a.py") == BEFORE

@@ -1048,3 +1048,31 @@ def test_the_advice_after_a_refusal_is_followed_to_its_end(repo: Repo, way: str)
     git(repo, "worktree", "remove", "--force", str(place))
     git(repo, "branch", "-D", branch)
     assert is_clean(repo)
+
+
+def test_a_file_that_is_made_by_its_regions_lands(repo: Repo) -> None:
+    (repo.root / "made.py").write_text("def old():\n    return 1\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "made")
+    repo.coord("task", "add", "one", "--resource", "a")
+    repo.coord("task", "add", "two", "--resource", "b")
+    agent = repo.root.parent / "agent"
+    agent.write_text(
+        "if [ $COORD_TASK = T-1 ]; then coord lock new.py::h made.py::old >/dev/null\n"
+        "printf 'def h():\\n    return 5\\n' | coord commit-region new.py::h\n"
+        "printf 'def old():\\n    return 2\\n' | coord commit-region made.py::old\n"
+        "else coord lock more.py::h >/dev/null; printf 'import os\\n\\n\\ndef h():\\n    return 1\\n' > more.py; fi\n")
+    done = repo.coord("launch", "-", "-n", "1", "--isolation", "worktree", "-c", f"sh {agent}")
+    assert (repo.root / "new.py").read_text() == "def h():\n    return 5\n", done
+    assert "return 2" in (repo.root / "made.py").read_text()
+    assert states(repo) == {"one": "done", "two": "review"} and "more.py" in done.stdout, "its header is leased by nobody"
+
+
+def test_what_is_proposed_in_a_worktree_lands_where_it_is_leased_as_it_says(repo: Repo) -> None:
+    repo.coord("task", "add", "one", "--resource", "a")
+    agent = repo.root.parent / "agent"
+    agent.write_text("echo P > text; coord propose p.txt --from text 2>&1 | tee said; rm text\n"
+                     "$(grep -o 'coord lock [^`]*' said); rm said\n")
+    done = repo.coord("launch", "-", "-n", "1", "--isolation", "worktree", "-c", f"sh {agent}")
+    assert "lands only where you have leased it" in repo.coord("logs", "T-1").stdout
+    assert states(repo) == {"one": "done"} and (repo.root / "p.txt").read_text() == "P\n", done
