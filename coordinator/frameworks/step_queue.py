@@ -97,7 +97,7 @@ class StepQueue:
     def _serve(self, function: Callable[..., Any], step: rq.Step) -> int:
         agent = self._client.name()
         try:
-            function(**msgspec.json.decode(step.content))
+            function(**(msgspec.json.decode(step.content) or {}))  # (null: it has none)
         except Exception as failed:
             why = f"{type(failed).__name__}: {failed}"[:WHY_CHARS_MAX]
             self._client.call(rq.StepFail(agent=agent, step=step.step, attempt=step.attempts,

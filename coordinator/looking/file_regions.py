@@ -7,6 +7,7 @@ content is divided into never changes. Opens no file, and decides nothing.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from threading import Event, Lock, Thread
@@ -123,14 +124,23 @@ class FileRegions:
         if len(data) > SMALL_BYTES:
             Thread(target=self.outline, args=(path, data), daemon=True).start()
 
-    def changed(self, path: str, before: bytes, after: bytes) -> tuple[list[str] | None, bool]:
+    def changed(self, path: str, before: bytes, after: bytes, *,
+                header: bool = True) -> tuple[list[str] | None, bool]:
         """The regions that differ (None: the whole file), and whether the second cannot be read
-        where the first could."""
+        where the first could. Without `header`, only definitions count."""
         within = self._changed_within(path, before, after)
         if within is not None:
             return within[0], False
         old, new = self.outline(path, before), self.outline(path, after)
-        return changed(old, before, new, after), new.broken and not old.broken
+        return changed(old, before, new, after, header=header), new.broken and not old.broken
+
+    def header(self, path: str, data: bytes) -> list[tuple[int, int]]:
+        """Where the code outside of all definitions stands, without pieces that are blank, and
+        without a byte order mark."""
+        own = next(one for one in self.outline(path, data).regions if one.name == HEADER)
+        first = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
+        pieces = [(max(first, start), end) for start, end in own.spans]
+        return [(start, end) for start, end in pieces if data[start:end].strip()]
 
     def misread(self, path: str, before: bytes, after: bytes) -> str:
         """What is wrong with the second that the grammar does not tell, where nothing is with the

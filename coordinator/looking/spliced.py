@@ -6,6 +6,7 @@ can the result be read, has nothing changed but these regions. Opens no file.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,7 +56,8 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
         )
     _check_once(texts, shown)
     for one in texts:
-        span = regions.span(path, data, one.name)
+        span = (_header(regions, path, data, shown) if one.name == HEADER
+                else regions.span(path, data, one.name))
         if one.after is not None or (one.new and span is None):
             added.append(one)
             continue
@@ -71,7 +73,8 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             )
         start, end = span
         old = data[start:end]
-        if one.was is not None and not _is(old, one.was):
+        whole = data if one.name == HEADER else old  # (a lease on it is about the whole file)
+        if one.was is not None and not _is(old, one.was) and not _is(whole, one.was):
             raise Refusal(
                 Code.REGION_CHANGED,
                 f"{shown}::{one.name} was changed since the text that this was made from. Nothing "
@@ -81,6 +84,8 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
                 text=old.decode("utf-8", "replace")[:SHOWN_MAX],
             )
         new = _fitted(data, old, one, shown)
+        if start == end and new:  # it has had no header
+            new += b"\r\n" * 3 if b"\r\n" in data else b"\n" * 3
         fitted[one.name] = old, new
         pieces.append((start, end, new))
     pieces.sort()
@@ -102,6 +107,19 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     for one in added:
         fitted[one.name] = b"", regions.part(path, made, one.name) or b""
     return made, fitted
+
+
+def _header(regions: FileRegions, path: str, data: bytes, shown: str) -> tuple[int, int]:
+    """The one piece of code that stands outside of all definitions; where there is none, the
+    file's beginning."""
+    spans = regions.header(path, data)
+    if len(spans) > 1:
+        raise Refusal(
+            Code.INVALID, f"{shown} has code between its definitions, so its {HEADER} is no one "
+            "text. Nothing was written.", next="Lease the file, and write it as a whole.",
+        )
+    begin = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
+    return spans[0] if spans else (begin, begin)
 
 
 def _check_once(texts: Sequence[NewText], shown: str) -> None:
@@ -149,7 +167,35 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
         found.start == span[1] and found.name.rpartition(".")[0] == above
         for found in regions.outline(path, data).regions)
     gap = blanks if followed else end * (2 if above else 3)
-    return len(before), gap + text + (b"" if blanks else end)
+    place = len(before), gap + text + (b"" if blanks else end)
+    if one.after or not above or _holds(regions, path, data, place, one.name):
+        return place
+    within = _before_its_last_line(data, span, text, end, gap if any(
+        found.name.startswith(f"{above}.") for found in regions.outline(path, data).regions
+    ) else end)
+    if within is None or not _holds(regions, path, data, within, one.name):
+        raise Refusal(
+            Code.INVALID, f"{name} cannot be put at the end of {above}: with this text there, "
+            f"{shown} has no such region. Nothing was written.",
+            next=f"Correct the text (its name, its indentation); or commit {shown}::{above} with "
+            "it.", resource=name,
+        )
+    return within
+
+
+def _holds(regions: FileRegions, path: str, data: bytes, place: tuple[int, bytes],
+           name: str) -> bool:
+    """Whether the file has this region with a text put in there."""
+    at, text = place
+    return regions.span(path, data[:at] + text + data[at:], name) is not None
+
+
+def _before_its_last_line(data: bytes, span: tuple[int, int], text: bytes, end: bytes,
+                          gap: bytes) -> tuple[int, bytes] | None:
+    """Where what contains a region ends with a bracket, or a word, on a line of its own."""
+    lines = data[span[0]:span[1]].rstrip()
+    above = lines[:lines.rfind(b"\n") + 1].rstrip()
+    return (span[0] + len(above), gap + text) if above else None
 
 
 def _is(text: bytes, was: str) -> bool:
@@ -178,10 +224,10 @@ def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
     return new.rstrip() + old[len(old.rstrip()):]
 
 
-def _check_read(regions: FileRegions, path: str, shown: str, data: bytes,
-                made: bytes) -> list[str] | None:
+def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes, *,
+                header: bool = True) -> list[str] | None:
     """What differs, by name; None: more than regions. Refuse what could not be read."""
-    names, broken = regions.changed(path, data, made)
+    names, broken = regions.changed(path, data, made, header=header)
     wrong = "" if broken else regions.misread(path, data, made)
     if broken or wrong:
         language = regions.outline(path, data).language
@@ -196,11 +242,17 @@ def _check_read(regions: FileRegions, path: str, shown: str, data: bytes,
 
 def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
            texts: Sequence[NewText]) -> None:
-    names = _check_read(regions, path, shown, data, made)
     own = [one.name for one in texts]
+    names = _check_read(regions, path, shown, data, made, header=HEADER not in own)
+    if names is None and HEADER in own:
+        raise Refusal(
+            Code.OUT_OF_SCOPE_EDIT, f"With this text more of {shown} would change than single "
+            "regions. Nothing was written.", next="Lease the file, and write it as a whole.",
+            path=shown, regions=[],
+        )
     beyond = [HEADER] if names is None else [
         name for name in names if not any(f"{name}.".startswith(f"{one}.") for one in own)]
-    if beyond and HEADER not in own:
+    if beyond:
         there = regions.names(path, data)
         new = [name for name in beyond[:8] if name not in there]
         raise Refusal(
@@ -209,6 +261,6 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
             f"{', '.join(beyond[:8])}. Nothing was written.",
             next=f"Lease {', '.join(f'{shown}::{name}' for name in beyond[:8])}, too"
             + (f" (as new: {', '.join(new)})" if new else "")
-            + ", and commit the text of each, all in one; or keep to the region.",
+            + ", and commit each by its own part of the text, all in one; or keep to the region.",
             path=shown, regions=beyond[:8],
         )

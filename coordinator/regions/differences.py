@@ -11,24 +11,25 @@ from coordinator.words.resource_names import HEADER
 
 
 def changed(old: Outline, before: bytes, new: Outline, after: bytes, *,
-            in_order: bool = True) -> list[str] | None:
+            in_order: bool = True, header: bool = True) -> list[str] | None:
     """The names of the regions that were changed, added or removed, in the order of the new
     content; those that are gone stand last.
 
     None: it is no change of single regions. One of the two is not divided, the new one cannot be
     read where the old one could, the code between the definitions differs (order counts there), or
-    (`in_order`) what is left stands in another order.
+    (`in_order`) what is left stands in another order. Without `header`, the code between the
+    definitions may differ, and is not named.
     """
     if old.note or new.note or old.language != new.language or (new.broken and not old.broken):
         return None
     was = {one.name: one for one in old.regions}
     now = {one.name: one for one in new.regions}
-    if _own(now[HEADER], after) != _own(was[HEADER], before):
+    if header and _own(now[HEADER], after) != _own(was[HEADER], before):
         return None
     if in_order and [name for name in was if name in now] != [name for name in now if name in was]:
         return None
-    found = [name for name, one in now.items() if name not in was
-             or was[name].kind != one.kind or _own(was[name], before) != _own(one, after)]
+    found = [name for name, one in now.items() if (header or name != HEADER) and (name not in was
+             or was[name].kind != one.kind or _own(was[name], before) != _own(one, after))]
     return found + [name for name in was if name not in now]
 
 

@@ -182,12 +182,13 @@ def _began(svc: Service, tx: Tx, lease: LeaseRow) -> str | None:
 
 
 def _lease(tx: Tx, agent: str, asked: Resource, *, new: bool) -> LeaseRow:
-    """The live lease of this agent that gives the right to a region. `new`: it is to be added.
+    """The live lease of this agent that gives the right to a region: its own, rather than one on
+    what contains it. `new`: it is to be added.
 
     Raises:
         Refusal: UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN.
     """
-    theirs = agreed = None
+    theirs = agreed = above = None
     lapsed = False
     for raw in near(tx, "rivals", asked):
         row = LeaseRow(*raw)
@@ -201,10 +202,14 @@ def _lease(tx: Tx, agent: str, asked: Resource, *, new: bool) -> LeaseRow:
             continue
         if row.locked_by != agent:
             theirs = row if row.expires_at > tx.now else theirs
-        elif row.expires_at > tx.now:
+        elif row.expires_at > tx.now and row.scope == asked.scope:
             return row
+        elif row.expires_at > tx.now:
+            above = row
         else:
             lapsed = True
+    if above is not None:
+        return above
     if lapsed:
         raise stale(asked.name)
     if theirs is not None:

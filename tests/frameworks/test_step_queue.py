@@ -95,3 +95,9 @@ def test_whoever_is_stopped_and_hung_up_on_has_ended(repo: Repo, asked: bool) ->
     worker.hang_up()
     thread.join(30)
     assert ends == [0 if asked else Code.DAEMON_DOWN]
+
+
+def test_a_step_without_arguments_is_run(repo: Repo) -> None:
+    with repo.client("ann") as client:
+        client.call(rq.StepAdd(agent=client.name(), name="bare", delay_s=0.0))
+        assert StepQueue(client).run({"bare": lambda: None}, wait=0.0) == 1

@@ -114,6 +114,14 @@ def test_regions_by_their_own_versions(world: World) -> None:
     assert broken.code is Code.PARSE_INVALID
 
 
+def test_a_header_is_proposed_by_its_own_text(world: World) -> None:
+    world.write("h.py", "import os\n\n\n" + TWO)
+    propose(world, one("h.py::<header>", "import os\n\n\n", "import sys\n"))
+    assert read(world, "h.py") == "import sys\n\n\n" + TWO
+    lost = refused(world, one("h.py::<header>", "import sys\n\n\n", "import os\n\n\ndef one():\n    pass\n"))
+    assert lost.code is Code.OUT_OF_SCOPE_EDIT and read(world, "h.py").startswith("import sys")
+
+
 def test_patches(world: World) -> None:
     world.write("a.py", TWO)
     new = TWO.replace("return 2", "return 22")

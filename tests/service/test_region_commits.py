@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.looking.file_regions import FileRegions
 from coordinator.meaning.process import Meaning
 from coordinator.rules.function_bodies import is_body_alone
 from coordinator.service.impact import Impact
@@ -490,3 +492,109 @@ def test_a_file_that_is_not_divided_is_leased_as_a_whole(world: World, name: str
     world.write("b.txt", "b\n")
     refusal = world.refused(rq.Acquire(agent="ann", resources=[f"b.txt::{name}"], new=new))
     assert refusal.code is Code.REGION_UNKNOWN and "leased as a whole" in refusal.message and "coord lock b.txt" in refusal.next
+
+
+HEADED = "#!/usr/bin/env python\nimport os\n\n\ndef f():\n    return 1\n\n\nclass A:\n    def g(self):\n        pass\n"
+
+
+@pytest.mark.parametrize("known", ["lease", "listed", "whole", "old"])
+def test_the_header_is_what_stands_before_the_definitions(world: World, known: str) -> None:
+    """It was the whole file once: who gave the imports lost all the code."""
+    world.write("h.py", HEADED)
+    (lease,) = world.acquire("ann", "h.py::<header>").leases
+    with closing(FileRegions()) as divided:
+        listed = next(one for one in divided.outline("h.py", HEADED.encode()).regions if one.name == "<header>")
+    was = {"lease": None, "listed": listed.hash, "whole": lease.content_hash, "old": "sha256:" + "0" * 64}[known]
+    new = "#!/usr/bin/env python\nimport os\nimport sys\n"
+    given = rq.CommitRegion(agent="ann", regions=[rq.RegionText(resource="h.py::<header>", text=new, content_hash=was)])
+    if known == "old":
+        refusal = world.refused(given)
+        assert refusal.code is Code.REGION_CHANGED and refusal.facts["text"].startswith("#!/usr") and "def f" not in refusal.facts["text"]
+        return
+    world.ask(given)
+    assert read(world, "h.py") == HEADED.replace("import os\n", "import os\nimport sys\n")
+
+
+@pytest.mark.parametrize("text", [HEADED.replace("import os", "import re"), "import re\n\n\ndef f():\n    return 2\n", "def new():\n    pass\n"])
+def test_nothing_else_is_changed_by_a_header(world: World, text: str) -> None:
+    world.write("h.py", HEADED)
+    world.acquire("ann", "h.py::<header>")
+    refusal = world.refused(commit("ann", ("h.py::<header>", text)))
+    assert refusal.code is Code.OUT_OF_SCOPE_EDIT and read(world, "h.py") == HEADED
+
+
+@pytest.mark.parametrize(("before", "text", "after"), [
+    (HEADED, "", HEADED[HEADED.index("def f"):]),
+    ("def f():\n    pass\n", "import os\n", "import os\n\n\ndef f():\n    pass\n"),
+    ("\ufeff\r\ndef f():\r\n    pass\r\n", "import os\n", "\ufeffimport os\r\n\r\n\r\n\r\ndef f():\r\n    pass\r\n"),
+    ("import os\n", "import sys\n", "import sys\n"),
+])
+def test_a_header_may_be_empty(world: World, before: str, text: str, after: str) -> None:
+    (world.root / "h.py").write_bytes(before.encode())
+    world.acquire("ann", "h.py::<header>")
+    world.ask(commit("ann", ("h.py::<header>", text)))
+    assert (world.root / "h.py").read_bytes().decode() == after
+
+
+def test_code_between_definitions_is_no_one_text(world: World) -> None:
+    between = HEADED + "\n\nprint(f())\n\n\ndef last():\n    pass\n"
+    world.write("h.py", between)
+    world.acquire("ann", "h.py::<header>")
+    refusal = world.refused(commit("ann", ("h.py::<header>", "import sys\n")))
+    assert refusal.code is Code.INVALID and "as a whole" in refusal.next and read(world, "h.py") == between
+
+
+def test_a_header_and_regions_are_committed_together_as_a_refusal_says(world: World) -> None:
+    world.write("h.py", HEADED)
+    world.acquire("ann", "h.py::f")
+    refusal = world.refused(commit("ann", ("h.py::f", "import sys\n\n\ndef f():\n    return 3\n")))
+    assert refusal.code is Code.OUT_OF_SCOPE_EDIT and "h.py::<header>" in refusal.next
+    world.acquire("ann", "h.py::<header>")
+    world.ask(commit("ann", ("h.py::<header>", "import os\nimport sys\n"), ("h.py::f", "def f():\n    return 3\n")))
+    assert read(world, "h.py") == HEADED.replace("#!/usr/bin/env python\n", "").replace("os\n", "os\nimport sys\n").replace("1", "3")
+
+
+IN_A_CLASS = {
+    "n.js": ("class Bar {\n  a() {}\n}\n\nfunction z() {}\n", "Bar.b", "  b() {}\n", "class Bar {\n  a() {}\n\n  b() {}\n}\n\nfunction z() {}\n"),
+    "e.ts": ("class Foo {\n  a = 1;\n  c() {}\n}\n", "Foo.b", "  b(): void {}\n", "class Foo {\n  a = 1;\n  c() {}\n\n  b(): void {}\n}\n"),
+    "r.rs": ("struct K;\n\nimpl K {\n    fn a(&self) {}\n}\n", "K.b", "    fn b(&self) {}\n", None),
+    "J.java": ("class J {\n    void a() {}\n}\n", "J.b", "    void b() {}\n", "class J {\n    void a() {}\n\n    void b() {}\n}\n"),
+    "c.rb": ("class C\n  def a\n  end\nend\n", "C.b", "  def b\n  end\n", "class C\n  def a\n  end\n\n  def b\n  end\nend\n"),
+    "p.php": ("<?php\nclass P {\n    function a() {}\n}\n", "P.b", "    function b() {}\n", "<?php\nclass P {\n    function a() {}\n\n    function b() {}\n}\n"),
+    "s.cs": ("class S {\n    void A() {}\n}\n", "S.B", "    void B() {}\n", "class S {\n    void A() {}\n\n    void B() {}\n}\n"),
+}
+
+
+@pytest.mark.parametrize("file", IN_A_CLASS)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("after", ["", None])
+def test_at_the_end_of_what_contains_it_is_before_its_bracket(world: World, file: str, ends: str, after: str | None) -> None:
+    before, name, text, then = IN_A_CLASS[file]
+    (world.root / file).write_bytes(before.replace("\n", ends).encode())
+    holder = "impl K" if file == "r.rs" else None
+    with closing(FileRegions()) as divided:
+        names = divided.names(file, before.encode())
+    if holder is not None:  # how the table calls what contains it
+        above = next(one for one in names if one.endswith(".a")).rpartition(".")[0]
+        name, then = f"{above}.b", "struct K;\n\nimpl K {\n    fn a(&self) {}\n\n    fn b(&self) {}\n}\n"
+    world.ask(rq.Acquire(agent="ann", resources=[f"{file}::{name}"], new=True))
+    world.ask(texts((f"{file}::{name}", text, after)))
+    assert (world.root / file).read_bytes().decode() == (then or "").replace("\n", ends)
+
+
+def test_the_first_member_of_a_class_changes_the_class_and_is_committed_with_it(world: World) -> None:
+    world.write("n.js", "class Foo {\n}\n")
+    world.ask(rq.Acquire(agent="ann", resources=["n.js::Foo.b"], new=True))
+    refusal = world.refused(texts(("n.js::Foo.b", "  b() {}\n", None)))
+    assert refusal.code is Code.OUT_OF_SCOPE_EDIT and "Lease n.js::Foo, too" in refusal.next
+    world.acquire("ann", "n.js::Foo")
+    world.ask(texts(("n.js::Foo", "class Foo {\n}\n", None), ("n.js::Foo.b", "  b() {}\n", None)))
+    assert read(world, "n.js") == "class Foo {\n  b() {}\n}\n"
+
+
+@pytest.mark.parametrize(("before", "text"), [("class Foo {}\n", "  b() {}\n"), ("class Foo {\n}\n", "  c() {}\n"), ("class Foo {\n}\n", "  b( {\n")])
+def test_what_has_no_place_in_it_is_told_so(world: World, before: str, text: str) -> None:
+    world.write("n.js", before)
+    world.ask(rq.Acquire(agent="ann", resources=["n.js::Foo.b"], new=True))
+    refusal = world.refused(texts(("n.js::Foo.b", text, None)))
+    assert refusal.code is Code.INVALID and "commit n.js::Foo with it" in refusal.next and read(world, "n.js") == before

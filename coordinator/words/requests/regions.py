@@ -10,7 +10,7 @@ class RegionText(Reply, forbid_unknown_fields=True):
     """One region's new text.
 
     Attributes:
-        resource: `path::Qualified.name`.
+        resource: `path::Qualified.name`; `path::<header>` is what stands before the definitions.
         text: all of it, with its decorators and comments; empty: it is removed.
         content_hash: of the text that it was made from (`sha256:…`); without it, of what the agent
             was granted, or has committed last.
