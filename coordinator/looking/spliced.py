@@ -166,7 +166,8 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
     followed = one.after and any(
         found.start == span[1] and found.name.rpartition(".")[0] == above
         for found in regions.outline(path, data).regions)
-    gap = blanks if followed else end * (2 if above else 3)
+    apart = 3 if not above and regions.outline(path, data).language == "python" else 2  # (PEP 8)
+    gap = blanks if followed else end * apart
     place = len(before), gap + text + (b"" if blanks else end)
     if one.after or not above or _holds(regions, path, data, place, one.name):
         return place

@@ -598,3 +598,10 @@ def test_what_has_no_place_in_it_is_told_so(world: World, before: str, text: str
     world.ask(rq.Acquire(agent="ann", resources=["n.js::Foo.b"], new=True))
     refusal = world.refused(texts(("n.js::Foo.b", text, None)))
     assert refusal.code is Code.INVALID and "commit n.js::Foo with it" in refusal.next and read(world, "n.js") == before
+
+
+def test_functions_of_other_languages_stand_a_line_apart(world: World) -> None:
+    world.write("m.go", "package m\n\nfunc F() {}\n")
+    world.ask(rq.Acquire(agent="ann", resources=["m.go::G"], new=True))
+    world.ask(texts(("m.go::G", "func G() {}\n", None)))
+    assert read(world, "m.go") == "package m\n\nfunc F() {}\n\nfunc G() {}\n"
