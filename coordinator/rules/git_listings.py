@@ -12,7 +12,6 @@ _ADDED = re.compile(r"^(?:add|remove|rm) '(.*?)'\n(?=(?:add|remove|rm) '|\Z)",
                     re.MULTILINE | re.DOTALL)
 #: The state of a file in the index and in the working tree.
 _STATE = re.compile(rb"[ MTADRCUX?!]{2} .")
-_LINK, _NO_MODE = b"120000", b"000000"
 
 
 def added(said: bytes) -> list[str]:
@@ -45,16 +44,8 @@ def committed(said: bytes) -> tuple[list[str], set[str]]:
 
 
 def staged(said: bytes) -> list[str]:
-    """Of `git diff --cached --raw -z --no-renames`. A symlink is no file that could be held: what
-    it leads to is not in the commit."""
-    fields = said.split(b"\0")
-    return [_text(path) for about, path in zip(fields[::2], fields[1::2], strict=False)
-            if not _of_link(about)]
-
-
-def _of_link(about: bytes) -> bool:
-    old, new = about[1:].split(b" ")[:2]
-    return new == _LINK or (old == _LINK and new == _NO_MODE)
+    """Of `git diff --cached --raw -z --no-renames`."""
+    return [_text(path) for path in said.split(b"\0")[1::2]]
 
 
 def _text(name: bytes) -> str:

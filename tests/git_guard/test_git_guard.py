@@ -259,6 +259,29 @@ def test_symlinks_are_not_what_they_lead_to(here: Guarded) -> None:
     here.git("commit", "-qam", "No link")
 
 
+@pytest.mark.parametrize("how", ["file", "dangling", "outside", "circle", "above", "within"])
+@pytest.mark.parametrize("who", [None, "bob"])
+def test_a_link_in_the_place_of_what_is_held_is_not_committed(here: Guarded, how: str, who: str | None) -> None:
+    """git's entry keeps its name; where the link leads is another's business."""
+    here.repo.write("docs/api.md", "one\n")
+    here.git("add", "docs")
+    here.git("commit", "-qm", "docs")
+    here.hold("ann", "docs/" if how == "within" else "docs/api.md")
+    docs, file = here.root / "docs", here.root / "docs/api.md"
+    if how == "above":
+        docs.rename(here.root / "alt")
+        docs.symlink_to("alt")
+        here.git("add", "-A", "docs")
+    else:
+        place = docs / "new" if how == "within" else file
+        place.unlink(missing_ok=True)
+        place.symlink_to({"file": "../a.txt", "dangling": "nothing", "outside": "/etc/passwd", "circle": "api.md", "within": "../a.txt"}[how])
+        here.git("add", "docs")
+    said = here.refused("commit", "-qm", "x", **({"COORD_AGENT": who} if who else {}))
+    assert ("docs/new" if how == "within" else "docs/api.md") in said and "held by ann" in said
+    here.git("commit", "-qm", "x", COORD_AGENT="ann")
+
+
 # Going on over it -------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 from coordinator.looking.facts import Place
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -13,6 +15,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource, resource
 
 #: Files that one request may name: each costs a look at the disk and the index.
 PATHS_MAX = 2_000
@@ -55,23 +58,23 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
     out: dict[tuple[str, int], rq.GuardHeld] = {}
     view.looked.require(Place(path, None, True) for path in paths)
     for path in paths:
-        try:
-            located = view.looked.place(path, literal=True)
-        except Refusal:
+        entry = _entry(svc, view, path)
+        if entry is None:
             continue  # outside, or of git's own: nobody can hold it
-        rows = near(view, "rivals", located.resource)
-        linked = view.rows("rivals_by_inode", located.inode) if located.inode else []
+        asked, inode = entry
+        rows = near(view, "rivals", asked)
+        linked = view.rows("rivals_by_inode", inode) if inode else []
         same = {int(raw[0]) for raw in linked}
         held = [LeaseRow(*raw) for raw in (*rows, *linked)]
         agreed = {row.agreed_as for row in held if row.locked_by in mine}
         by_name = {row.locked_by for row in held if overlaps(
-            located.resource, as_resource(row.file_path, row.kind, row.scope))}
+            asked, as_resource(row.file_path, row.kind, row.scope))}
         for row in held:
             if (row.locked_by in mine or row.expires_at <= view.now
                     or (row.mode == "shared" and row.agreed_as in {None, *agreed})):
                 continue
             lease = as_resource(row.file_path, row.kind, row.scope)
-            if overlaps(located.resource, lease) or (
+            if overlaps(asked, lease) or (
                     row.fencing_token in same and row.locked_by not in by_name):
                 out.setdefault((path, row.fencing_token), rq.GuardHeld(
                     path=path, resource=row.file_path, holder=row.locked_by, task=row.task_id,
@@ -79,6 +82,27 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
                     worktree=row.worktree,
                 ))
     return list(out.values())
+
+
+def _entry(svc: Service, view: View, path: str) -> tuple[Resource, str | None] | None:
+    """What git has under an absolute path, and which file is there now. Its entry keeps the name
+    when a link is put there, or in the place of a directory above; where that leads is not asked.
+    """
+    try:
+        located = view.looked.place(path, literal=True)
+    except Refusal:  # a link leads out, or in a circle
+        located = None
+    if located is not None and located.path is not None and _alike(located.path, path):
+        return located.resource, located.inode
+    name = svc.tree.relative(path)
+    if name:
+        return resource(name, "file", fold_case=svc.fold_case), None
+    return None if located is None else (located.resource, located.inode)
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two paths are one, but for how the disk spells them."""
+    return one == other or normalize("NFC", one).casefold() == normalize("NFC", other).casefold()
 
 
 def _parent(view: View, agent: str | None) -> str | None:
