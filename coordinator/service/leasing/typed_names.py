@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from coordinator.service.core import Service
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.resource_names import FROM_ROOT, WHOLE, Resource
@@ -30,6 +30,16 @@ def meant_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
             return ("Names that are printed begin at the root. Typed from here: "
                     f"`{FROM_ROOT}{text}`.")
     return None
+
+
+def held_by_name(svc: Service, view: View, text: str, meant: Resource,
+                 cwd: str | None) -> list[LeaseRow]:
+    """Live leases on a name as it is typed, where that leads to something else by now: a link was
+    put there, and a lease keeps its name."""
+    name = joined("" if cwd is None else folder_below(cwd, svc.root), text)
+    scope = scope_of(name, svc.tree.fold_case) if name != meant.name else None
+    rows = [LeaseRow(*raw) for raw in view.rows("leases_at_scope", scope)] if scope else []
+    return [row for row in rows if row.expires_at > view.now]
 
 
 def lease_typed(svc: Service, row: LeaseRow, cwd: str | None) -> str:

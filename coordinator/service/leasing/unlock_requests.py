@@ -31,6 +31,7 @@ from coordinator.service.leasing.conflicts import locate, place, weigh
 from coordinator.service.leasing.grant import end, lease_reply
 from coordinator.service.leasing.other_names import with_other_names
 from coordinator.service.leasing.task_claims import task_of
+from coordinator.service.leasing.typed_names import held_by_name
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
@@ -80,6 +81,8 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     contents = since_asked.contents(
         tx, located, before.acquisition_id if before is not None else None)
     agents.acting(tx, actor, req.agent)
+    if not obstacles.leases and (by_name := held_by_name(svc, tx, req.resource, asked, req.cwd)):
+        return _leads_elsewhere(by_name[0], asked.name, req)
     theirs = _of_one_holder(obstacles.leases, asked.name, req)
     if isinstance(theirs, Refusal):
         return theirs
@@ -163,6 +166,15 @@ def _of_one_holder(
         )
     holder = req.holder or holders[0]
     return [lease for lease in leases if lease.locked_by == holder]
+
+
+def _leads_elsewhere(lease: LeaseRow, name: str, req: rq.RequestFile) -> Refusal:
+    return Refusal(
+        Code.UNKNOWN_LEASE, f"{lease.file_path} leads to {name} by now, which nobody else "
+        f"holds; {lease.locked_by} holds it under its own name. Nobody was asked.",
+        next=f"`coord tell {lease.locked_by} TEXT --agent {req.agent}` reaches {lease.locked_by}.",
+        resource=lease.file_path, holders=[lease.locked_by],
+    )
 
 
 def _only_task(tx: Tx, agent: str) -> str | None:

@@ -13,6 +13,7 @@ import msgspec
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders.agents import HUMAN
+from coordinator.service.leasing.typed_names import held_by_name
 from coordinator.store.ledger import View
 from coordinator.store.rebuild import differences, rebuild
 from coordinator.store.rows import LeaseRow, LogRow, MessageRow, TaskRow, WaiterRow
@@ -162,7 +163,9 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         return _story(subject, view.rows("events_of_agent", subject, STORY_MAX))
     if _ID.fullmatch(upper) and (rows := view.rows("events_of_id", f'"{upper}"', STORY_MAX)):
         return _story(upper, rows)
-    subject = view.looked.place(subject, req.cwd).resource.name
+    meant = view.looked.place(subject, req.cwd).resource
+    by_name = held_by_name(svc, view, subject, meant, req.cwd)
+    subject = by_name[0].file_path if by_name else meant.name
     rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, _around(subject))
     if not rows and _ID.fullmatch(upper):
         raise Refusal(
