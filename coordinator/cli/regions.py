@@ -86,7 +86,8 @@ def commit_region(
     texts: Annotated[
         list[str] | None,
         typer.Option("--from", help="The file with its new text; one for each region, in their "
-                     "order. `-`, or none for a single region: the standard input.")
+                     "order. `-`, or none for a single region: the standard input. An empty file "
+                     "removes it.")
     ] = None,
     agent: AgentName = None,
     content_hash: Annotated[
@@ -121,6 +122,11 @@ def commit_region(
                       after=places[at] if places and places[at] != "-" else None)
         for at, (name, source) in enumerate(zip(resources, sources, strict=True))
     ]
+    if not texts and not regions_given[0].text.strip():
+        raise Refusal(
+            Code.INVALID, f"The standard input has no text for {resources[0]}. Nothing was "
+            "written.", next="`--from /dev/null` removes it.",
+        )
     done = ask(rq.CommitRegion(agent=agent_or_refuse(agent), regions=regions_given))
     if as_json:
         print_json(done)

@@ -75,3 +75,14 @@ def test_in_a_linked_worktree_a_region_is_named_as_in_the_main_one(repo: Repo, w
     done = repo.coord("commit-region", "a.py::g", "--from", "g", "--agent", "bob", cwd=tree)
     assert done.returncode == 0 and done.stdout.startswith("a.py::g"), done
     assert "return 22" in (tree / "a.py").read_text() and repo.read("a.py") == BEFORE
+
+
+def test_no_text_at_all_is_no_removal(repo: Repo) -> None:
+    """A command before it that failed would have taken the region away."""
+    repo.write("a.py", BEFORE)
+    repo.coord("lock", "a.py::g", "--agent", "bob")
+    for text in ("", " \n"):
+        done = repo.coord("commit-region", "a.py::g", "--agent", "bob", text=text)
+        assert done.returncode == 2 and "--from /dev/null" in done.stderr and repo.read("a.py") == BEFORE, done
+    assert repo.coord("commit-region", "a.py::g", "--agent", "bob", "--from", "/dev/null").returncode == 0
+    assert "def g" not in repo.read("a.py")

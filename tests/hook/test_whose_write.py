@@ -179,6 +179,20 @@ def test_a_write_to_what_an_idle_agent_holds_is_not_its_own(repo: Repo, by: str)
         assert len(client.call(rq.Reviews()).items) == 1, "once is enough"
 
 
+def test_by_policy_a_persons_write_over_an_agents_is_flagged(make_repo: Callable[..., Repo]) -> None:
+    """As the guides say, and told as what it is: somebody had leased it."""
+    repo = prepared(make_repo(config=QUICK + 'unleased = "review"\n'))
+    ann = Claude(repo, "ann")
+    assert ann.edit("a.py", "ann's\n") == ""
+    time.sleep(0.3)
+    repo.write("a.py", "HACK\n")
+    with repo.client() as client:
+        (review,) = until(lambda: client.call(rq.Reviews()).items)
+        assert review.summary == f"a.py, which {ann.name} holds, was changed while no command of {ann.name} ran."
+        shown = client.call(rq.ReviewShow(review=review.review)).files[0].diff
+        assert "-ann's" in shown and "+HACK" in shown
+
+
 def test_what_an_agent_does_to_its_own_files_is_its_own(repo: Repo) -> None:
     ann = Claude(repo, "ann")
     assert ann.edit("a.py", "ann's\n") == ""

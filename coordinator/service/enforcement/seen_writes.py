@@ -167,7 +167,7 @@ def seen(
             out.append(Foreign(holder, agent, change, before))
             versions.append((change.path, change.hash, None))
             if agent is None and not _is_verdict(tx, change):
-                _unleased(svc, tx, change, before, policy)
+                _unleased(svc, tx, change, before, policy, holder)
             continue
         if holder is None:
             holder = writer(tx, change) if svc.settings.hooks.adopt else None
@@ -288,13 +288,16 @@ def _is_verdict(tx: Tx, change: Seen) -> bool:
     return decided is not None and decided[0] == change.hash
 
 
-def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str) -> None:
+def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str,
+              holder: str | None = None) -> None:
     if change.hash is None and known is None and change.before.hash is None:
         return  # it came and went: nothing was there, as far as is known
     tx.record(ev.UnleasedWrite(resource=change.path, hash=change.hash))
     if policy != "review":
         return
-    why = f"{change.path} was changed while agents were active and nobody had leased it."
+    why = (f"{change.path} was changed while agents were active and nobody had leased it."
+           if holder is None else
+           f"{change.path}, which {holder} holds, was changed while no command of {holder} ran.")
     if known is None:
         known = change.before.hash
         if known == change.hash:
