@@ -29,7 +29,7 @@ MISTAKES = [
     ("state get nokey", 2, "nokey"), ("state get key:none", 7, "key:none"), ("state put key:a x --version 0 --agent ann", 2, "'x'"), ("state put key:a 1 --agent ann", 2, "version"),
     ("state changes --state odd", 2, "'odd'"), ("launch - --agents 0 --command x", 2, "--agents"), ("launch - --agent nonsense", 2, "nonsense"), ("launch nofile.yaml --command 'true {prompt_file}'", 2, "nofile.yaml"),
     ("run nonsense", 2, "nonsense"), ("init --agent nonsense", 2, "nonsense"), ("down --nonsense", 2, "--nonsense"), ("replay --until 99999", 2, "99999"), ("guard chek", 2, "chek"), ("regions nofile.py", 2, "nofile.py"),
-    ("commit-region a.py::nothere --agent ann", 7, "nothere"), ("impact nofile", 2, "nofile"), ("merge-file a b c", 255, "a"), ("attach nobody", 7, "nobody"), ("logs T-9", 7, "T-9"), ("dead show T-9", 7, "T-9"),
+    ("commit-region a.py::nothere --from a.py --agent ann", 7, "nothere"), ("impact nofile", 2, "nofile"), ("merge-file a b c", 255, "a"), ("attach nobody", 7, "nobody"), ("logs T-9", 7, "T-9"), ("dead show T-9", 7, "T-9"),
     ("lock shared:b.py --agent bob", 2, "--mode shared"), ("impact .", 2, "directory"), ("impact a.py::x", 2, "coord impact a.py"),
     ("propose a.py --agent bob", 2, "--from"), ("propose a.py --agent bob --from b.py --delete", 2, "--from"), ("events --kind lease", 2, "lease_granted"), ("logs T-9 -f", 7, "T-9"),
     ("limit --agent bob", 2, "--agent bob"), ("explain ''", 2, "subject"), ("logs ''", 2, "names no task"), ("logs x", 2, "'x'"), ("start", 2, "'up'"), ("nonsense", 2, "nonsense"),

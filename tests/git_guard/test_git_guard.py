@@ -259,11 +259,13 @@ def test_symlinks_are_not_what_they_lead_to(here: Guarded) -> None:
     here.git("commit", "-qam", "No link")
 
 
-@pytest.mark.parametrize("how", ["file", "dangling", "outside", "circle", "above", "within"])
+@pytest.mark.parametrize("how", ["file", "case", "dangling", "outside", "circle", "above", "within"])
 @pytest.mark.parametrize("who", [None, "bob"])
 def test_a_link_in_the_place_of_what_is_held_is_not_committed(here: Guarded, how: str, who: str | None) -> None:
     """git's entry keeps its name; where the link leads is another's business."""
     here.repo.write("docs/api.md", "one\n")
+    if how == "case":
+        here.repo.write("docs/API.md", "another\n")
     here.git("add", "docs")
     here.git("commit", "-qm", "docs")
     here.hold("ann", "docs/" if how == "within" else "docs/api.md")
@@ -275,7 +277,7 @@ def test_a_link_in_the_place_of_what_is_held_is_not_committed(here: Guarded, how
     else:
         place = docs / "new" if how == "within" else file
         place.unlink(missing_ok=True)
-        place.symlink_to({"file": "../a.txt", "dangling": "nothing", "outside": "/etc/passwd", "circle": "api.md", "within": "../a.txt"}[how])
+        place.symlink_to({"file": "../a.txt", "case": "API.md", "dangling": "nothing", "outside": "/etc/passwd", "circle": "api.md", "within": "../a.txt"}[how])
         here.git("add", "docs")
     said = here.refused("commit", "-qm", "x", **({"COORD_AGENT": who} if who else {}))
     assert ("docs/new" if how == "within" else "docs/api.md") in said and "held by ann" in said

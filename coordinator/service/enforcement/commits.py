@@ -92,7 +92,8 @@ def _entry(svc: Service, view: View, path: str) -> tuple[Resource, str | None] |
         located = view.looked.place(path, literal=True)
     except Refusal:  # a link leads out, or in a circle
         located = None
-    if located is not None and located.path is not None and _alike(located.path, path):
+    if located is not None and located.path is not None and (
+            _spelled(located.path, svc.fold_case) == _spelled(path, svc.fold_case)):
         return located.resource, located.inode
     name = svc.tree.relative(path)
     if name:
@@ -100,9 +101,10 @@ def _entry(svc: Service, view: View, path: str) -> tuple[Resource, str | None] |
     return None if located is None else (located.resource, located.inode)
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two paths are one, but for how the disk spells them."""
-    return one == other or normalize("NFC", one).casefold() == normalize("NFC", other).casefold()
+def _spelled(path: str, fold_case: bool) -> str:
+    """A path without what is only another spelling of it."""
+    plain = path if path.isascii() else normalize("NFC", path)
+    return plain.casefold() if fold_case else plain
 
 
 def _parent(view: View, agent: str | None) -> str | None:
