@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from coordinator.words import file_names, texts
@@ -167,7 +168,9 @@ def columns(
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[at]) for row in shown) for at in range(len(heads))]
     if width is not None:
-        wide = _fitted(wide, kinds, width, [cell_len(head) for head in shown[0]])
+        least = [max([cell_len(shown[0][at]), *(_id_len(row[at]) for row in shown if kind == "~")])
+                 for at, kind in enumerate(kinds)]
+        wide = _fitted(wide, kinds, width, least)
     out = []
     for at, kind in enumerate(kinds):
         if kind != "/" or not wide[at]:
@@ -184,6 +187,16 @@ def columns(
     return out
 
 
+#: An id that a text begins with: it is seen, whatever of the text is cut.
+_ID = re.compile(r"[A-Z]-\d+(?= )")
+
+
+def _id_len(text: str) -> int:
+    """The columns that a text needs for the id it begins with, and a sign that it goes on."""
+    found = _ID.match(text)
+    return 0 if found is None else len(found[0]) + 1
+
+
 #: A path, and a text, that is cut has at least so many signs; a text with less room is left out.
 PATH_MIN, TEXT_MIN = 10, 4
 #: With less room than this a path is cut as any other name is.
@@ -193,7 +206,7 @@ NAME_MIN = 12
 def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -> list[int]:
     """Widths of columns that fit a line, as far as that goes: paths come before texts, each gets
     its share of the room, and what is never cut stays as wide as it is. `heads`: how wide their
-    titles are, which stay whole."""
+    titles are, and the ids that texts begin with, which stay whole."""
     out = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
     paths = [at for at, kind in enumerate(kinds) if kind == "/"]
     texts_ = [at for at, kind in enumerate(kinds) if kind == "~"]

@@ -50,3 +50,11 @@ def test_a_column_fits_and_each_cell_is_of_its_own_path(cells: list[str], width:
         pieces, at = shown.replace("…/", "…").split("…"), 0
         for piece in pieces:
             at = cell.index(piece, at) + len(piece)
+
+
+def test_an_id_that_a_text_begins_with_is_never_cut() -> None:
+    rows = [(f"deep/folder/with/long/name/file_{n}.py", f"agent-with-long-name-{n}", "30m", "exclusive", f"T-{n} Task with a title")
+            for n in range(8, 13)]
+    lines = lists.columns(("resource", "holder", "left", "mode", "for"), rows, "//==~", 60)
+    assert all(len(line) <= 60 for line in lines)
+    assert [f"T-{n}…" in line for n, line in zip(range(8, 13), lines[1:], strict=True)] == [True] * 5, lines
