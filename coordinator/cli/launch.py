@@ -29,7 +29,8 @@ from coordinator.files.git import Git
 from coordinator.files.roots import checkout
 from coordinator.launch.attempt import Limits
 from coordinator.launch.launcher import AGENTS_MAX, Launcher
-from coordinator.launch.report import IN_STATE, Report
+from coordinator.launch.report import Report
+from coordinator.rules.backlog import told_state
 from coordinator.settings import load
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
@@ -326,7 +327,7 @@ class _Screen:
 
 
 def _tell(made: Report) -> None:
-    parts = ", ".join(f"{n} {IN_STATE.get(state, state)}"
+    parts = ", ".join(f"{n} {told_state(state)}"
                       for state, n in sorted(made.tasks.items())) or "no tasks"
     gained = ""
     if made.speedup >= 1.1:  # below, there was too little to do, or too little of it was finished

@@ -22,12 +22,13 @@ from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.programs import Post, Programs
 from coordinator.launch.progress import Signs
 from coordinator.launch.prompt import Isolated
-from coordinator.launch.report import IN_STATE, Attempt, last_event
+from coordinator.launch.report import Attempt, last_event
 from coordinator.launch.resting import Resting
 from coordinator.launch.runs import Worker as Recorded
 from coordinator.launch.take_over import Seat, accompany
 from coordinator.launch.worktrees import Workplace
 from coordinator.profiles import Profile
+from coordinator.rules.backlog import told_state
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import WORDS_MAX
@@ -385,7 +386,7 @@ class AgentWorker(threading.Thread):
             return "done", ""
         if ended.how == "lapsed" or refusal.code is Code.STALE_TOKEN:
             return "lapsed", ended.why
-        return "given back", f"it is {IN_STATE.get(now.state, now.state)}"
+        return "given back", f"it is {told_state(now.state)}"
 
     def _clear_table(self, ok: bool, output: str) -> None:
         """Whatever the ended process still holds or waits for in this agent's name is ended too."""

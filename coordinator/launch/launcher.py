@@ -24,6 +24,7 @@ from coordinator.launch.verification import Verification
 from coordinator.launch.worktrees import Target, find_target
 from coordinator.namespaces import orders
 from coordinator.profiles import Profile
+from coordinator.rules.backlog import told_state
 from coordinator.settings import load
 from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words import requests as rq
@@ -313,7 +314,7 @@ def _known(name: str, run: str, made: rq.Imported) -> str:
 def _left(left: dict[str, str]) -> str:
     """That these tasks are left, by state, and whether they go on by themselves."""
     verb = "is" if len(left) == 1 else "are"
-    stuck = [f"{task} {report.IN_STATE.get(state, state)}" for task, state in left.items()
+    stuck = [f"{task} {told_state(state)}" for task, state in left.items()
              if state in ("review", "dead")]
     if len(stuck) < len(left):
         return f"{verb} left, and go{'es' if len(left) == 1 else ''} on"

@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from coordinator.client.client import Client
+from coordinator.rules.backlog import told_state
 from coordinator.words import requests as rq
 
 _PAGE = 1000
 N = TypeVar("N", int, float)
 #: States of tasks that no agent can take further by itself.
 WAITING_FOR_A_PERSON = ("review", "dead", "blocked", "pending")
-#: A state of tasks whose name does not go after "is" -> how it is told.
-IN_STATE = {"review": "in review"}
 
 
 class Attempt(msgspec.Struct, kw_only=True):
@@ -101,7 +100,7 @@ def make(
         if task.state == "done" and task.task not in mine | done_before:
             by_others.append(task.task)
         if task.state not in ("done", "cancelled"):
-            left.append(f"{task.task} is {IN_STATE.get(task.state, task.state)}: {task.title}")
+            left.append(f"{task.task} is {told_state(task.state)}: {task.title}")
     serial = sum(one.seconds for one in attempts if one.outcome == "done")
     return Report(
         run=run, wall_s=round(wall_s, 3), serial_s=round(serial, 3),

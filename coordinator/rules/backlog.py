@@ -53,6 +53,16 @@ def after(state: str, verb: str) -> str | None:
     return TRANSITIONS.get((state, verb))
 
 
+def told_state(state: str) -> str:
+    """A state as it goes after "is"."""
+    return "in review" if state == "review" else state
+
+
+def states_before(verb: str) -> list[str]:
+    """The states that allow `verb`, sorted."""
+    return sorted(state for state, one in TRANSITIONS if one == verb)
+
+
 def backoff_ms(attempts: int, base_ms: int, most_ms: int) -> int:
     """How long a task rests after its `attempts`-th failure: doubled each time, bounded."""
     return min(most_ms, base_ms * (1 << min(attempts - 1, 30)))

@@ -18,6 +18,7 @@ from coordinator.service.core import Actor, Service, check_give, check_wait, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing.overlapping import holders_of
 from coordinator.service.state import values
+from coordinator.service.unknown_ids import unknown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import BlockedStepRow, WaiterRow
@@ -200,7 +201,7 @@ def find(view: View, text: str) -> BlockedStepRow:
         row = view.row("step_get", candidate)
         if row is not None:
             return BlockedStepRow(*row)
-    raise Refusal(Code.UNKNOWN_STEP, f"No step has the id {name[:60]!r}.")
+    raise unknown(Code.UNKNOWN_STEP, "step", "S", name)
 
 
 def revive(svc: Service, tx: Tx, row: BlockedStepRow) -> None:
@@ -277,7 +278,7 @@ def _given(tx: Tx, actor: Actor, agent: str, step: str, attempt: int) -> Blocked
     if row.given_to is None or row.attempts != attempt:
         raise Refusal(
             Code.STALE_TOKEN, f"Attempt {attempt} of {row.step_id} is over: its time had passed, "
-            f"or it was asked for again; there were {row.attempts}. Nothing was changed.",
+            f"or it was asked for again; attempt {row.attempts} is the last. Nothing was changed.",
             next="Ask for the next step.",
         )
     if row.given_to != agent:

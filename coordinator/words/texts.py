@@ -9,6 +9,7 @@ said it. Texts are kept as they were written; only what is shown is changed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta
@@ -109,3 +110,9 @@ def figures(value: float) -> str:
 def counted(number: int, what: str) -> str:
     """`1 review`, `2 reviews`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def alternatives(words: Iterable[str]) -> str:
+    """`a`, `a or b`, `a, b or c`; none: an empty text."""
+    *before, last = [*words] or [""]
+    return f"{', '.join(before)} or {last}" if before else last

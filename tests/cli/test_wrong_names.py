@@ -80,3 +80,22 @@ def test_a_report_from_an_instant_begins_there(world: World) -> None:
     assert world.ask(rq.Report(since=began)).span_s == 4.0
     with pytest.raises(Refusal):
         world.ask(rq.Report(since=began, until="2001-01-01T00:00:00Z"))
+
+
+@pytest.mark.parametrize(("request_", "said"), [
+    (rq.TaskShow(task="R-1"), "No task has the id 'R-1': that is the id of a review."), (rq.ReviewShow(review="t-1"), "No review has the id 't-1': that is the id of a task."),
+    (rq.RequestWithdraw(request="W-1", agent="a"), "No unlock request has the id 'W-1': that is the id of a place in line.")])
+def test_an_id_of_another_kind_is_told_to_be_that_and_what_shows_it(world: World, request_: rq.Request[object], said: str) -> None:
+    refusal = world.refused(request_)
+    assert refusal.message == said
+    assert {"R-1": "coord review show R-1", "t-1": "coord task show T-1", "W-1": "coord explain W-1"}[said.split("'")[1]] in refusal.next
+
+
+def test_an_id_of_the_same_kind_is_told_to_be_no_other(world: World) -> None:
+    assert world.refused(rq.TaskShow(task="T-9")).message == "No task has the id 'T-9'."
+
+
+def test_a_verb_that_a_state_does_not_allow_is_told_with_the_states_that_do(world: World) -> None:
+    task = world.task("one", "a.py")
+    refusal = world.refused(rq.TaskRetry(task=task))
+    assert (refusal.code, refusal.message) == (Code.BAD_TRANSITION, "T-1 is ready; `retry` is for tasks that are cancelled, dead or failed. It stays as it is.")

@@ -10,11 +10,13 @@ from coordinator.rules import leases as lease_rule
 from coordinator.service.core import Service, ms
 from coordinator.service.leasing import task_claims
 from coordinator.service.leasing.overlapping import holders_of
+from coordinator.service.unknown_ids import unknown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import alternatives
 
 #: Tasks that one transaction tells of the end of what they come after.
 RIPPLE_MAX = 200
@@ -33,7 +35,7 @@ def find(view: View, text: str) -> TaskRow:
         row = view.row("task_get", candidate)
         if row is not None:
             return TaskRow(*row)
-    raise Refusal(Code.UNKNOWN_TASK, f"No task has the id {name[:60]!r}.")
+    raise unknown(Code.UNKNOWN_TASK, "task", "T", name)
 
 
 def named(view: View, text: str | None) -> str | None:
@@ -74,7 +76,8 @@ def _change(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: 
     if state is None:
         raise Refusal(
             Code.BAD_TRANSITION,
-            f"{task.task_id} is {task.state}, which allows no `{verb}`. It stays as it is.",
+            f"{task.task_id} is {rule.told_state(task.state)}; `{verb}` is for tasks that are "
+            f"{alternatives(map(rule.told_state, rule.states_before(verb)))}. It stays as it is.",
             state=task.state,
             next=f"`coord review list --task {task.task_id}`: a verdict decides about it."
             if task.state == "review" else f"`coord task show {task.task_id}` tells more of it.",

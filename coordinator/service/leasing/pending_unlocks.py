@@ -14,6 +14,7 @@ from coordinator.rules.negotiation import TRANSITIONS, same_for_both, within
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.overlapping import near
+from coordinator.service.unknown_ids import unknown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow
@@ -39,7 +40,7 @@ def find(view: View, text: str, resource: str | None = None) -> UnlockRow:
         if row is not None and resource in (None, UnlockRow(*row).resource):
             return UnlockRow(*row)
     of = f" and is for {resource[:200]}" if resource else ""
-    raise Refusal(Code.UNKNOWN_REQUEST, f"No unlock request has the id {name[:60]!r}{of}.")
+    raise unknown(Code.UNKNOWN_REQUEST, "unlock request", "U", name, of)
 
 
 def pending(view: View, place: str) -> UnlockRow | None:

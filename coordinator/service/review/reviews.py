@@ -17,6 +17,7 @@ from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import notices
 from coordinator.service.review.long_lines import shortened
+from coordinator.service.unknown_ids import unknown
 from coordinator.service.verifying import finished_work
 from coordinator.service.views import story
 from coordinator.store import events as ev
@@ -56,7 +57,7 @@ def find(view: View, text: str) -> ReviewRow:
         row = view.row("review_get", candidate)
         if row is not None:
             return ReviewRow(*row)
-    raise Refusal(Code.UNKNOWN_REVIEW, f"No review has the id {name[:60]!r}.")
+    raise unknown(Code.UNKNOWN_REVIEW, "review", "R", name)
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.ReviewList:

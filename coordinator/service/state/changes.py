@@ -17,6 +17,7 @@ from coordinator.service.core import Actor, Service, check_give, check_wait, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.state import values
 from coordinator.service.state.values import ABOVE
+from coordinator.service.unknown_ids import unknown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import ChangeRow, LeaseRow
@@ -160,7 +161,7 @@ def find(view: View, text: str) -> ChangeRow:
         row = view.row("change_get", candidate)
         if row is not None:
             return ChangeRow(*row)
-    raise Refusal(Code.UNKNOWN_CHANGE, f"No change has the id {name[:60]!r}.")
+    raise unknown(Code.UNKNOWN_CHANGE, "change", "K", name)
 
 
 def late(svc: Service, tx: Tx) -> int:
@@ -235,7 +236,7 @@ def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> Chang
     if row.given_to is None or row.attempts != attempt:
         raise Refusal(
             Code.STALE_TOKEN, f"Attempt {attempt} of {row.change_id} is over: its time had passed, "
-            f"or it was asked for again; there were {row.attempts}. Nothing was written.",
+            f"or it was asked for again; attempt {row.attempts} is the last. Nothing was written.",
             next=f"`coord state next {row.key} --agent {agent}` gives the next.",
         )
     return row

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator.rules.backlog import told_state
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders.agents import HUMAN
@@ -38,9 +39,6 @@ _UNKNOWN = {"T": Code.UNKNOWN_TASK, "R": Code.UNKNOWN_REVIEW, "M": Code.UNKNOWN_
 PAGE_MAX, STORY_MAX = 5000, 2000
 
 
-#: A state of tasks whose name does not go after "is" -> how it is told.
-IN_STATE = {"review": "in review"}
-
 
 class _Lenient(dict[str, Any]):
     def __missing__(self, key: str) -> str:
@@ -62,7 +60,7 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     if row.kind == "unlock_answered" and data["status"] == "coexisting":
         facts["status"] = "agreed to be shared"
     if row.kind == "task_changed":
-        facts["told_state"] = IN_STATE.get(data["state"], data["state"])
+        facts["told_state"] = told_state(data["state"])
     text = SENTENCES.get(row.kind, row.kind).format_map(facts).strip()
     if row.kind == "agent_rests" and data.get("until") is None:
         text = f"{data['agent']} goes on: its provider's limit is over"
@@ -229,7 +227,7 @@ def _sentences(view: View) -> Iterator[str]:
     for raw in view.rows("tasks_list", 0, None, STORY_MAX, None):
         task = TaskRow(*raw)
         by = f" by {task.claimed_by}" if task.claimed_by else ""
-        yield f"{task.task_id} is {IN_STATE.get(task.state, task.state)}{by}: {quoted(task.title)}"
+        yield f"{task.task_id} is {told_state(task.state)}{by}: {quoted(task.title)}"
         for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
             follows = _follows(str(remedy))
             yield f"{task.task_id}, attempt {n} by {agent}: {outcome}{follows}"

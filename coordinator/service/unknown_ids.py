@@ -1,0 +1,33 @@
+"""The refusal of an id that nothing of its kind has. Where its letter is that of another kind, that
+is said, and the command that shows such a thing. Looks nothing up: whether there is one is for
+that command to say."""
+
+from __future__ import annotations
+
+import re
+
+from coordinator.words.refusals import Code, Refusal
+
+_ID = re.compile(r"([TRUMKSWA])-([0-9]{1,15})", re.IGNORECASE)
+#: The letter of an id -> what has such ids, and what tells of one.
+_KINDS = {
+    "T": ("a task", "coord task show"), "R": ("a review", "coord review show"),
+    "U": ("an unlock request", "coord explain"), "M": ("a message", "coord explain"),
+    "K": ("a change of a key", "coord explain"), "S": ("a step", "coord explain"),
+    "W": ("a place in line", "coord explain"), "A": ("an acquisition", "coord explain"),
+}
+#: As much of a name as a sentence quotes (characters).
+_QUOTED_MAX = 60
+
+
+def unknown(code: Code, kind: str, letter: str, name: str, of: str = "") -> Refusal:
+    """That no `kind` ("task") has the id `name`. `letter`: that of its kind; `of`: what else it
+    was to be (" and is for src/a.py")."""
+    said = f"No {kind} has the id {name[:_QUOTED_MAX]!r}{of}"
+    found = _ID.fullmatch(name)
+    other = found[1].upper() if found else letter
+    if other == letter:
+        return Refusal(code, f"{said}.")
+    has, command = _KINDS[other]
+    return Refusal(code, f"{said}: that is the id of {has}.",
+                   next=f"`{command} {name.upper()}` tells of it.")
