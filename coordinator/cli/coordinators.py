@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +28,8 @@ from coordinator.words.refusals import Code, Refusal
 DRAIN_S, ALONE_S = 15.0, 5.0
 #: How long one is asked how it is (seconds): it answers in ms, unless it hangs.
 ASKED_S = 5.0
+#: How many are asked at once: one that hangs keeps nobody from the others.
+ASKED_AT_ONCE = 16
 
 
 class Running(msgspec.Struct, kw_only=True):
@@ -46,10 +48,7 @@ class Running(msgspec.Struct, kw_only=True):
 @app.command("ps")
 def ps(as_json: AsJson = False) -> None:
     """The coordinators that you run, of all repositories."""
-    found = []
-    for note in coordinators.tidy(time.time()):
-        with contextlib.suppress(Refusal), _wire(note) as wire:
-            found.append(_about(note, wire))
+    found = _asked(coordinators.tidy(time.time()))
     if as_json:
         print_json({"items": found, "next": None})
         return
@@ -244,6 +243,26 @@ def _wire(note: Note) -> Any:
         yield wire
     finally:
         wire.close()
+
+
+def _asked(notes: Sequence[Note]) -> list[Running]:
+    """Those that run, in the order of their notes."""
+    notes = [note for note in notes if note.pid is not None]
+    if len(notes) < 2:
+        return [one for note in notes for one in _look(note)]
+    from concurrent.futures import ThreadPoolExecutor  # most people run one
+
+    with ThreadPoolExecutor(min(len(notes), ASKED_AT_ONCE)) as pool:
+        return [one for found in pool.map(_look, notes) for one in found]
+
+
+def _look(note: Note) -> list[Running]:
+    """The one that a note is about; empty: it does not run."""
+    try:
+        with _wire(note) as wire:
+            return [_about(note, wire)]
+    except Refusal:
+        return []
 
 
 def _about(note: Note, wire: Wire) -> Running:

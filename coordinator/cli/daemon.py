@@ -11,6 +11,7 @@ from coordinator.client.starting import start
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
+from coordinator.words.texts import counted
 
 HttpPort = Annotated[
     int | None, typer.Option("--http", min=0, max=65_535,
@@ -74,5 +75,6 @@ def compact(
     if as_json:
         print_json(done)
     else:
-        say(f"{done.events_removed} events and {done.blobs_removed} blobs were removed; "
+        say(f"{counted(done.events_removed, 'event')} and "
+            f"{counted(done.blobs_removed, 'blob')} were removed; "
             f"{done.bytes_freed / 1e6:.1f} MB were given back to the disk")

@@ -28,6 +28,7 @@ from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Refusal
+from coordinator.words.texts import counted
 
 
 @app.command("doctor")
@@ -93,7 +94,7 @@ def doctor(
         say(f"coordinator  {health.version}, pid {health.pid}, "
             f"{health.resident_bytes / 1e6:.0f} MB resident")
         say(f"database     {state.database}: {health.db_bytes / 1e6:.1f} MB, "
-            f"{health.events} events, integrity {health.integrity}")
+            f"{counted(health.events, 'event')}, integrity {health.integrity}")
         say(f"watcher      {health.watcher.get('mode')}: {health.watcher.get('detail')}")
         say(f"http         {health.http or 'off'}")
         say("sessions     " + (f"none can be had: {sessions}" if sessions else

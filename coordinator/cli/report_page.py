@@ -10,6 +10,7 @@ from html import escape
 
 from coordinator.commands.lists import in_line, span
 from coordinator.words import requests as rq
+from coordinator.words.texts import counted
 
 STYLE = """
 :root { color-scheme: light dark; --bar: #4a7fb5; --line: #8884; }
@@ -34,7 +35,7 @@ def page(title: str, told: rq.ReportReply) -> str:
     parts = [
         f"<h1>{_text(title)}</h1>",
         f"<p>{_text(told.since or 'nothing yet')} to {_text(told.until)}, "
-        f"{told.events} events.</p>",
+        f"{counted(told.events, 'event')}.</p>",
         '<p class="facts">' + "".join(
             f"<span><b>{_text(value)}</b> {_text(name)}</span>" for value, name in facts) + "</p>",
         _table("Who waited for whom", ("agent", "for", "times", "stood still", "in line"),

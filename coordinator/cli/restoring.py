@@ -34,6 +34,7 @@ from coordinator.store.database import (
 )
 from coordinator.words.clock import SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import counted
 
 _PARTS = ("", "-wal", "-shm")
 
@@ -129,7 +130,7 @@ def _tell(state: StateDir, done: salvage.Rescue, damaged: str) -> None:
     else:
         say("The damaged file shows no event after that; if there were any, they are lost.")
     if done.blobs_lost:
-        say(f"Lost: the bytes of {done.blobs_lost} files that reviews would show.")
+        say(f"Lost: the bytes of {counted(done.blobs_lost, 'file')} that reviews would show.")
     say(f"Fencing tokens go on from {done.counters['fencing'] + 1}: {salvage.STEP:,} above the "
         "highest that is known to have been given. Lease tokens given before are not valid any "
         "more: holders ask for their leases again.")

@@ -25,7 +25,7 @@ from coordinator.store.rows import BlockedStepRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.texts import quoted
+from coordinator.words.texts import counted, quoted
 
 PREFIX = "S-"
 #: Steps that wait at the same time.
@@ -222,8 +222,8 @@ def tell_dead(tx: Tx, row: BlockedStepRow, why: str) -> None:
     if row.agent is not None:
         notices.post(
             tx, row.agent, "step", f"{row.step_id} ({quoted(row.name)}) did not work in "
-            f"{row.attempts} attempts and is a dead letter: {quoted(why, 500)}. A person can retry "
-            "or drop it.", step=row.step_id,
+            f"{counted(row.attempts, 'attempt')} and is a dead letter: {quoted(why, 500)}. A "
+            "person can retry or drop it.", step=row.step_id,
         )
 
 
