@@ -8,10 +8,15 @@ import os
 import shlex
 from collections.abc import Collection
 
-#: What other programs call it -> what it is called here.
-MEANT = {"rm": "cancel", "remove": "cancel", "delete": "cancel", "ls": "list", "new": "add",
-         "create": "add", "start": "up", "stop": "down", "log": "events", "uninstall": "remove",
-         "ask": "file"}
+#: What other programs call it -> what it is called here: in one group or another.
+MEANT = {"rm": ("cancel",), "remove": ("cancel",), "delete": ("cancel",), "ls": ("list",),
+         "new": ("add",), "create": ("add",), "start": ("up",), "stop": ("down",),
+         "log": ("events",), "uninstall": ("remove",), "ask": ("file",),
+         "accept": ("approve", "keep"), "grant": ("approve",), "allow": ("approve",),
+         "approve": ("keep",), "answer": ("approve", "reject"), "deny": ("reject",),
+         "refuse": ("reject",), "reject": ("revert",), "decline": ("reject",),
+         "share": ("coexist",), "cancel": ("withdraw",), "diff": ("show",), "view": ("show",),
+         "finish": ("done",), "complete": ("done",), "take": ("claim",)}
 #: Ids that are typed where a command is to be, by the group -> what is done with one.
 _IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task show {}"),
         "request": ("U-", "coord request list")}
@@ -20,9 +25,8 @@ _IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task sho
 def sentence(typed: str, commands: Collection[str]) -> str:
     """That there is none called `typed` among these, and which may have been meant."""
     near = difflib.get_close_matches(typed, sorted(commands))
-    meant = MEANT.get(typed, "")
-    if meant in commands:
-        near = [meant, *(one for one in near if one != meant)]
+    meant = [one for one in MEANT.get(typed, ()) if one in commands]
+    near = [*meant, *(one for one in near if one not in meant)]
     said = f"No such command {typed!r}."
     return said + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
 

@@ -20,7 +20,8 @@ def test_every_command_is_in_one_group_and_whole(repo: Repo) -> None:
 
 
 def test_what_other_programs_call_it_is_answered_with_ours(repo: Repo) -> None:
-    for typed, ours in ((("task", "rm", "T-1"), "'cancel'"), (("task", "new"), "'add'"), (("stop",), "'down'")):
+    for typed, ours in ((("task", "rm", "T-1"), "'cancel'"), (("task", "new"), "'add'"), (("stop",), "'down'"), (("request", "accept", "U-1"), "'approve'"),
+                        (("request", "answer", "--help"), "'approve', 'reject'"), (("review", "approve", "R-1"), "'keep'"), (("request", "cancel"), "'withdraw'")):
         done = repo.coord(*typed)
         assert done.returncode == 2 and f"Did you mean {ours}?" in done.stderr, done
         assert done.stderr.startswith("coord: No such command ")
