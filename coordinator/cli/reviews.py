@@ -41,6 +41,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: A hunk of a higher number than this is a slip.
 HUNKS_MAX = 100_000
+#: Files of the rest of a review that are named.
+REST_MAX = 20
 
 review_app = typer.Typer(
     cls=Listed, name="review",
@@ -166,7 +168,7 @@ def _each(asked: Sequence[rq.Request[rq.Review]], tell: Callable[[rq.Review], No
 def _told(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
     say(f"{row.review} {row.state}: {', '.join(path(f.path) for f in row.files)}")
     if row.part_of and part:
-        say(f"  a part of {row.part_of}, which stays open for the rest")
+        say(f"  a part of {row.part_of}, which stays open for {_rest(row.part_of)}")
     for warning in row.warnings:
         say(f"  {in_line(warning)}")
     place = next((file.worktree for file in row.files if file.worktree), None)
@@ -176,6 +178,16 @@ def _told(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
     elif place is not None and Path(place).is_dir():
         _tell_of_branch(verdict, row, place)
     say(f"  `coord review undo {row.review}` takes it back")
+
+
+def _rest(review: str) -> str:
+    """What a verdict on a part has left: a renamed file may be in both."""
+    try:
+        names = [path(file.path) for file in ask(rq.ReviewShow(review=review)).files]
+    except Refusal:  # the verdict stands, whatever is the matter now
+        return "the rest"
+    more = len(names) - REST_MAX
+    return ", ".join(names[:REST_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _tell_of_branch(verdict: rq.Verdict, row: rq.Review, place: str) -> None:

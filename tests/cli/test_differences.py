@@ -122,7 +122,7 @@ def test_it_is_paged_and_coloured_as_git_would(left: Repo, tmp_path: Path) -> No
 def test_verdicts_on_several_and_on_parts_as_typed(left: Repo) -> None:
     assert "2 hunks" in left.coord("review", "keep", "R-1", "--file", "two.py", "--hunk", "3").stderr
     done = left.coord("review", "revert", "R-1", "--file", "two.py", "--hunk", "2")
-    assert done.stdout.startswith("R-2 reverted: two.py\n  a part of R-1, which stays open"), done.stderr
+    assert done.stdout.startswith("R-2 reverted: two.py\n  a part of R-1, which stays open for gone.py, new.py, two.py\n"), done.stdout
     text = (left.root / "two.py").read_text()
     assert "line 50 = 50\n" in text and "line 4 = four\n" in text
     (left.root / "d").mkdir()
