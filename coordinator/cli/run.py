@@ -49,6 +49,9 @@ def run(
     for a command that runs already. Nothing else differs: no command is rewritten, and its own
     rules, prompts and terminal are as they always are.
     """
+    if profile.startswith("-"):
+        raise Refusal(Code.INVALID, f"`coord run` has no option {profile}. Nothing was started.",
+                      next="coord run --help")
     root = locate_root()
     known, typed = profiles.load(profile, root), arguments or []
     own = [program] if program else _program(known)

@@ -66,7 +66,7 @@ def who(view: View, token: str | None) -> Actor:
     if row is None:
         raise Refusal(
             Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",
-            next="Register again, or unset COORD_AGENT_TOKEN to act as a person.",
+            next="Register again; or act as a person, without a token (unset COORD_AGENT_TOKEN).",
         )
     return Actor(row)
 

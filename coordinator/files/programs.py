@@ -18,6 +18,9 @@ def missing(name: str) -> tuple[Refusal, Exit]:
     if os.path.isfile(name) and "/" in name:  # noqa: PTH113
         return Refusal(Code.INVALID, f"{name} is not executable. Nothing was started.",
                        next=f"chmod +x {typed}"), Exit.NOT_STARTED
+    if name.startswith("-"):
+        return Refusal(Code.INVALID, f"{name} stands where a program is to be. Nothing was "
+                       "started.", next="Name the program first, then its options."), Exit.INVALID
     return Refusal(
         Code.INVALID, f"There is no program called {name}. Nothing was started.",
         next=f"Install it, or put its folder on PATH: `command -v {typed}` must find it."

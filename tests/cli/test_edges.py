@@ -82,6 +82,13 @@ def test_what_cannot_be_started_is_told_as_a_shell_tells_it(repo: Repo, words: s
         assert done.returncode == code and said in done.stderr and then in done.stderr, (name, done)
 
 
+@pytest.mark.parametrize(("words", "said"), [("run --agent bob -- true", "`coord run` has no option --agent."), ("run shell --name bob -- true", "--name stands where a program is to be."),
+                                             ("run shell -- --name", "--name stands where a program is to be.")])
+def test_an_option_is_taken_for_no_profile_and_no_program(repo: Repo, words: str, said: str) -> None:
+    done = repo.coord(*words.split())
+    assert done.returncode == 2 and said in done.stderr and "Nothing was started." in done.stderr, done
+
+
 def test_a_version_that_never_was_leads_to_those_that_were(repo: Repo) -> None:
     repo.coord("state", "put", "key:a", "1", "--version", "0", "--agent", "ann")
     done = repo.coord("state", "get", "key:a", "--version", "9")
