@@ -16,7 +16,13 @@ MEANT = {"rm": ("cancel",), "remove": ("cancel",), "delete": ("cancel",), "ls": 
          "approve": ("keep",), "answer": ("approve", "reject"), "deny": ("reject",),
          "refuse": ("reject",), "reject": ("revert",), "decline": ("reject",),
          "share": ("coexist",), "cancel": ("withdraw",), "diff": ("show",), "view": ("show",),
-         "finish": ("done",), "complete": ("done",), "take": ("claim",)}
+         "finish": ("done",), "complete": ("done",), "take": ("claim",),
+         "release": ("unlock",), "acquire": ("lock",), "lease": ("lock",), "leases": ("locks",),
+         "dashboard": ("status",), "who": ("locks",)}
+#: How like ours a name is that may be a slip (0 to 1): `lokc` is, `release` is not like `replay`.
+NEAR = 0.7
+#: Of the near ones so many are named.
+NAMED_MAX = 3
 #: Ids that are typed where a command is to be, by the group -> what is done with one.
 _IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task show {}"),
         "request": ("U-", "coord request list")}
@@ -24,11 +30,15 @@ _IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task sho
 
 def sentence(typed: str, commands: Collection[str]) -> str:
     """That there is none called `typed` among these, and which may have been meant."""
-    near = difflib.get_close_matches(typed, sorted(commands))
+    near = _near(typed, commands)
     meant = [one for one in MEANT.get(typed, ()) if one in commands]
     near = [*meant, *(one for one in near if one not in meant)]
     said = f"No such command {typed!r}."
     return said + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
+
+
+def _near(typed: str, commands: Collection[str]) -> list[str]:
+    return difflib.get_close_matches(typed, sorted(commands), NAMED_MAX, NEAR)
 
 
 def step(group: str, typed: str, commands: Collection[str]) -> str:
@@ -40,6 +50,6 @@ def step(group: str, typed: str, commands: Collection[str]) -> str:
     if group != "request" or typed.startswith("-"):
         return ""
     is_name = any(sign in typed for sign in "./*:") or os.path.lexists(typed)
-    if not is_name and (typed in MEANT or difflib.get_close_matches(typed, commands)):
+    if not is_name and (typed in MEANT or _near(typed, commands)):
         return ""
     return f"coord request file {shlex.quote(typed)} --reason WHY"
