@@ -19,6 +19,7 @@ from coordinator.cli.app import (
     AsJson,
     agent_or_refuse,
     app,
+    as_text,
     ask,
     print_json,
     say,
@@ -94,7 +95,8 @@ def commit_region(
         list[str] | None,
         typer.Option("--hash", help="Of the text that it was made from; one for each region.")
     ] = None,
-    token: Annotated[str | None, typer.Option(help="The lease's token.")] = None,
+    token: Annotated[str | None, typer.Option(help="The `lease_token` that `coord lock --json` "
+                                                       "told; not needed.")] = None,
     after: Annotated[
         list[str] | None,
         typer.Option("--after", metavar="NAME", help="It is new, and comes behind this region of "
@@ -117,7 +119,7 @@ def commit_region(
                 "written.", next=f"Give `{option}` once for each region, in their order{ending}",
             )
     regions_given = [
-        rq.RegionText(resource=_from_root(name), text=_text(source), lease_token=token,
+        rq.RegionText(resource=name, text=_text(source), lease_token=token,
                       content_hash=hashes[at] if hashes else None,
                       after=places[at] if places and places[at] != "-" else None)
         for at, (name, source) in enumerate(zip(resources, sources, strict=True))
@@ -127,7 +129,8 @@ def commit_region(
             Code.INVALID, f"The standard input has no text for {resources[0]}. Nothing was "
             "written.", next="`--from /dev/null` removes it.",
         )
-    done = ask(rq.CommitRegion(agent=agent_or_refuse(agent), regions=regions_given))
+    done = ask(rq.CommitRegion(agent=agent_or_refuse(agent), regions=regions_given,
+                               cwd=as_text(os.getcwd())))  # noqa: PTH109
     if as_json:
         print_json(done)
         return
@@ -136,12 +139,6 @@ def commit_region(
         say(f"{one.resource}  {what}")
     for warning in done.warnings:
         say(f"warning: {warning}")
-
-
-def _from_root(resource: str) -> str:
-    """A region as typed here, named from the repository's root."""
-    path, found, name = resource.rpartition("::")
-    return f"{placed(path, 'commit-region')[1]}::{name}" if found else resource
 
 
 def _text(source: str) -> str:

@@ -203,14 +203,14 @@ class Client(Operations):
 
     def commit_region(self, resource: str, text: str, *, content_hash: str | None = None,
                       lease_token: str | None = None) -> rq.RegionsCommitted:
-        """Write the new text of a leased region (`path::Qualified.name`, from the root). Several at
-        once: `commit_regions`.
+        """Write the new text of a leased region (`path::Qualified.name`). Several at once:
+        `commit_regions`.
 
         Raises:
             Refusal: REGION_CHANGED with the fresh text, PARSE_INVALID, OUT_OF_SCOPE_EDIT,
                 NOT_HOLDER, UNKNOWN_LEASE, STALE_TOKEN; LOCKED: another writes the file just now.
         """
-        return self.call(rq.CommitRegion(agent=self.name(), regions=[
+        return self.call(rq.CommitRegion(agent=self.name(), cwd=here(), regions=[
             rq.RegionText(resource=resource, text=text, content_hash=content_hash,
                           lease_token=lease_token)]))
 

@@ -6,17 +6,24 @@ can the result be read, has nothing changed but these regions. Opens no file.
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from coordinator.files.content import digest
+from coordinator.files.content import EXECUTABLE, digest
 from coordinator.looking.file_regions import FileRegions
 from coordinator.regions.names import nearest
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER
 
+#: What a content's name begins with; so much of the rest (digits) is told where a person types it.
+SHA256, SHORT = "sha256:", 12
+#: In its place: there must not be any.
+ABSENT = "absent"
+#: A name as it is given: all of its digits, or as they begin.
+_CONTENT = re.compile(rf"(?:{SHA256})?([0-9a-f]{{8,64}})(?:\+x)?")
 #: Texts longer than this (characters) are not shown in a refusal.
 SHOWN_MAX = 20_000
 #: So many line ends after a region's last line, less one, are looked for.
@@ -25,7 +32,8 @@ BLANKS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class NewText:
-    """What one region is to be. `was`: the name of the content that it must have now. `after`: it
+    """What one region is to be. `was`: the name of the content that it must have now, as
+    `content_name` gives it; or `ABSENT`. `after`: it
     is new, and comes behind this one; empty: at the end of what contains it. `new`: so it does
     if it is not there."""
 
@@ -73,13 +81,22 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             )
         start, end = span
         old = data[start:end]
-        whole = data if one.name == HEADER else old  # (a lease on it is about the whole file)
-        if one.was is not None and not _is(old, one.was) and not _is(whole, one.was):
+        if one.was == ABSENT and old:
+            raise Refusal(
+                Code.REGION_CHANGED,
+                f"{shown}::{one.name} is there already. Nothing was written.",
+                next="Make the change on the text as it is now, and name its version: "
+                f"{digest(data[start:end])[len(SHA256):][:SHORT]}.",
+                resource=f"{shown}::{one.name}", content_hash=digest(data[start:end]),
+                text=data[start:end].decode("utf-8", "replace")[:SHOWN_MAX],
+            )
+        if one.was not in (None, ABSENT) and not is_still(data, old, one.name, one.was):
             raise Refusal(
                 Code.REGION_CHANGED,
                 f"{shown}::{one.name} was changed since the text that this was made from. Nothing "
                 "was written.",
-                next="Make the change on the text as it is now, and commit that.",
+                next="Make the change on the text as it is now, and commit it with the "
+                f"`content_hash` (`--hash`) of that: {digest(old)[len(SHA256):][:SHORT]}.",
                 resource=f"{shown}::{one.name}", content_hash=digest(old),
                 text=old.decode("utf-8", "replace")[:SHOWN_MAX],
             )
@@ -199,12 +216,43 @@ def _before_its_last_line(data: bytes, span: tuple[int, int], text: bytes, end: 
     return (span[0] + len(above), gap + text) if above else None
 
 
+def is_still(data: bytes, text: bytes, name: str, was: str) -> bool:
+    """Whether a region of a file, with this text, is the content of that name. (A lease on the
+    header is about the whole file.)"""
+    return _is(text, was) or (name == HEADER and _is(data, was))
+
+
+def content_name(given: str | None, field: str) -> str | None:
+    """A content's name as it was given in a field: all of it, or as its digits begin.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    found = _CONTENT.fullmatch(given) if given is not None else None
+    if given is not None and found is None:
+        raise Refusal(
+            Code.INVALID, f"`{field}` {given[:80]!r} names no content: it is `sha256:` and digits "
+            "from 0 to f, the first eight of them or more. Nothing was written.",
+            next="`sha256sum FILE` tells a file's, `coord regions FILE` those of its regions.")
+    return SHA256 + found[1] if found else None
+
+
 def _is(text: bytes, was: str) -> bool:
-    """Whether this is the content of that name, but for the blank lines at its end: a region that
-    was moved has others there."""
-    bare = text.rstrip()
-    return digest(text) == was or any(digest(bare + end * count) == was
-                                      for end in (b"\n", b"\r\n") for count in range(BLANKS_MAX))
+    """Whether this is the content of that name, or of one that begins so; but for the blank lines
+    at its end: a region that was moved has others there."""
+    bare, name = text.rstrip(), was.partition(EXECUTABLE)[0]
+    return digest(text).startswith(name) or any(
+        digest(bare + end * count).startswith(name)
+        for end in (b"\n", b"\r\n") for count in range(BLANKS_MAX))
+
+
+def text_of(regions: FileRegions, path: str, data: bytes, name: str) -> bytes | None:
+    """The text of a region as it is committed; None: there is none of that name, or none that is
+    one text."""
+    if name != HEADER:
+        return regions.part(path, data, name)
+    spans = [] if regions.outline(path, data).note else regions.header(path, data)
+    return b"".join(data[start:end] for start, end in spans) if len(spans) < 2 else None
 
 
 def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:

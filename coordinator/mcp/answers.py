@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import block, fenced, harmless, in_json, quoted
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.
 DIFF_CHARS_MAX = 20_000
+#: A value of a key longer than this (characters) is told by `get_state` only.
+VALUE_CHARS_MAX = 4_000
 #: Leases and waiters listed in words; the data has all.
 LISTED_MAX = 30
 #: Secrets that no model has a use for; what is in the words already; what is the store's own.
@@ -125,9 +127,20 @@ def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:
     body = _shown(refusal.body())
     body["message"], body["next"] = _as_tools(body["message"]), _as_tools(body["next"])
     text = f"{refusal.code.value}: {body['message']}"
+    text += _as_it_is_now(refusal)
     if body["next"] not in text:
         text += f"\nNext: {body['next']}"
     return text, {"error": body}
+
+
+def _as_it_is_now(refusal: Refusal) -> str:
+    """What somebody else has made of it meanwhile, for clients whose model reads the words only."""
+    if refusal.code is Code.REGION_CHANGED and isinstance(refusal.facts.get("text"), str):
+        return f"\nIt is now:\n{fenced(harmless(refusal.facts['text']))}"
+    if refusal.code is Code.VERSION_CHANGED and "value" in refusal.facts:
+        now = in_json(msgspec.json.encode(refusal.facts["value"]).decode())
+        return f"\nIt is now: {now}" if len(now) <= VALUE_CHARS_MAX else ""
+    return ""
 
 
 def _shown(value: Any) -> Any:

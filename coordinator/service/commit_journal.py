@@ -28,6 +28,8 @@ from coordinator.words.resource_names import WINDOW, Resource, write_window
 
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
 TRIES, AGAIN_S = 2000, 0.005
+#: What begins a line of the journal about what is only known.
+KNOWN = "known:"
 #: How long a commit may hold the windows of its files (ms); a crash is met by the next start.
 HOLD_MS = 600_000
 
@@ -41,6 +43,9 @@ class Plan:
     hashes: dict[str, str | None]
     """Resource -> the name of its content when all is written."""
     warnings: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+    """The same of resources that the agent holds, too, and that its commit changes with these, or
+    changes what they are compared with: it knows them as they are then."""
 
 
 def check_windows(svc: Service, tx: Tx, paths: Iterable[str]) -> list[Resource]:
@@ -123,8 +128,8 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     steps = [step for step in journal.steps if step.worktree is None]
     written = [(step.path, step.new_hash) for step in steps]
     seen: list[tuple[str, str | None, str | None]] = [(path, now, agent) for path, now in written]
-    noted = _noted(journal.verdict.note)
-    seen += [(name, now, agent) for name, now in noted]
+    noted, known = _noted(journal.verdict.note)
+    seen += [(name, now, agent) for name, now in (*noted, *known)]
     blackboard.committed(svc, tx, agent, noted)
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
@@ -174,9 +179,15 @@ def for_commit(name: str) -> str:
 
 def _note(plan: Plan) -> str:
     """What of each region is there when all is written, for the end, which may follow a crash."""
-    return "\n".join(f"{now or '-'} {name}" for name, now in plan.hashes.items())
+    return "\n".join([*(f"{now or '-'} {name}" for name, now in plan.hashes.items()),
+                      *(f"{KNOWN}{now} {name}" for name, now in plan.known.items())])
 
 
-def _noted(note: str) -> list[tuple[str, str | None]]:
-    pairs = (line.partition(" ") for line in note.splitlines())
-    return [(name, None if now == "-" else now) for now, _, name in pairs]
+def _noted(note: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, str | None]]]:
+    """What is written, and what is known by that."""
+    written: list[tuple[str, str | None]] = []
+    known: list[tuple[str, str | None]] = []
+    for line in note.splitlines():
+        now, _, name = line.removeprefix(KNOWN).partition(" ")
+        (known if line.startswith(KNOWN) else written).append((name, None if now == "-" else now))
+    return written, known

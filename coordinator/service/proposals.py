@@ -21,7 +21,7 @@ import msgspec
 
 from coordinator.files.content import digest, is_executable, unified
 from coordinator.looking.facts import AnyNeed, Looked, Whole
-from coordinator.looking.spliced import NewText, spliced
+from coordinator.looking.spliced import ABSENT, NewText, content_name, spliced
 from coordinator.meaning.languages import is_known
 from coordinator.regions.languages import language_of
 from coordinator.rules import patches
@@ -275,7 +275,8 @@ def _regions(svc: Service, path: str, shown: str, data: bytes | None,
                           "whole text (`content`). Nothing was written.",
                           resource=located.resource.name)
         texts.append(NewText(region_of(located.resource.name), one.content or "",
-                             one.version or "sha256:absent"))
+                             content_name(one.version, "version") or ABSENT,
+                             new=one.version is None))
     made, parts = spliced(svc.regions, path, shown, data, texts)
     for located, _ in changes:
         _, part = parts[region_of(located.resource.name)]
@@ -286,8 +287,9 @@ def _regions(svc: Service, path: str, shown: str, data: bytes | None,
 def _whole(svc: Service, view: View, path: str, shown: str, data: bytes | None, now: str | None,
            one: rq.ProposedChange) -> bytes | None:
     """What a whole file is to be; None: it is removed."""
-    if (one.version or None) != now and not _alike(one.version, now):
-        raise _changed(view, path, shown, one.version, now, data)
+    said = content_name(one.version or None, "version")
+    if said != now and not _alike(said, now):
+        raise _changed(view, path, shown, said, now, data)
     if one.delete:
         return None
     if one.content is not None:
@@ -307,8 +309,8 @@ def _whole(svc: Service, view: View, path: str, shown: str, data: bytes | None, 
 
 
 def _alike(said: str | None, now: str | None) -> bool:
-    """Whether a version names this content, whoever may run it."""
-    return said is not None and now is not None and said.partition("+")[0] == now.partition("+")[0]
+    """Whether a version, or the digits it begins with, names this content, whoever may run it."""
+    return said is not None and now is not None and now.startswith(said)
 
 
 def _changed(view: View, path: str, shown: str, said: str | None, now: str | None,
@@ -374,7 +376,10 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     if isinstance(planned, Refusal):
         raise planned
     located = locate(svc, tx, [one.resource for one in request.changes], request.cwd)
-    check_known(tx, located, request.agent)
+    for is_new in (False, True):
+        check_known(tx, [at for at, one in zip(located, request.changes, strict=False)
+                         if (one.version is None) == is_new], request.agent, new=is_new,
+                    proposed=True)
     asking = agents.may_act(tx, actor, request.agent)
     wanted = [(one, "exclusive") for one in located]
     obstacles = weigh(svc, tx, request.agent, wanted)

@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any
 
 from coordinator.files.content import digest, is_executable
-from coordinator.looking.spliced import NewText, spliced
+from coordinator.looking.facts import AnyNeed, Place
+from coordinator.looking.spliced import NewText, content_name, is_still, spliced, text_of
 from coordinator.meaning.languages import is_known
 from coordinator.rules.function_bodies import is_body_alone
 from coordinator.rules.globs import overlaps
@@ -37,14 +38,16 @@ from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
 from coordinator.service.impact import refused
 from coordinator.service.leasing import other_names
-from coordinator.service.leasing.leases import stale
+from coordinator.service.leasing.leases import check_token, stale
 from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.typed_names import held_by_name, meant_from_root, typed
 from coordinator.service.review import verdicts
 from coordinator.service.review.verdicts import (
     Aside,
     AsWho,
     Course,
     Journal,
+    Look,
     Pause,
     Write,
 )
@@ -55,6 +58,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import (
+    FROM_ROOT,
     HEADER,
     Resource,
     file_scope,
@@ -62,13 +66,22 @@ from coordinator.words.resource_names import (
     path_of,
     path_scope,
     region_of,
-    resource,
 )
 
 #: Permission bits of a file that is made.
 NEW_MODE = 0o644
 #: Regions of one commit.
 REGIONS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a text of a commit names, and in which working tree; whether that was said (a program
+    may name regions from the root, and leave the tree to the lease)."""
+
+    resource: Resource
+    worktree: str | None
+    is_said: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +100,26 @@ class Right:
 
 def course(svc: Service, request: rq.CommitRegion) -> Course:
     """See `requests.CommitRegion`."""
+    _check_form(request)
+    needs: list[AnyNeed] = [Place(one.resource, request.cwd) for one in request.regions]
     for _ in range(TRIES):
-        opened = yield AsWho(partial(_open, svc, request))
+        looked = yield Look(needs)
+        if isinstance(looked, Refusal):
+            return looked
+        opened = yield AsWho(partial(_open, svc, request), looked)
         if not is_window(opened):
             break
         yield Pause(AGAIN_S)
     if isinstance(opened, Refusal):
         return opened
-    name, rights = opened
+    name, asked, rights = opened
     svc.at_work.add(name)
     made = yield Aside(lambda beside: _plan(svc, beside.view, request.agent, rights))
     if isinstance(made, Refusal):
         begun = yield AsWho(partial(blackboard.refused, svc, request.agent, [
             blackboard.Tried(one.name, one.was, one.text or None) for one in rights], made))
     else:
-        begun = yield AsWho(partial(_begin, svc, request, name, rights, made))
+        begun = yield AsWho(partial(_begin, svc, request, name, asked, rights, made))
     svc.at_work.discard(name)
     if not isinstance(begun, Journal):
         yield Write(lambda tx: close(tx, name, request.agent))
@@ -118,49 +136,89 @@ def _committed(name: str, plan: Plan, tx: Tx, warnings: Any) -> rq.RegionsCommit
         rq.CommittedRegion(resource=one, content_hash=now) for one, now in plan.hashes.items()])
 
 
-def _open(svc: Service, request: rq.CommitRegion, tx: Tx,
-          actor: Actor) -> tuple[str, list[Right]]:
-    """Check the rights, and take the write windows of the files; the commit's id, and the rights.
+def _check_form(request: rq.CommitRegion) -> None:
+    """What can be said of a commit before anything is looked at.
 
     Raises:
-        Refusal: INVALID, LIMIT, UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN; LOCKED: one of the files is
-            being written just now.
-        Unready: whoever wrote one of them has not said that it has ended, in time.
+        Refusal: INVALID, LIMIT.
     """
-    rights = _rights(svc, tx, request)
-    agents.acting(tx, actor, request.agent)
-    name = open_windows(svc, tx, request.agent, [one.path for one in rights], "commits regions")
-    return name, rights
-
-
-def _rights(svc: Service, tx: Tx, request: rq.CommitRegion) -> list[Right]:
     if not 0 < len(request.regions) <= REGIONS_MAX:
         raise Refusal(Code.LIMIT if request.regions else Code.INVALID, "A commit has 1 to "
                       f"{REGIONS_MAX} regions, not {len(request.regions)}. Nothing was written.")
-    out = []
     for given in request.regions:
         if kind_of(given.resource) != "region":
             raise Refusal(
                 Code.INVALID, f"{file_names.shown(given.resource)} is no region "
                 "(`path::Qualified.name`). Nothing was written.", next="`coord regions FILE`",
             )
-        asked = resource(given.resource, "region", fold_case=svc.fold_case)
-        lease = _lease(tx, request.agent, asked, new=given.after is not None)
-        asked = _as_on_disk(asked, lease)
-        if given.lease_token is not None and given.lease_token != svc.seal(lease.fencing_token):
-            raise stale(given.resource)
-        last = tx.row("version_get", asked.name)
-        was = given.content_hash
-        if given.after is not None:
-            was = None
-        elif was is None and last is not None and str(last[1]) >= lease.locked_at:
-            was = last[0]
-        elif was is None and lease.file_path == asked.name:
-            was = _began(svc, tx, lease)
+
+
+def _open(svc: Service, request: rq.CommitRegion, tx: Tx,
+          actor: Actor) -> tuple[str, list[Meant], list[Right]]:
+    """Check the rights, and take the write windows of the files; the commit's id, what is meant,
+    and the rights.
+
+    Raises:
+        Refusal: INVALID, OUTSIDE_REPO, UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN; LOCKED: one of the
+            files is being written just now.
+        Unready: whoever wrote one of them has not said that it has ended, in time.
+    """
+    asked = [_meant(svc, tx, request, one.resource) for one in request.regions]
+    rights = _rights(svc, tx, request, asked)
+    agents.acting(tx, actor, request.agent)
+    name = open_windows(svc, tx, request.agent, [one.path for one in rights], "commits regions")
+    return name, asked, rights
+
+
+def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
+    """The region that a text names: the one that the agent has leased by it, whatever lies at that
+    name by now; else what a lease would be on."""
+    found = tx.looked.place(text, request.cwd)
+    for row in held_by_name(svc, tx, text, found.resource, request.cwd):
+        if row.locked_by == request.agent:
+            return Meant(as_resource(row.file_path, row.kind, row.scope), row.worktree)
+    is_said = request.cwd is not None or found.worktree is not None
+    return Meant(found.resource, found.worktree, is_said)
+
+
+def _rights(svc: Service, tx: Tx, request: rq.CommitRegion,
+            meant: Sequence[Meant]) -> list[Right]:
+    out = []
+    for given, named in zip(request.regions, meant, strict=True):
+        lease = _lease(svc, tx, request, named.resource, given)
+        asked = _as_on_disk(named.resource, lease)
+        _check_tree(svc, named, lease, request)
+        check_token(svc, lease, given.lease_token)
+        was = None
+        if given.after is None:
+            was = (content_name(given.content_hash, "content_hash")
+                   or _known(svc, tx, asked.name, lease))
         new = was is None and lease.scope == asked.scope and lease.content_hash is None
         out.append(Right(asked.name, path_of(asked.name, "region"), lease.worktree,
                          lease.fencing_token, was, given.text, given.after, new))
     return out
+
+
+def _check_tree(svc: Service, named: Meant, lease: LeaseRow, request: rq.CommitRegion) -> None:
+    """A lease is on a file in one working tree, and another's file of that name is another text.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if named.worktree == lease.worktree or not named.is_said:
+        return
+    below = request.cwd not in (None, svc.root, named.worktree)
+    name = shlex.quote((FROM_ROOT if below else "") + lease.file_path)
+    raise Refusal(
+        Code.INVALID, f"{named.resource.name} is leased in {_tree(svc, lease.worktree)}, not in "
+        f"{_tree(svc, named.worktree)}. Nothing was written.", resource=named.resource.name,
+        next=f"`cd {shlex.quote(lease.worktree or svc.root)}`, and commit it there; or `coord "
+        f"unlock {name} --agent {request.agent}`, and lease it here.",
+    )
+
+
+def _tree(svc: Service, worktree: str | None) -> str:
+    return f"the working tree {file_names.shown(worktree or svc.root)}"
 
 
 def _as_on_disk(asked: Resource, lease: LeaseRow) -> Resource:
@@ -172,7 +230,15 @@ def _as_on_disk(asked: Resource, lease: LeaseRow) -> Resource:
     return as_resource(name, "region", asked.scope)
 
 
-def _began(svc: Service, tx: Tx, lease: LeaseRow) -> str | None:
+def _known(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
+    """The content that a region has for its holder: what it has committed last, or was granted."""
+    last = view.row("version_get", name)
+    if last is not None and str(last[1]) >= lease.locked_at:
+        return str(last[0]) if last[0] is not None else None
+    return _began(svc, view, lease) if lease.file_path == name else None
+
+
+def _began(svc: Service, tx: View, lease: LeaseRow) -> str | None:
     """What the region was when it was leased; of a renamed file, under its first name."""
     if lease.goes_with is not None:
         for raw in tx.rows("leases_at_scope", other_names.made_for(svc, lease).scope):
@@ -181,14 +247,15 @@ def _began(svc: Service, tx: Tx, lease: LeaseRow) -> str | None:
     return lease.content_hash
 
 
-def _lease(tx: Tx, agent: str, asked: Resource, *, new: bool) -> LeaseRow:
+def _lease(svc: Service, tx: Tx, request: rq.CommitRegion, asked: Resource,
+           given: rq.RegionText) -> LeaseRow:
     """The live lease of this agent that gives the right to a region: its own, rather than one on
-    what contains it. `new`: it is to be added.
+    what contains it.
 
     Raises:
         Refusal: UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN.
     """
-    theirs = agreed = above = None
+    agent, theirs, agreed, above = request.agent, None, None, None
     lapsed = False
     for raw in near(tx, "rivals", asked):
         row = LeaseRow(*raw)
@@ -212,11 +279,12 @@ def _lease(tx: Tx, agent: str, asked: Resource, *, new: bool) -> LeaseRow:
         return above
     if lapsed:
         raise stale(asked.name)
+    typed_now = typed(svc, asked.name, asked.kind, request.cwd)
     if theirs is not None:
         raise Refusal(
             Code.NOT_HOLDER, f"{asked.name} is leased by {theirs.locked_by} ({theirs.file_path}), "
             f"not by {agent}. Nothing was written.", holder=theirs.locked_by, resource=asked.name,
-            next=f"`coord request file {asked.name} --reason WHY --agent {agent}` asks "
+            next=f"`coord request file {typed_now} --reason WHY --agent {agent}` asks "
             f"{theirs.locked_by} for it.",
         )
     if agreed is not None:
@@ -227,8 +295,10 @@ def _lease(tx: Tx, agent: str, asked: Resource, *, new: bool) -> LeaseRow:
         )
     raise Refusal(
         Code.UNKNOWN_LEASE, f"{agent} has no lease on {asked.name}. Nothing was written.",
-        next=f"`coord lock --new {asked.name} --agent {agent}`, then commit." if new else
-        f"`coord lock {asked.name} --agent {agent}`, read it, then commit.",
+        next=meant_from_root(svc, tx, [given.resource], asked, request.cwd) or (
+            f"`coord lock --new {typed_now} --agent {agent}`, then commit."
+            if given.after is not None else
+            f"`coord lock {typed_now} --agent {agent}`, read it, then commit."),
         resource=asked.name,
     )
 
@@ -252,6 +322,7 @@ def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan
         for one in texts:
             _, part = parts[region_of(one.name)]
             out.hashes[one.name] = digest(part) if part else None
+        out.known |= _known_besides(svc, view, agent, texts, data, made)
         svc.regions.prepare(path, made)
         if not all(is_body_alone(path, was, will) for was, will in parts.values()):
             out.warnings += _judge(svc, view, agent, path, data, made)
@@ -266,6 +337,26 @@ def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan
             in_place=now.links > 1,
             aside=f".coord-commit-{n}-{secrets.token_hex(4)}.tmp",
         ))
+    return out
+
+
+def _known_besides(svc: Service, view: View, agent: str, texts: Sequence[Right], data: bytes,
+                   made: bytes) -> dict[str, str]:
+    """What else the agent holds of this file, where it is as the agent knows it: what that is when
+    these texts are written. What contains one of them changes with it, and a header is compared as
+    the whole file."""
+    path, names, out = texts[0].path, {one.name for one in texts}, {}
+    for raw in view.rows("leases_of_holder", agent):
+        row = LeaseRow(*raw)
+        if (row.kind != "region" or row.mode != "exclusive" or row.worktree != texts[0].worktree
+                or row.expires_at <= view.now or row.file_path in names
+                or path_of(row.file_path, "region") != path):
+            continue
+        name, was = region_of(row.file_path), _known(svc, view, row.file_path, row)
+        old, new = (text_of(svc.regions, path, one, name) for one in (data, made))
+        if (was is not None and old is not None and new is not None
+                and is_still(data, old, name, was)):
+            out[row.file_path] = digest(new)
     return out
 
 
@@ -316,14 +407,15 @@ def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,
     return []
 
 
-def _begin(svc: Service, request: rq.CommitRegion, name: str, rights: Sequence[Right], plan: Plan,
-           tx: Tx, actor: Actor) -> Journal | rq.RegionsCommitted:
+def _begin(svc: Service, request: rq.CommitRegion, name: str, asked: Sequence[Meant],
+           rights: Sequence[Right], plan: Plan, tx: Tx,
+           actor: Actor) -> Journal | rq.RegionsCommitted:
     """Note the whole in the journal, if the rights still are what they were.
 
     Raises:
         Refusal: STALE_TOKEN and the like.
     """
-    if [one.token for one in _rights(svc, tx, request)] != [one.token for one in rights]:
+    if [one.token for one in _rights(svc, tx, request, asked)] != [one.token for one in rights]:
         raise stale(rights[0].name)
     begun = begin(tx, name, request.agent, plan)
     return begun or rq.RegionsCommitted(commit=name, warnings=plan.warnings, regions=[

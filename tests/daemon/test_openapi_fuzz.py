@@ -37,7 +37,7 @@ WORDS: dict[str, list[str]] = {
     "key": ["key:k:1", "k:2", "key:k"], "subject": ["T-1", "src/a.py"], "prefix": ["key:k"],
     "change": ["CH-1", "K-1", "1"], "review": ["R-1"], "request": ["U-1", "W-1"], "path": ["src/a.py"],
     "name": ["saturation", "priority"], "cwd": ["src"], "blocked": ["src/b.py"], "acquisition_id": ["A-1", "W-1"],
-    "version": ["0", "sha256:0"], "state": ["all", "open", "done"],
+    "version": ["0", "sha256:" + "0" * 64], "state": ["all", "open", "done"],
 }
 STRANGE = ["", " ", "\0", "a\0b", "../x", "/etc/passwd", "x" * 9000, "\ud800", "é\u202e", "::", "key:", "task:", "T-99999999999999999999", "%", "*" * 50, "\n", "-1", "null"]
 #: What is no operation, and answers no JSON.

@@ -58,7 +58,7 @@ CASES: list[tuple[Code, rq.Request[Any], list[str] | None]] = [
     (Code.BAD_TRANSITION, rq.TaskRetry(task="T-1"), ["task", "retry", "T-1"]),
     (Code.NOTHING_TO_DO, rq.TaskClaim(agent="bob"), ["task", "claim", "-a", "bob"]),
     (Code.VERSION_CHANGED, rq.ReviewDecide(review="R-1", verdict="revert"), ["review", "revert", "R-1"]),
-    (Code.REGION_CHANGED, text_of("gone = 2\n", content_hash="sha256:0"), ["commit-region", "whole.py::something", "-a", "ann", "--hash", "sha256:0", "--from", "coord.toml"]),
+    (Code.REGION_CHANGED, text_of("gone = 2\n", content_hash=f"sha256:{0:064}"), ["commit-region", "whole.py::something", "-a", "ann", "--hash", f"sha256:{0:064}", "--from", "coord.toml"]),
     (Code.PARSE_INVALID, text_of("def something(:\n"), None),
     (Code.OUT_OF_SCOPE_EDIT, text_of("other = 2\n"), ["commit-region", "whole.py::something", "-a", "ann", "--from", "coord.toml"]),
     (Code.UNKNOWN_KEY, rq.StateGet(key="key:nothing"), ["state", "get", "key:nothing"]),

@@ -36,7 +36,7 @@ def test_values_are_read_and_written_and_asked_for(repo: Repo) -> None:
         assert "key:m is at version 1" in text(got) and "naïve 🚀" in text(got)
         assert got.structured_content["value"] == VALUE and got.structured_content["version"] == 1
         late = await client.call_tool("put_state", {"key": "key:m", "value": 2, "version": 0})
-        assert code(late) == "VERSION_CHANGED"
+        assert code(late) == "VERSION_CHANGED" and '"text":"naïve 🚀"' in text(late), "the value is in the data only"
         asked = await client.call_tool(
             "request_change", {"key": "key:m", "wanted": {"attempts": 0}})
         assert not asked.is_error and "key:m" in text(asked), text(asked)
@@ -57,9 +57,18 @@ def test_a_region_is_committed(repo: Repo) -> None:
             {"resource": "sums.py::old", "text": ""}]})
         assert not done.is_error, text(done)
         assert "Written: sums.py::add." in text(done) and "Removed: sums.py::old." in text(done)
+        # By another spelling; and what a person has made of it is told to a model that reads the words only
+        repo.write("sums.py", "def add(a, b):\n    return b + a\n")
+        mine = {"resource": "./sums.py::add", "text": "def add(*both):\n    return sum(both)\n"}
+        late = await client.call_tool("commit_region", {"regions": [mine]})
+        assert code(late) == "REGION_CHANGED" and "It is now:\n```\ndef add(a, b):\n    return b + a\n" in text(late), text(late)
+        assert repo.read("sums.py") == "def add(a, b):\n    return b + a\n"
+        short = text(late).rstrip(".").rpartition(" ")[2]
+        done = await client.call_tool("commit_region", {"regions": [{**mine, "content_hash": short}]})
+        assert not done.is_error, text(done)
 
     talk(server(repo, CLAUDE_CODE_SESSION_ID=SESSION), script)
-    assert repo.read("sums.py").startswith("def add(a, b):\n    return a + b\n")
+    assert repo.read("sums.py") == "def add(*both):\n    return sum(both)\n"
 
 
 def test_a_region_is_added_by_what_the_refusals_say(repo: Repo) -> None:

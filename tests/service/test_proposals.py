@@ -114,6 +114,26 @@ def test_regions_by_their_own_versions(world: World) -> None:
     assert broken.code is Code.PARSE_INVALID
 
 
+def test_a_region_that_is_not_there_is_added_by_what_has_no_version(world: World) -> None:
+    world.write("a.py", TWO + "\n\nclass C:\n    x = 1\n")
+    propose(world, one("a.py::three", None, "def three():\n    return 3\n"), one("a.py::C.m", None, "    def m(self):\n        return 4\n"),
+            one("a.py::one", "def one():\n    return 1\n", "def one():\n    return 11\n"))
+    made = read(world, "a.py")
+    assert "return 11" in made and made.endswith("def three():\n    return 3\n") and "    x = 1\n\n    def m(self):\n        return 4\n" in made
+    again = refused(world, one("a.py::three", None, "def three():\n    return 33\n"))
+    assert again.code is Code.REGION_CHANGED and "a.py::three is there already" in again.message and "return 3" in again.facts["text"]
+    propose(world, rq.ProposedChange(resource="a.py::three", version=str(again.next).rstrip(".").rpartition(" ")[2], content="def three():\n    return 33\n"))
+    assert "return 33" in read(world, "a.py")
+    absent = refused(world, one("a.py::none", "x", "def none():\n    return 3\n"))
+    assert absent.code is Code.REGION_UNKNOWN and "Nothing was written." in absent.message and "one that is to be added has no version" in str(absent.next)
+    for version in ("s", "sha256:", "sha256:0", "absent"):
+        said = refused(world, rq.ProposedChange(resource="a.py::three", version=version, content="def three():\n    return 0\n"))
+        assert said.code is Code.INVALID and "`version`" in said.message
+    assert "return 33" in read(world, "a.py")
+    world.acquire("eve", "a.py::four", new=True)
+    assert refused(world, one("a.py::four", None, "def four():\n    return 4\n")).code is Code.LOCKED
+
+
 def test_a_header_is_proposed_by_its_own_text(world: World) -> None:
     world.write("h.py", "import os\n\n\n" + TWO)
     propose(world, one("h.py::<header>", "import os\n\n\n", "import sys\n"))
@@ -165,7 +185,7 @@ def test_a_patch_of_nonsense_is_refused_in_words(text: str, patch: str) -> None:
     ([one("link.py", "a\n", "x")], Code.OUTSIDE_REPO), ([rq.ProposedChange(resource="key:a", version="x", content="1")], Code.INVALID),
     ([rq.ProposedChange(resource="key:a", version="0", content="{")], Code.INVALID), ([rq.ProposedChange(resource="git:index", version="0", content="1")], Code.INVALID),
     ([one("bin", "\0", "x")], Code.VERSION_CHANGED), ([one("a.py", "nonsense", "x")], Code.VERSION_CHANGED),
-    ([rq.ProposedChange(resource="a.py", version="nonsense", content="x")], Code.VERSION_CHANGED),
+    ([rq.ProposedChange(resource="a.py", version="nonsense", content="x")], Code.INVALID),
 ])
 def test_what_cannot_be_proposed(world: World, changes: list[rq.ProposedChange], code: Code) -> None:
     world.write("a.py", "a\n")

@@ -105,6 +105,9 @@ def test_rights_that_are_none(world: World) -> None:
     assert world.refused(commit("ann", ("a.py", f(2)))).code is Code.INVALID
     assert world.refused(commit("ann")).code is Code.INVALID
     assert world.refused(commit("ann", ("a.py::f", f(2)), lease_token="0" * 32)).code is Code.STALE_TOKEN
+    for shown in ("1", "abc"):
+        refusal = world.refused(commit("ann", ("a.py::f", f(2)), lease_token=shown))
+        assert refusal.code is Code.INVALID and "is no lease token" in refusal.message, "a lease's number is taken for its token"
     world.ask(commit("ann", ("a.py::f", f(2)), lease_token=token))
     world.clock.advance(60_000)
     assert world.refused(commit("ann", ("a.py::f", f(3)))).code is Code.STALE_TOKEN
@@ -605,3 +608,59 @@ def test_functions_of_other_languages_stand_a_line_apart(world: World) -> None:
     world.ask(rq.Acquire(agent="ann", resources=["m.go::G"], new=True))
     world.ask(texts(("m.go::G", "func G() {}\n", None)))
     assert read(world, "m.go") == "package m\n\nfunc F() {}\n\nfunc G() {}\n"
+
+
+#: Regions of one file that one agent holds, some in others, and how each is made anew from what it is.
+OWN = ["<header>", "f", "g", "C", "C.m", "C.n"]
+HELD = "import os\n\n\ndef f():\n    return 1\n\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 1\n\n    def n(self):\n        return 1\n\n\ndef g():\n    return 1\n"
+
+
+def anew(world: World, name: str, turn: int) -> str:
+    if name == "<header>":
+        return f"import os  # {turn}\n"
+    part = world.service.regions.part("a.py", read(world).replace("\r\n", "\n").encode(), name)
+    assert part is not None
+    return part.decode().replace("return ", f"return {turn}0 + ", 1)
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(st.lists(st.sampled_from(OWN), min_size=2, max_size=8), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_whoever_holds_several_regions_meets_no_change_but_of_others(tmp_path_factory: pytest.TempPathFactory, names: list[str], end: str, runs: bool) -> None:
+    world = World(tmp_path_factory.mktemp("own"))
+    place = world.root / "a.py"
+    place.write_bytes(HELD.replace("\n", end).encode())
+    place.chmod(0o755 if runs else 0o644)
+    world.acquire("ann", *(f"a.py::{name}" for name in OWN))
+    for turn, name in enumerate(names, 1):
+        text = anew(world, name, turn)
+        world.ask(commit("ann", (f"a.py::{name}", text)))
+        assert f"{turn}" in read(world)
+    # What somebody else writes meanwhile is met as before, in what contains it, too
+    place.write_bytes(place.read_bytes().replace(b"def n(self):", b"def n(self):  # by hand"))
+    for name, is_met in (("C.n", True), ("C", True), ("f", False)):
+        request = commit("ann", (f"a.py::{name}", anew(world, name, 99)))
+        if is_met:
+            assert world.refused(request).code is Code.REGION_CHANGED, name
+        else:
+            world.ask(request)
+    assert world.replay_differs() == []
+    world.close()
+
+
+def test_the_advice_of_a_change_that_was_met_is_enough(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.write("a.py", TEXT.replace("return 1", "return 5"))
+    for name in ("a.py::f",):
+        refusal = world.refused(commit("ann", (name, f(6))))
+        short = refusal.next.rstrip(".").rpartition(" ")[2]  # type: ignore[union-attr]
+        assert refusal.code is Code.REGION_CHANGED and refusal.facts["content_hash"].startswith(f"sha256:{short}")
+        assert world.refused(commit("ann", (name, f(6)), content_hash="0" * 12)).code is Code.REGION_CHANGED
+        world.ask(commit("ann", (name, f(6)), content_hash=short))
+    assert "return 6" in read(world)
+
+
+@pytest.mark.parametrize("given_", ["abc", "sha256:", "sha256:" + "g" * 64, "1" * 65, "sha256:1234567"])
+def test_what_names_no_content_is_told_to_name_none(world: World, given_: str) -> None:
+    world.acquire("ann", "a.py::f")
+    refusal = world.refused(commit("ann", ("a.py::f", f(2)), content_hash=given_))
+    assert refusal.code is Code.INVALID and "content_hash" in refusal.message and read(world) == TEXT

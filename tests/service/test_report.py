@@ -83,7 +83,7 @@ def test_a_failed_attempt_a_lost_write_and_a_moved_file_count(world: World) -> N
     world.ask(rq.TaskFail(agent="ann", task="T-1", reason="no"))
     world.write("c.py", "x = 1\n")
     with pytest.raises(Refusal) as met:
-        world.ask(rq.Propose(agent="bob", changes=[rq.ProposedChange(resource="c.py", version="sha256:0", content="y\n")]))
+        world.ask(rq.Propose(agent="bob", changes=[rq.ProposedChange(resource="c.py", version="sha256:" + "0" * 64, content="y\n")]))
     assert met.value.code is Code.VERSION_CHANGED
     found = world.ask(rq.Report())
     assert [one.failed for one in found.agents if one.agent == "ann"] == [1]

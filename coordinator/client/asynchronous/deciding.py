@@ -124,14 +124,15 @@ class Deciding(AsyncAsking):
     ) -> rq.RegionsCommitted:
         """Write the new text of regions that the agent has leased, of all of them or of none.
         Refused where one was changed meanwhile, where the file could not be read any more, and
-        where the text changes more than its region.
+        where the text changes more than its region. Regions are named as they are leased: relative
+        paths begin at `cwd`.
 
         Args:
             regions: Regions, by name or with their texts.
             agent: Whom it is asked for; default: this client's own agent.
         """
         return await self.call(rq.CommitRegion(
-            agent=agent or await self.name(), regions=listed(regions),
+            agent=agent or await self.name(), regions=listed(regions), cwd=here(),
         ))
 
     async def propose(

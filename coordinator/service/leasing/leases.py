@@ -8,6 +8,7 @@ disk was looked at before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from shlex import quote
 
@@ -198,8 +199,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
                 f"--agent {row.locked_by} --force` as a person.",
                 holder=row.locked_by, resource=row.file_path,
             )
-        if req.lease_token is not None and req.lease_token != svc.seal(row.fencing_token):
-            raise stale(row.file_path)
+        check_token(svc, row, req.lease_token)
         if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
             raise stale(row.file_path)
     named = {row.fencing_token for row in rows}
@@ -265,6 +265,23 @@ def stale(resource: str) -> Refusal:
         f"The lease on {resource} has ended, so this token gives no right to it any more; "
         "nothing was changed.", resource=resource,
     )
+
+
+def check_token(svc: Service, row: LeaseRow, given: str | None) -> None:
+    """Whether a lease token, if one is given, is that of this lease.
+
+    Raises:
+        Refusal: INVALID: it is no lease token; STALE_TOKEN.
+    """
+    if given is None or given == svc.seal(row.fencing_token):
+        return
+    if re.fullmatch(r"[0-9a-f]{32}", given) is None:
+        raise Refusal(
+            Code.INVALID, f"{given[:80]!r} is no lease token: that has 32 digits from 0 to f, and "
+            "is not the number that a lease is shown with. Nothing was changed.",
+            next="Leave it out; or take `lease_token` of the answer that granted the lease "
+            "(`coord lock --json`).")
+    raise stale(row.file_path)
 
 
 def _chosen(
@@ -408,9 +425,8 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
                 f"{req.agent}` asks {row.locked_by} for it.",
                 holder=row.locked_by, resource=row.file_path,
             )
-        if row.expires_at <= tx.now or (
-            req.lease_token is not None and req.lease_token != svc.seal(row.fencing_token)
-        ):
+        check_token(svc, row, req.lease_token)
+        if row.expires_at <= tx.now:
             raise stale(row.file_path)
     ttl_ms = None if req.ttl_s is None else checked_ttl(svc, req.ttl_s)
     agents.acting(tx, actor, req.agent)

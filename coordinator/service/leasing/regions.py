@@ -17,17 +17,20 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER, Located, path_of, region_of
 
 
-def check_known(tx: Tx, places: Sequence[Located], agent: str, *, new: bool = False) -> None:
+def check_known(tx: Tx, places: Sequence[Located], agent: str, *, new: bool = False,
+                proposed: bool = False) -> None:
     """Refuse regions that their files, as they are, do not have. A file that is not there has
     whatever is asked for.
 
     Args:
         new: what is not there is about to be added.
+        proposed: they are to be written without a lease, not to be leased.
 
     Raises:
         Refusal: REGION_UNKNOWN, with the nearest names; or the file has none at all.
         Unready: a file was not looked at.
     """
+    nothing = f"Nothing was {'written' if proposed else 'leased'}."
     for located in places:
         name = located.resource.name
         if located.resource.kind != "region" or located.inode is None or located.path is None:
@@ -41,17 +44,20 @@ def check_known(tx: Tx, places: Sequence[Located], agent: str, *, new: bool = Fa
         if not known:
             raise Refusal(
                 Code.REGION_UNKNOWN,
-                f"{file_names.shown(path)} has no regions: it is leased as a whole. Nothing was "
-                "leased.", next=f"`coord lock {shlex.quote(path)} --agent {agent}`",
+                f"{file_names.shown(path)} has no regions: it is "
+                f"{'proposed' if proposed else 'leased'} as a whole. {nothing}",
+                next=f"`coord propose {shlex.quote(path)} --agent {agent}`" if proposed else
+                f"`coord lock {shlex.quote(path)} --agent {agent}`",
                 resource=name, nearest=[path],
             )
         near = nearest(wanted, known)
         raise Refusal(
             Code.REGION_UNKNOWN,
             f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
-            f"{', '.join(near)}. Nothing was leased.",
-            next=f"`coord regions {shlex.quote(path)}` lists them; `coord lock --new "
-            f"{shlex.quote(path + '::' + wanted)} --agent {agent}` is for one that "
-            "is to be added.",
+            f"{', '.join(near)}. {nothing}",
+            next=f"`coord regions {shlex.quote(path)}` lists them; " + (
+                "one that is to be added has no version." if proposed else
+                f"`coord lock --new {shlex.quote(path + '::' + wanted)} --agent {agent}` is for "
+                "one that is to be added."),
             resource=name, nearest=[f"{path}::{one}" for one in near],
         )

@@ -44,8 +44,13 @@ def held_by_name(svc: Service, view: View, text: str, meant: Resource,
 
 def lease_typed(svc: Service, row: LeaseRow, cwd: str | None) -> str:
     """The name of a lease as it is typed in this directory."""
-    below = cwd is not None and row.kind != "key" and bool(folder_below(cwd, svc.root))
-    return shlex.quote((FROM_ROOT if below else "") + row.file_path)
+    return typed(svc, row.file_path, row.kind, cwd)
+
+
+def typed(svc: Service, name: str, kind: str, cwd: str | None) -> str:
+    """A resource's name, which is from the root, as it is typed in this directory."""
+    below = cwd is not None and kind != "key" and bool(folder_below(cwd, svc.root))
+    return shlex.quote((FROM_ROOT if below else "") + name)
 
 
 def folder_below(cwd: str, root: str) -> str:
@@ -59,7 +64,11 @@ def joined(start: str, text: str) -> str:
     """A name typed in a directory below the root as one from the root, by its letters."""
     if text.startswith(FROM_ROOT):
         return text.removeprefix(FROM_ROOT) or WHOLE
-    if not start or text.startswith("/") or resource_names.kind_of(text) not in ("file", "dir"):
+    kind = resource_names.kind_of(text) if start and not text.startswith("/") else "key"
+    if kind == "region":
+        path, _, name = text.rpartition("::")
+        return f"{posixpath.normpath(start + path)}::{name}"
+    if kind not in ("file", "dir"):
         return text
     path = posixpath.normpath(start + text)
     return path + "/" if text.endswith("/") else path

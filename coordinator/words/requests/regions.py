@@ -41,9 +41,11 @@ class RegionsCommitted(Reply):
 class CommitRegion(Request[RegionsCommitted]):
     """Write the new text of regions that the agent has leased, of all of them or of none. Refused
     where one was changed meanwhile, where the file could not be read any more, and where the text
-    changes more than its region."""
+    changes more than its region. Regions are named as they are leased: relative paths begin at
+    `cwd`."""
 
     op = "commit_region"
     http = ("POST", "/v1/regions/commit")
     agent: Name
     regions: list[RegionText]
+    cwd: Name | None = None
