@@ -37,13 +37,6 @@ app.add_typer(task_app)
 TaskId = Annotated[str, typer.Argument(help="T-3, or 3.")]
 
 
-#: What follows from an outcome, in words.
-REMEDIES = {
-    "none": "written", "widen": "more is leased", "escalate": "the whole file is leased",
-    "afresh": "made afresh", "correct": "to be corrected", "person": "a person is next",
-}
-
-
 @task_app.command("add")
 def add(
     title: str,

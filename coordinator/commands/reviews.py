@@ -25,6 +25,7 @@ def listing(
         of = "".join((f" of {agent}" if agent is not None else "",
                       f" of task {task}" if task is not None else ""))
         shell.say(f"Nothing{of} waits for a verdict." if state == "open"
+                  else f"There is no review{of}." if state == "all"
                   else f"No review{of} is {state}.")
         return
     now = shell.now_ms

@@ -25,7 +25,7 @@ from coordinator.git_guard.repository import Push
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import FROM_ROOT, HEADER
+from coordinator.words.resource_names import FROM_ROOT, HEADER, kind_of
 from coordinator.words.texts import quoted
 
 #: The variable, and its value, with which a person goes on over the guard.
@@ -90,8 +90,12 @@ class CommitCheck:
         # it is staged in the one that stays.
         apart = any(name in saved for name in names) or self._env.get(
             "GIT_INDEX_FILE", "").endswith(".lock")
+        shared = [name for name, one in zip(typed, names, strict=True) if any(
+            item.path == one and kind_of(item.resource) == "region" for item in held)]
         step = ("name your own files: git commit -- FILE…" if apart
                 else f"git restore --staged -- {_quoted(typed)}")
+        if shared:  # the committer may have a part of it, too
+            step += f"; of {_quoted(shared)} your own parts alone: git add -p, then git commit"
         said = _said(outcome, held, f"{step}   (or wait: `coord locks` tells)", "git commit …")
         holders = {item.holder for item in held}
         if len(holders) == 1 and Committer.of(self._env, self.root).person:

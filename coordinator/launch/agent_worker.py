@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,6 +157,8 @@ class AgentWorker(threading.Thread):
         outcome, why = self._settle(claimed, ended, output)
         if launch.isolation is not None and self._work is not None:
             self._work = launch.isolation.after(self._work, claimed, why or outcome)
+            if outcome == "done" and launch.isolation.has_landed(task.task):
+                ended = replace(ended, changed=True)  # work that it took over counts, too
         spent = time.monotonic() - started
         told = ended.told or Told()
         launch.note(Attempt(task=task.task, attempt=self._number, agent=self.agent,
@@ -353,8 +356,15 @@ class AgentWorker(threading.Thread):
         except Refusal as refusal:
             why = f"{refusal.message} ({isolation.where(work)})"
             self._fail(task, why, output, left, outcome=refusal.code)
+            self._tells("its work did not land")
             return "not landed", why
+        self._tells("its work has landed")
         return "done", ""
+
+    def _tells(self, progress: str) -> None:
+        """What it is at, for who looks on; where nobody can be told, that is no matter."""
+        with suppress(Refusal):
+            self._enrolment.ask(rq.Heartbeat(agent=self.agent, progress=progress))
 
     def _finish(self, task: rq.Task, result: str, output: str) -> None:
         try:

@@ -125,6 +125,11 @@ class Isolation:
             with self._lock:
                 self.landed.append(LandedWork(task=task.task, commit=after, paths=paths))
 
+    def has_landed(self, task: str) -> bool:
+        """Whether files have landed for this task."""
+        with self._lock:
+            return any(one.task == task and one.paths for one in self.landed)
+
     def _carry(self, work: Workplace, *, there: bool) -> None:
         """Let the files that coord has wired be there, or not.
 

@@ -105,6 +105,7 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
                    "Push the submodule's commit, then move its pointer by hand.")
     tokens: set[int] = set()
     unleased: list[str] = []
+    beyond: list[str] = []
     stale: list[str] = []
     for change in facts.changes:
         found = tokens_for(facts, change)
@@ -112,11 +113,12 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
             continue
         if found is None:
             unleased.append(change.path)
+            beyond += _beyond(facts, change)
         elif not found:
             stale.append(change.path)
         tokens.update(found or ())
     if unleased:
-        return _not_holder(facts, unleased)
+        return _not_holder(facts, unleased, beyond)
     if stale:
         return _no(Code.STALE_TOKEN, facts, stale,
                    f"the lease on {_named(stale)} that the work was begun with has ended, so "
@@ -159,6 +161,16 @@ def tokens_for(facts: Facts, change: Change) -> tuple[int, ...] | None:
     if None in found:
         return whole
     return tuple(token for tokens in found for token in tokens or ()) if all(found) else ()
+
+
+def _beyond(facts: Facts, change: Change) -> list[str]:
+    """What of a changed path no lease covers: where some of its regions are leased, the others."""
+    scopes = [one for one in change.regions or ()
+              if _tokens(facts, partial(covers_region, change=change, scope=one)) is None]
+    if len(scopes) == len(change.regions or ()):
+        return [change.path]
+    return [f"{change.path}::{one.removeprefix(change.scope).strip('/:').replace('/', '.')}"
+            for one in scopes]
 
 
 def _tokens(facts: Facts, covered: Callable[[Resource], bool]) -> tuple[int, ...] | None:
@@ -211,13 +223,13 @@ def is_private(change: Change) -> bool:
     return GIT_DIR in parts or parts[0] == STATE_DIR
 
 
-def _not_holder(facts: Facts, paths: Sequence[str]) -> Refusal:
+def _not_holder(facts: Facts, paths: Sequence[str], beyond: Sequence[str]) -> Refusal:
+    """`beyond`: what of these paths is not leased: they themselves, or regions of them."""
     held = [f"{path} by {facts.others[path]}" for path in paths if path in facts.others]
     also = f" (held: {', '.join(held[:NAMED_MAX])})" if held else ""
-    one = len(paths) == 1
     return _no(
         Code.NOT_HOLDER, facts, paths,
-        f"{_named(paths)} {'is' if one else 'are'} not leased to {facts.agent}{also}",
+        f"{_named(beyond)} {'is' if len(beyond) == 1 else 'are'} not leased to {facts.agent}{also}",
         "Look at the branch: merge it by hand, or add the path to the task's files and let it be "
         "done afresh. What a tool leaves behind belongs into .gitignore.",
     )

@@ -13,6 +13,12 @@ from coordinator.words.refusals import Code
 #: `none`; `widen` the plan by what it met, all at once; lease the file as a whole (`escalate`);
 #: make the change `afresh`, from the text as it is now; `correct` the text; hand it to a `person`.
 Remedy = Literal["none", "widen", "escalate", "afresh", "correct", "person"]
+#: What follows from an outcome, in words that go after "so".
+TOLD: dict[str, str] = {
+    "widen": "more is leased", "escalate": "the whole file is leased",
+    "afresh": "it is made afresh", "correct": "it is to be corrected",
+    "person": "a person is next",
+}
 #: The outcome of what was written.
 COMMITTED = "COMMITTED"
 REMEDIES: dict[str, Remedy] = {

@@ -161,7 +161,8 @@ def test_a_region_that_another_holds_and_nobody_has_changed_stops_no_commit(
     if passes:
         here.git(*command)
     else:
-        assert "two.py (as two.py::g): held by bob" in here.refused(*command)
+        said = here.refused(*command)
+        assert "two.py (as two.py::g): held by bob" in said and "; of two.py your own parts alone: git add -p, then git commit" in said
 
 
 def test_a_sub_agent_commits_what_its_parent_holds_but_not_the_other_way(here: Guarded) -> None:

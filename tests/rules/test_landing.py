@@ -124,6 +124,14 @@ def test_a_refusal_names_paths_and_tokens_are_live(given: Facts) -> None:
             any(within_region(one.path, part, live[token].resource) for token in answer) for part in parts(one)))
 
 
+def test_of_a_file_that_is_leased_in_parts_the_other_parts_are_named() -> None:
+    lease = Right(1, resource("d/e.py::X.m", "region"), "exclusive", LATER)
+    given = Facts(agent="me", task="T-1", target="main", now=NOW, changes=[change("d/e.py", regions=["X.m", "X.n", "YY"]), change("b")], leases=[lease])
+    refusal = rule.decide(given)
+    assert isinstance(refusal, Refusal) and "d/e.py::X.n, d/e.py::YY, b are not leased to me" in refusal.message
+    assert refusal.facts["paths"] == ["d/e.py", "b"]
+
+
 @given(facts, st.data())
 def test_more_to_land_or_less_right_never_helps(given: Facts, data: st.DataObject) -> None:
     """Time passing, a lease gone, another path, another move, something dirty: no `no` becomes yes."""

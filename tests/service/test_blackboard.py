@@ -57,7 +57,7 @@ def test_what_was_tried_is_kept_with_what_came_of_it(world: World) -> None:
     assert (two.n, two.outcome, two.remedy) == (2, "COMMITTED", "none")
     assert one.regions[0].stale is True, "what it was made from is not there any more"
     story = " ".join(world.ask(rq.Explain(subject=task)).sentences)
-    assert "ann tried a.py::f" in story and "PARSE_INVALID, so correct" in story and "COMMITTED" in story
+    assert "ann tried a.py::f" in story and "PARSE_INVALID, so it is to be corrected" in story and "COMMITTED" in story
     assert world.replay_differs() == []
     world.ask(rq.TaskDone(agent="ann", task=task))
     assert tried(world, task) == [] and world.replay_differs() == []
@@ -202,7 +202,7 @@ def test_how_things_were_after_an_event_is_told(world: World) -> None:
     world.acquire("bob", "b.py")
     then = world.ask(rq.Replay(until=seq)).sentences
     assert any(one.startswith("ann holds a.py::f (exclusive) for T-1 until ") for one in then)
-    assert f"{task} is claimed by ann: " in " ".join(then) and f"{task}, attempt 1 by ann: PARSE_INVALID, so correct" in then
+    assert f"{task} is claimed by ann: " in " ".join(then) and f"{task}, attempt 1 by ann: PARSE_INVALID, so it is to be corrected" in then
     assert "bob" not in " ".join(then) and world.ask(rq.Replay(until=0)).sentences == []
     assert "bob holds b.py" in " ".join(world.ask(rq.Replay(until=world.ask(rq.Events(limit=1, tail=True)).items[-1].seq)).sentences)
     refusal = world.refused(rq.Replay(until=10**9))

@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,22 @@ def test_what_cannot_be_written(words: Said, monkeypatch: pytest.MonkeyPatch) ->
     shutil.rmtree(world.root / "dd")
     (world.root / "dd").symlink_to(words.folder)
     words.refused("behind a link", world, rq.ReviewDecide(review="R-2", verdict="revert"))
+    world.close()
+
+    world = words.world("of a worktree", git=True)
+    world.write("a", "one\n")
+    there = words.folder / "there"
+    for git in (["add", "a"], ["-c", "user.name=T", "-c", "user.email=t@localhost", "commit", "-qm", "x"], ["worktree", "add", "-q", "--detach", str(there)]):
+        subprocess.run(["git", *git], cwd=world.root, check=True)
+    for turn in (1, 2):
+        world.ask(rq.Acquire(agent="ann", resources=["a"], cwd=str(there), ttl_s=5))
+        (there / "a").write_text(f"half {turn}\n")
+        lapse(world)
+        if turn == 1:
+            world.ask(REVERT)
+    shutil.rmtree(there)
+    words.refused("its working tree is gone", world, rq.ReviewDecide(review="R-2", verdict="revert"))
+    words.refused("its working tree is gone since the revert", world, UNDO)
     world.close()
 
     world = words.world("three")

@@ -10,6 +10,7 @@ from coordinator.rules import leases as rule
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.store.statements import many
+from coordinator.words.clock import from_iso, short
 from coordinator.words.resource_names import Kind, Resource, reach, resource
 
 #: Sentences on holders in one answer.
@@ -54,5 +55,6 @@ def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) 
             if len(out) == HOLDERS_TOLD_MAX:
                 return [*out, "and others"]
             if lease.expires_at > view.now and rule.conflicts(asked, mode, holder, lease):
-                out.append(f"{lease.locked_by} holds {lease.file_path} until {lease.expires_at}")
+                out.append(f"{lease.locked_by} holds {lease.file_path} until "
+                           f"{short(from_iso(lease.expires_at))}")
     return out

@@ -26,6 +26,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, WaiterRow
 from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WINDOW, Located, Resource
 
@@ -279,7 +280,8 @@ def _give(
         notices.post(
             tx, waiter.agent, "granted",
             f"{said or 'You waited for ' + ', '.join(names) + ':'} "
-            f"{'It' if said else 'it'} is yours until {reply.leases[0].expires_at}. "
+            f"{'It' if said else 'it'} is yours until "
+            f"{short(from_iso(reply.leases[0].expires_at))}. "
             "Read it afresh before you write" + ("." if changed else "; it may have changed.")
             + since_asked.told(changed),
             acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,

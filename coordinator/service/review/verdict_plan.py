@@ -8,6 +8,7 @@ Runs in a worker, before anything is decided: it reads files, merges, keeps what
 from __future__ import annotations
 
 import secrets
+import shlex
 import subprocess
 import tempfile
 from contextlib import ExitStack
@@ -30,6 +31,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
 
 #: Permission bits of a file whose own are not known.
@@ -127,9 +129,9 @@ def _held(lease: LeaseRow, path: str, what: str) -> Refusal:
     done = "reverted" if what == "revert" else "undone"
     return Refusal(
         Code.LOCKED,
-        f"{file_names.shown(path)} is leased by {lease.locked_by} until {lease.expires_at}; "
-        f"nothing was {done}.",
-        next=f"Repeat when it is free, or `coord unlock {lease.file_path} --agent "
+        f"{file_names.shown(path)} is leased by {lease.locked_by} until "
+        f"{short(from_iso(lease.expires_at))}; nothing was {done}.",
+        next=f"Repeat when it is free, or `coord unlock {shlex.quote(lease.file_path)} --agent "
         f"{lease.locked_by} --force`.",
         conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}],
     )
@@ -245,8 +247,8 @@ class _Look:
                 Code.VERSION_CHANGED,
                 f"The working tree {file.worktree or self._svc.tree.root}, in which "
                 f"{file_names.shown(file.path)} lay, is gone. Nothing was changed.",
-                next=f"`coord review show {self._row.review_id}` has both sides; `coord review "
-                f"keep {self._row.review_id}` closes it.",
+                next=f"`coord review show {self._row.review_id}` has both sides; "
+                f"{self._otherwise()}.",
             )
         now = repository_files.look(
             self._svc, file.worktree, file.path, keep=True, root=root, strict=True
@@ -269,9 +271,14 @@ class _Look:
             f"{file_names.shown(link)} is a symlink now, and was a directory when "
             f"{file_names.shown(file.path)} was leased. coord does not follow it. Nothing was "
             "changed.",
-            next=f"Put the directory back, then repeat; or `coord review keep "
-            f"{self._row.review_id}`.", path=file.path,
+            next=f"Put the directory back, then repeat; {self._otherwise()}.", path=file.path,
         )
+
+    def _otherwise(self) -> str:
+        """What is left where the bytes cannot be put back."""
+        review = self._row.review_id
+        return (f"`coord review keep {review}` closes it" if self._row.state == "open" else
+                f"{review} stays {self._row.state}")
 
     def _root(self, worktree: str | None) -> Root | None:
         if worktree not in self._roots:

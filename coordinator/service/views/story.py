@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator.rules import recovery
 from coordinator.rules.backlog import told_state
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
@@ -236,4 +237,4 @@ def _sentences(view: View) -> Iterator[str]:
 
 
 def _follows(remedy: str) -> str:
-    return "" if remedy == "none" else f", so {remedy}"
+    return "" if remedy == "none" else f", so {recovery.TOLD.get(remedy, remedy)}"
