@@ -11,12 +11,13 @@ from typing import Annotated
 import msgspec
 
 from coordinator import settings
-from coordinator.cli.app import AsJson, app, ask, print_json, say
+from coordinator.cli.app import AsJson, app, ask, print_json, say, width
 from coordinator.cli.coordinators import hangs
 from coordinator.cli.definition import typer
 from coordinator.cli.trust import untrusted
 from coordinator.cli.wiring import live
 from coordinator.client.locating import locate_root
+from coordinator.commands.lists import wrapped
 from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.namespaces import kernel
@@ -87,33 +88,40 @@ def doctor(
     if as_json:
         print_json(facts)
         return Exit.INCOMPLETE if problems else Exit.OK
-    say(f"repository   {root}")
-    say(f"socket       {state.socket()}")
-    say(f"python       {facts['python']}, SQLite {facts['sqlite']}")
+    _say("repository", str(root))
+    _say("socket", str(state.socket()))
+    _say("python", f"{facts['python']}, SQLite {facts['sqlite']}")
     if health is not None:
-        say(f"coordinator  {health.version}, pid {health.pid}, "
-            f"{health.resident_bytes / 1e6:.0f} MB resident")
-        say(f"database     {state.database}: {health.db_bytes / 1e6:.1f} MB, "
-            f"{counted(health.events, 'event')}, integrity {health.integrity}")
-        say(f"watcher      {health.watcher.get('mode')}: {health.watcher.get('detail')}")
-        say(f"http         {health.http or 'off'}")
-        say("sessions     " + (f"none can be had: {sessions}" if sessions else
-            "`coord run` and `coord launch` keep agents from writing what others hold"))
-        say("shims        " + (", ".join(made_shims) or
-            "none; `coord shims install` lets agents be typed as always and run in sessions"))
+        _say("coordinator", f"{health.version}, pid {health.pid}, "
+             f"{health.resident_bytes / 1e6:.0f} MB resident")
+        _say("database", f"{state.database}: {health.db_bytes / 1e6:.1f} MB, "
+             f"{counted(health.events, 'event')}, integrity {health.integrity}")
+        _say("watcher", f"{health.watcher.get('mode')}: {health.watcher.get('detail')}")
+        _say("http", health.http or "off")
+        _say("sessions", f"none can be had: {sessions}" if sessions else
+             "`coord run` and `coord launch` keep agents from writing what others hold")
+        _say("shims", ", ".join(made_shims) or
+             "none; `coord shims install` lets agents be typed as always and run in sessions")
         for name, said in wiring.items():
-            say(f"{name:<12} {said}")
+            _say(name, said)
         say("settings")
         sources = health.config["sources"]
         for section, values in health.config["settings"].items():
             for key, value in values.items():
                 name = f"{section}.{key}"
-                say(f"  {name:<28}{value!s:<23} {sources.get(name, 'default')}")
+                say(f"  {name:<27}{value!s:<20} {sources.get(name, 'default')}")
     for problem in problems:
-        say(f"problem: {problem}")
+        _say("problem:", problem, 9)
     if not problems:
         say("No problem was found.")
     return Exit.INCOMPLETE if problems else Exit.OK
+
+
+def _say(name: str, text: str, indent: int = 13) -> None:
+    """A fact, folded beside its name where a terminal is narrow."""
+    first, *more = wrapped(text, width(), indent)
+    for line in (name.ljust(indent) + first[indent:], *more):
+        say(line)
 
 
 def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]:

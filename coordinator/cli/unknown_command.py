@@ -16,6 +16,7 @@ MEANT = {"rm": ("cancel",), "remove": ("cancel",), "delete": ("cancel",), "ls": 
          "approve": ("keep",), "answer": ("approve", "reject"), "deny": ("reject",),
          "refuse": ("reject",), "reject": ("revert",), "decline": ("reject",),
          "share": ("coexist",), "cancel": ("withdraw",), "diff": ("show",), "view": ("show",),
+         "show": ("list",), "status": ("list",),
          "finish": ("done",), "complete": ("done",), "take": ("claim",),
          "release": ("unlock",), "acquire": ("lock",), "lease": ("lock",), "leases": ("locks",),
          "dashboard": ("status",), "who": ("locks",)}

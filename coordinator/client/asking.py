@@ -152,8 +152,8 @@ def json(value: Any, field: str) -> msgspec.Raw:
     """A value as it goes over the wire, in this field of a request.
 
     Raises:
-        Refusal: INVALID: a number in it is none of JSON's (it would be stored as null), or a text
-            in it is no Unicode.
+        Refusal: INVALID: a number in it is none of JSON's (it would be stored as null), a text in
+            it is no Unicode, or it has what JSON has not, or in too many levels.
     """
     if isinstance(value, msgspec.Raw):
         return value
@@ -161,6 +161,11 @@ def json(value: Any, field: str) -> msgspec.Raw:
         text = _encode(value)
     except UnicodeEncodeError as bad:
         raise no_unicode({field: value}, bad) from None
+    except (TypeError, RecursionError) as bad:
+        why = ("it is nested too deeply" if isinstance(bad, RecursionError) else
+               str(bad)[:1].lower() + str(bad)[1:])
+        raise Refusal(Code.INVALID, f"`{field}` cannot be written as JSON: {why}. Nothing was "
+                      "done.", next=f"Repeat it with another `{field}`.", field=field) from None
     if b"null" in text and not _is_finite(msgspec.to_builtins(value)):
         raise Refusal(
             Code.INVALID, f"`{field}` holds a number that JSON does not have (nan, or an infinite "

@@ -316,7 +316,11 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
         try:
             typed = msgspec.convert(extra, operation.request, strict=False)
         except msgspec.ValidationError as bad:
-            raise malformed.refusal(name, operation.request, bad) from None
+            refusal = malformed.refusal(name, operation.request, bad)
+            if request.headers.get("content-length", "0") != "0":
+                refusal.next = (f"{method} takes its fields in the address (`?agent=…`), not in a "
+                                f"body. {refusal.next}")
+            raise refusal from None
         return _JSON.encode(typed)
     if stray := next(iter(request.query_params), ""):
         raise Refusal(Code.INVALID, f"{name}: `{stray[:60]}` stands in the address, where {method} "

@@ -308,8 +308,8 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
             Code.OUT_OF_SCOPE_EDIT,
             f"With this text more of {shown} would change than {', '.join(own)}: "
             f"{', '.join(beyond[:8])}. Nothing was written.",
-            next=f"Lease {', '.join(f'{shown}::{name}' for name in beyond[:8])}, too"
-            + (f" (as new: {', '.join(new)})" if new else "")
-            + ", and commit each by its own part of the text, all in one; or keep to the region.",
+            next=f"Commit {', '.join(f'{shown}::{name}' for name in beyond[:8])} with it, each by "
+            "its own part of the text, all in one; lease what you have not yet"
+            + (f" (as new: {', '.join(new)})" if new else "") + ". Or keep to the region.",
             path=shown, regions=beyond[:8],
         )

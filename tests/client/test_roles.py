@@ -80,7 +80,7 @@ def test_a_validator_sends_it_back_with_its_words(repo: Repo, ann: Client, tmp_p
     refusal = editor.shown[1].refusal
     assert refusal is not None and refusal.code is Code.VERIFY_FAILED and "it is not four" in refusal.message
     said = " ".join(ann.call(rq.Explain(subject=task)).sentences)
-    assert "VERIFY_FAILED, so correct" in said and said.count("COMMITTED") == 2
+    assert "VERIFY_FAILED, so it is to be corrected" in said and said.count("COMMITTED") == 2
 
 
 def test_what_took_too_long_ends_with_all_that_it_started(ann: Client, tmp_path: Path) -> None:

@@ -48,3 +48,20 @@ def test_what_is_awaited_is_looked_at_first(repo: Repo) -> None:
             assert (await client.locks()).items == []
 
     asyncio.run(later())
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(("value", "said"), [(nested(5_000), "it is nested too deeply"), ({"a": object()}, "object")])
+def test_a_value_that_is_no_json_is_refused_in_words(repo: Repo, value: Any, said: str) -> None:
+    with repo.client("ann") as client:
+        for ask in (lambda: client.state_put("key:a", value, version=0), lambda: client.change_add("key:a", value)):
+            with pytest.raises(Refusal) as refused:
+                ask()
+            assert refused.value.code is Code.INVALID and said in refused.value.message and "Nothing was done." in refused.value.message
+        assert client.state_list().items == []

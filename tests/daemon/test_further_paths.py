@@ -116,3 +116,9 @@ def test_what_contradicts_the_path_is_refused(call: Call) -> None:
     status, same = call("PATCH", "/v1/tasks/T-1", task="T-1", title="renamed")
     assert status == 200 and same["title"] == "renamed"
     assert call("GET", "/v1/locks")[1]["items"] == []
+
+
+def test_fields_in_the_body_of_a_delete_are_told_to_stand_in_the_address(call: Call) -> None:
+    status, refused = call("DELETE", "/v1/state/key:a")  # with `{}` as its body
+    assert status == 400 and "lacks the field `agent`" in refused["error"]["message"]
+    assert refused["error"]["next"].startswith("DELETE takes its fields in the address (`?agent=…`), not in a body.")

@@ -589,7 +589,7 @@ def test_the_first_member_of_a_class_changes_the_class_and_is_committed_with_it(
     world.write("n.js", "class Foo {\n}\n")
     world.ask(rq.Acquire(agent="ann", resources=["n.js::Foo.b"], new=True))
     refusal = world.refused(texts(("n.js::Foo.b", "  b() {}\n", None)))
-    assert refusal.code is Code.OUT_OF_SCOPE_EDIT and "Lease n.js::Foo, too" in refusal.next
+    assert refusal.code is Code.OUT_OF_SCOPE_EDIT and "Commit n.js::Foo with it" in refusal.next
     world.acquire("ann", "n.js::Foo")
     world.ask(texts(("n.js::Foo", "class Foo {\n}\n", None), ("n.js::Foo.b", "  b() {}\n", None)))
     assert read(world, "n.js") == "class Foo {\n  b() {}\n}\n"
