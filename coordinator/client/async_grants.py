@@ -137,8 +137,12 @@ class AsyncGrants:
             try:
                 if isinstance(ended, asyncio.CancelledError):
                     await to_the_end(self._call_off(question, request, line))
-                if not line.waiting:
+                if not line.waiting and line.late:
                     await to_the_end(self._left(request, line))
+            except asyncio.CancelledError:
+                if isinstance(ended, Refusal):  # cancelled after all: its place is nobody's, too
+                    await to_the_end(self._call_off(question, request, line))
+                raise
             finally:
                 line.ending -= 1
                 self._forget(name, line)

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -242,6 +243,48 @@ def test_who_is_cancelled_before_the_answer_holds_nothing(repo: Repo) -> None:
                 if not asked[1].cancelled() and (in_line := await waiters(bob)):
                     await ann.withdraw(in_line[0].acquisition_id)
                 assert await held_by(bob) == ["bob"] and await waiters(bob) == []
+
+    asyncio.run(work())
+
+
+class CutOff(AsyncClient):
+    """One whose question is cancelled so many turns of the loop after its answer has come."""
+
+    asking: asyncio.Task[Any] | None = None
+    turns = 0
+
+    async def _ask(self, request: Any, key: str | None, wire: Any = None) -> Any:
+        try:
+            return await super()._ask(request, key, wire)
+        finally:
+            if isinstance(request, rq.Acquire) and self.asking is not None:
+                self._after(self.turns, self.asking)
+
+    def _after(self, turns: int, asking: asyncio.Task[Any]) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self._after, turns - 1, asking)
+        else:
+            asking.cancel()
+
+
+@pytest.mark.parametrize("name", ["a.py", "b.py"])
+def test_whatever_turn_of_the_loop_it_is_cancelled_in_nothing_is_left(repo: Repo, name: str) -> None:
+    async def work() -> None:
+        ended = set()
+        async with CutOff(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await ann.name()
+            await bob.acquire("b.py")
+            for ann.turns in range(12):
+                ann.asking = asyncio.create_task(ann.acquire(name))
+                await asyncio.wait([ann.asking])
+                cancelled, ann.asking = ann.asking.cancelled(), None
+                ended.add(cancelled)
+                if not cancelled and name == "a.py":
+                    await ann.release("a.py")
+                elif not cancelled:
+                    await ann.withdraw((await waiters(bob))[0].acquisition_id)
+                assert await held_by(bob) == ["bob"] and await waiters(bob) == [], ann.turns
+        assert ended == {True, False}
 
     asyncio.run(work())
 
