@@ -25,7 +25,7 @@ def test_the_way_that_is_told_ends_well(repo: Repo, tmp_path: Path, more: tuple[
     repo.write("a.py", BEFORE)
     assert repo.coord("lock", "a.py::g", "--agent", "bob").returncode == 0
     refused = repo.coord("commit-region", "a.py::g", "--from", str(tmp_path / "both"), "--agent", "bob")
-    assert refused.returncode != 0 and "a.py::extra, too (as new: extra)" in refused.stderr, refused
+    assert refused.returncode != 0 and "Commit a.py::extra with it" in refused.stderr and "(as new: extra)" in refused.stderr, refused
     unknown = repo.coord("lock", "a.py::extra", "--agent", "bob")
     assert unknown.returncode == 7 and "coord lock --new a.py::extra --agent bob" in unknown.stderr, unknown
     assert repo.coord("lock", "--new", "a.py::extra", "--agent", "bob").returncode == 0

@@ -150,7 +150,7 @@ def test_a_file_is_named_from_the_root_wherever_it_is_typed(repo: Repo) -> None:
     done = repo.coord("commit-region", ":/src/f.py::f", "--agent", "ann", cwd=below, text="def f():\n    return 2\n")
     assert done.returncode == 0 and repo.read("src/f.py").endswith("return 2\n"), done
     other = repo.coord("commit-region", ":/src/f.py::f", "--agent", "bob", cwd=below, text="x")
-    assert "coord request file src/f.py::f" in other.stderr, other
+    assert "coord request file :/src/f.py::f" in other.stderr, other
     for words in (("git", "init", "-q"), ("git", "add", "-A"), ("git", "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-qm", "x")):
         subprocess.run(words, cwd=repo.root, check=True)
     assert repo.coord("impact", ":/src/f.py", cwd=below).returncode == 0
