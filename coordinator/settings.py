@@ -27,6 +27,7 @@ from coordinator.files import trusted
 from coordinator.words import wrong_values
 from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.shapes import convert
 
 FILE = "coord.toml"
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
@@ -344,7 +345,7 @@ def _checked(raw: Mapping[str, Any], sources: Mapping[str, str], path: Path) -> 
         Refusal: INVALID, naming the file or variable, the key and what it may be.
     """
     try:
-        settings = msgspec.convert(raw, Settings, strict=False)
+        settings = convert(raw, Settings, strict=False)
     except msgspec.ValidationError as bad:
         field, said = wrong_values.sentence(bad)
         said = said.replace("it has no field", "there is no section")
@@ -425,7 +426,7 @@ def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
             continue
         default = getattr(getattr(Settings(), section), key)
         try:
-            value = msgspec.convert(values[key], type(default), strict=False)
+            value = convert(values[key], type(default), strict=False)
             if weakens(value):
                 out[name] = value
         except (msgspec.ValidationError, TypeError, ValueError):

@@ -23,6 +23,7 @@ from coordinator.files.coordinators import Note
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.shapes import read
 
 #: How long a coordinator may take to drain, and one without a socket to see that (seconds).
 DRAIN_S, ALONE_S = 15.0, 5.0
@@ -273,7 +274,7 @@ def _about(note: Note, wire: Wire) -> Running:
         if time.monotonic() - began < ASKED_S:  # whoever is there has hung up
             raise
         return Running(root=note.root, pid=note.pid or 0, answers=False)
-    status = msgspec.json.decode(said, type=rq.StatusReply)
+    status = read(said, rq.StatusReply)
     return Running(
         root=note.root, pid=note.pid or 0, since=status.health["started_at"],
         resident_bytes=status.health["resident_bytes"], leases=len(status.leases),

@@ -21,8 +21,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import msgspec
-
 from coordinator.client.asking import (
     check_body,
     check_seconds,
@@ -40,6 +38,7 @@ from coordinator.client.held import Holdings
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
+from coordinator.words.shapes import read
 
 __all__ = ["AsyncClient", "AsyncHeld"]
 
@@ -129,7 +128,7 @@ class AsyncClient(Operations):
         raw = await (wire or self._wire).ask(
             type(request).op, params, REPLY_TIMEOUT_S + wait_s,
             again=repeatable or key is not None, key=key)
-        return msgspec.json.decode(raw, type=request.reply_shape())
+        return read(raw, request.reply_shape())
 
     async def register(self, *, unique: bool = True, silence_s: float | None = None,
                        description: str = "", parent: str | None = None) -> str:
@@ -174,7 +173,7 @@ class AsyncClient(Operations):
         wire = self._wire.another()
         try:
             async for raw in wire.events(after):
-                yield msgspec.json.decode(raw, type=rq.EventRow)
+                yield read(raw, rq.EventRow)
         finally:
             await to_the_end(wire.close())
 

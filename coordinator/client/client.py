@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
 from coordinator.client.asking import check_body, encoded, here, how_asked, listed
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
@@ -30,6 +28,7 @@ from coordinator.client.turns import turn_names
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
+from coordinator.words.shapes import read
 
 __all__ = ["Client", "Held", "LeaseLost"]
 
@@ -144,7 +143,7 @@ class Client(Operations):
             )
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
-        return msgspec.json.decode(raw, type=request.reply_shape())
+        return read(raw, request.reply_shape())
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Wire]:
@@ -224,7 +223,7 @@ class Client(Operations):
         wire = self._wire.another()
         try:
             for raw in wire.events(after):
-                yield msgspec.json.decode(raw, type=rq.EventRow)
+                yield read(raw, rq.EventRow)
         finally:
             wire.close()
 

@@ -31,6 +31,7 @@ from coordinator.profiles.hook_trust import Trust
 from coordinator.profiles.session import Session
 from coordinator.resources import packaged
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.shapes import convert
 from coordinator.words.wrong_values import choices, in_words
 
 #: What may stand in braces in a command.
@@ -377,7 +378,7 @@ def _parsed(data: bytes, file: Path, name: str) -> Profile:
     raw.setdefault("name", name)
     raw["source"] = str(file)
     try:
-        made = msgspec.convert(raw, Profile)
+        made = convert(raw, Profile)
     except msgspec.ValidationError as bad:
         among = ", ".join(choices(bad, Profile))
         raise _bad(str(file), in_words(bad), among and f"Correct {file}: it may be {among}."
