@@ -175,7 +175,10 @@ def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
     name by now; else what a lease would be on."""
     found = tx.looked.place(text, request.cwd)
     for row in held_by_name(svc, tx, text, found.resource, request.cwd):
-        if row.locked_by == request.agent:
+        # (Where the file was renamed, and a link to it stands in its place, that is what is meant.)
+        if row.locked_by == request.agent and not any(
+                one.scope == found.resource.scope
+                for one in other_names.with_other_names(svc, tx, [row])):
             return Meant(as_resource(row.file_path, row.kind, row.scope), row.worktree)
     is_said = request.cwd is not None or found.worktree is not None
     return Meant(found.resource, found.worktree, is_said)
@@ -231,20 +234,20 @@ def _as_on_disk(asked: Resource, lease: LeaseRow) -> Resource:
 
 
 def _known(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
-    """The content that a region has for its holder: what it has committed last, or was granted."""
-    last = view.row("version_get", name)
-    if last is not None and str(last[1]) >= lease.locked_at:
+    """The content that a region has for its holder: what it has committed last, or was granted; of
+    a renamed file under whichever of its names."""
+    rows = [lease]
+    if lease.file_path == name:
+        rows = [row for row in other_names.with_other_names(svc, view, [lease])
+                if row.kind == lease.kind and region_of(row.file_path) == region_of(name)]
+    first = next((row for row in rows if row.goes_with is None), lease)
+    versions = [view.row("version_get", one) for one in (
+        [row.file_path for row in rows] if lease.file_path == name else [name])]
+    own = [row for row in versions if row is not None and str(row[1]) >= first.locked_at]
+    if own:
+        last = max(own, key=lambda row: str(row[1]))
         return str(last[0]) if last[0] is not None else None
-    return _began(svc, view, lease) if lease.file_path == name else None
-
-
-def _began(svc: Service, tx: View, lease: LeaseRow) -> str | None:
-    """What the region was when it was leased; of a renamed file, under its first name."""
-    if lease.goes_with is not None:
-        for raw in tx.rows("leases_at_scope", other_names.made_for(svc, lease).scope):
-            if (first := LeaseRow(*raw)).locked_by == lease.locked_by:
-                return first.content_hash
-    return lease.content_hash
+    return first.content_hash if lease.file_path == name else None
 
 
 def _lease(svc: Service, tx: Tx, request: rq.CommitRegion, asked: Resource,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from coordinator.looking.file_regions import FileRegions
 from coordinator.meaning.process import Meaning
 from coordinator.rules.function_bodies import is_body_alone
+from coordinator.service.enforcement import renames
 from coordinator.service.impact import Impact
 from coordinator.settings import Leases, Settings
 from coordinator.words import requests as rq
@@ -615,30 +616,36 @@ OWN = ["<header>", "f", "g", "C", "C.m", "C.n"]
 HELD = "import os\n\n\ndef f():\n    return 1\n\n\nclass C:\n    x = 1\n\n    def m(self):\n        return 1\n\n    def n(self):\n        return 1\n\n\ndef g():\n    return 1\n"
 
 
-def anew(world: World, name: str, turn: int) -> str:
+def anew(world: World, file: str, name: str, turn: int) -> str:
     if name == "<header>":
         return f"import os  # {turn}\n"
-    part = world.service.regions.part("a.py", read(world).replace("\r\n", "\n").encode(), name)
+    part = world.service.regions.part(file, read(world, file).replace("\r\n", "\n").encode(), name)
     assert part is not None
     return part.decode().replace("return ", f"return {turn}0 + ", 1)
 
 
 @settings(max_examples=examples(25), deadline=None)
-@given(st.lists(st.sampled_from(OWN), min_size=2, max_size=8), st.sampled_from(["\n", "\r\n"]), st.booleans())
+@given(st.lists(st.sampled_from([*OWN, "a rename"]), min_size=2, max_size=9), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_whoever_holds_several_regions_meets_no_change_but_of_others(tmp_path_factory: pytest.TempPathFactory, names: list[str], end: str, runs: bool) -> None:
-    world = World(tmp_path_factory.mktemp("own"))
-    place = world.root / "a.py"
-    place.write_bytes(HELD.replace("\n", end).encode())
-    place.chmod(0o755 if runs else 0o644)
+    """In any order, by any name that its file has got meanwhile."""
+    world, file = World(tmp_path_factory.mktemp("own")), "a.py"
+    (world.root / file).write_bytes(HELD.replace("\n", end).encode())
+    (world.root / file).chmod(0o755 if runs else 0o644)
     world.acquire("ann", *(f"a.py::{name}" for name in OWN))
     for turn, name in enumerate(names, 1):
-        text = anew(world, name, turn)
-        world.ask(commit("ann", (f"a.py::{name}", text)))
-        assert f"{turn}" in read(world)
+        world.clock.advance(10)
+        if name == "a rename":
+            os.rename(world.root / file, world.root / f"n{turn}.py")
+            world.decide(lambda tx, old=file, new=f"n{turn}.py": renames.follow(world.service, tx, old, new))
+            file = f"n{turn}.py"
+            continue
+        world.ask(commit("ann", (f"{file}::{name}", anew(world, file, name, turn))))
+        assert f"{turn}" in read(world, file)
     # What somebody else writes meanwhile is met as before, in what contains it, too
+    place = world.root / file
     place.write_bytes(place.read_bytes().replace(b"def n(self):", b"def n(self):  # by hand"))
     for name, is_met in (("C.n", True), ("C", True), ("f", False)):
-        request = commit("ann", (f"a.py::{name}", anew(world, name, 99)))
+        request = commit("ann", (f"{file}::{name}", anew(world, file, name, 99)))
         if is_met:
             assert world.refused(request).code is Code.REGION_CHANGED, name
         else:

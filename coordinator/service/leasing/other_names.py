@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.resource_names import Kind, Resource, resource
 
 
-def with_other_names(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
+def with_other_names(svc: Service, tx: View, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
     """These leases, and what their holders have beside them because something was renamed: under
     its new names, and under the first one of what is here under a new one."""
     made = [LeaseRow(*raw) for raw in tx.rows("leases_renamed")]
