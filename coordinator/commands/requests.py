@@ -176,7 +176,7 @@ def withdraw(shell: Shell, *, request: str, agent: str | None, as_json: bool) ->
     if as_json:
         shell.json(done)
     else:
+        how = "withdrawn" if done.status == "withdrawn" else f"stays {done.status}"
         shell.say(
-            f"{done.request} withdrawn; {done.requested_by} stands in line for "
-            f"{done.resource} no more."
+            f"{done.request} {how}; {done.requested_by} stands in line for {done.resource} no more."
         )

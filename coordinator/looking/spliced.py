@@ -45,10 +45,11 @@ class NewText:
 
 
 def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
-            texts: Sequence[NewText]) -> tuple[bytes, dict[str, tuple[bytes, bytes]]]:
+            texts: Sequence[NewText], *, proposed: bool = False,
+            ) -> tuple[bytes, dict[str, tuple[bytes, bytes]]]:
     """The file's new bytes, and of each region those before and those now. Its line ends, its byte
     order mark and the blank lines below each region stay. What is new is added, one by one, to what
-    the rest has become.
+    the rest has become. `proposed`: they are not leased, and whoever gave them names versions.
 
     Raises:
         Refusal: REGION_UNKNOWN, REGION_CHANGED, PARSE_INVALID, OUT_OF_SCOPE_EDIT, INVALID.
@@ -95,8 +96,10 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
                 Code.REGION_CHANGED,
                 f"{shown}::{one.name} was changed since the text that this was made from. Nothing "
                 "was written.",
-                next="Make the change on the text as it is now, and commit it with the "
-                f"`content_hash` (`--hash`) of that: {digest(old)[len(SHA256):][:SHORT]}.",
+                next="Make the change on the text as it is now, and "
+                + ("propose it with the `version` of that" if proposed else
+                   "commit it with the `content_hash` (`--hash`) of that")
+                + f": {digest(old)[len(SHA256):][:SHORT]}.",
                 resource=f"{shown}::{one.name}", content_hash=digest(old),
                 text=old.decode("utf-8", "replace")[:SHOWN_MAX],
             )
@@ -120,7 +123,7 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     for one in added:
         at, text = _added(regions, path, made, one, shown)
         made = made[:at] + text + made[at:]
-    _check(regions, path, shown, data, made, texts)
+    _check(regions, path, shown, data, made, texts, proposed=proposed)
     for one in added:
         fitted[one.name] = b"", regions.part(path, made, one.name) or b""
     return made, fitted
@@ -290,7 +293,7 @@ def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: 
 
 
 def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
-           texts: Sequence[NewText]) -> None:
+           texts: Sequence[NewText], *, proposed: bool) -> None:
     own = [one.name for one in texts]
     names = _check_read(regions, path, shown, data, made, header=HEADER not in own)
     if names is None and HEADER in own:
@@ -308,8 +311,14 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
             Code.OUT_OF_SCOPE_EDIT,
             f"With this text more of {shown} would change than {', '.join(own)}: "
             f"{', '.join(beyond[:8])}. Nothing was written.",
-            next=f"Commit {', '.join(f'{shown}::{name}' for name in beyond[:8])} with it, each by "
-            "its own part of the text, all in one; lease what you have not yet"
+            next=f"Keep to the region; or propose {_listed(shown, beyond)} with it, each by its "
+            "own part of the text, or the whole file." if proposed else
+            f"Commit {_listed(shown, beyond)} with it, each by its own part of the text, all "
+            "in one; lease what you have not yet"
             + (f" (as new: {', '.join(new)})" if new else "") + ". Or keep to the region.",
             path=shown, regions=beyond[:8],
         )
+
+
+def _listed(shown: str, names: Sequence[str]) -> str:
+    return ", ".join(f"{shown}::{name}" for name in names[:8])

@@ -277,7 +277,7 @@ def _regions(svc: Service, path: str, shown: str, data: bytes | None,
         texts.append(NewText(region_of(located.resource.name), one.content or "",
                              content_name(one.version, "version") or ABSENT,
                              new=one.version is None))
-    made, parts = spliced(svc.regions, path, shown, data, texts)
+    made, parts = spliced(svc.regions, path, shown, data, texts, proposed=True)
     for located, _ in changes:
         _, part = parts[region_of(located.resource.name)]
         out.hashes[located.resource.name] = digest(part) if part else None

@@ -35,6 +35,19 @@ def answer(world: World, agent: str, request: str, verdict: Any = "approve", **m
     return world.ask(rq.RequestAnswer(agent=agent, request=request, verdict=verdict, **more))
 
 
+def test_who_was_told_no_leaves_the_line_as_who_was_not_answered(world: World) -> None:
+    world.acquire("ann", "a.py")
+    ask(world, "bob")
+    answer(world, "ann", "U-1", "reject", answer="later")
+    assert line(world) == [("bob", "U-1")]
+    advice = world.refused(rq.Release(agent="bob", resources=["a.py"])).next
+    assert "`coord request withdraw U-1 --agent bob` leaves the line." in str(advice)
+    left = world.ask(rq.RequestWithdraw(agent="bob", request="U-1"))
+    assert left.status == "rejected" and line(world) == []
+    assert world.refused(rq.RequestWithdraw(agent="bob", request="U-1")).code is Code.REQUEST_CLOSED
+    assert world.replay_differs() == []
+
+
 def holders(world: World) -> dict[str, str]:
     return {row.file_path: row.locked_by for row in world.live()}
 
@@ -171,6 +184,8 @@ def test_what_is_closed_stays_closed(world: World) -> None:
         rq.RequestAnswer(agent="eve", request="U-1", verdict="approve", force=True),
         rq.RequestWithdraw(agent="bob", request="U-1"),
     ):
+        if isinstance(request, rq.RequestWithdraw):  # the line it leaves, once
+            assert world.ask(request).status == "rejected"
         no = world.refused(request)
         assert no.code is Code.REQUEST_CLOSED and "rejected by ann" in no.message
     assert holders(world) == {"a.py": "ann"}

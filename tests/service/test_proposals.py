@@ -105,7 +105,9 @@ def test_regions_by_their_own_versions(world: World) -> None:
     propose(world, one("a.py::two", second, "def two():\n    return 22\n"), agent="bob")
     assert "return 11" in read(world, "a.py") and "return 22" in read(world, "a.py")
     stale = refused(world, one("a.py::one", first, "def one():\n    return 0\n"))
-    assert stale.code is Code.REGION_CHANGED and "return 11" in stale.facts["text"]
+    assert stale.code is Code.REGION_CHANGED and "return 11" in stale.facts["text"] and "propose it with the `version` of that: " in str(stale.next)
+    beyond = refused(world, rq.ProposedChange(resource="a.py::one", version=str(stale.next).rstrip(".").rpartition(" ")[2], content="def two():\n    return 0\n"))
+    assert beyond.code is Code.OUT_OF_SCOPE_EDIT and "lease" not in str(beyond.next) and "or propose a.py::" in str(beyond.next)
     assert refused(world, one("a.py::one", None, "def one():\n    return 0\n")).code is Code.REGION_CHANGED, "its version has to be said"
     assert refused(world, one("a.py::nothing", first, "x")).code is Code.REGION_UNKNOWN
     world.acquire("eve", "a.py::two")

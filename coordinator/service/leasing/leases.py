@@ -82,7 +82,7 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
             raise Refusal(
                 Code.INVALID, f"`{text}` is how a task names what it only reads; a lease has a "
                 f"mode for that. Nothing was leased.",
-                next=f"`coord lock {quote(name)} --mode shared`")
+                next=f"`coord lock {quote(name)} --mode shared --agent {req.agent}`")
     located = locate(svc, tx, req.resources, req.cwd)
     check_known(tx, located, req.agent, new=req.new)
     task_locks.check_known(tx, located)
@@ -194,7 +194,8 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
                 f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}"
                 + (f", who waits for it ({place})" if place else "") + ". Only the "
                 "holder can unlock it; it stays so.",
-                next=(f"`coord request withdraw {place}` leaves the line. " if place else "")
+                next=(f"`coord request withdraw {place} --agent {req.agent}` leaves the line. "
+                      if place else "")
                 + f"Ask {row.locked_by}, or `coord unlock {lease_typed(svc, row, req.cwd)} "
                 f"--agent {row.locked_by} --force` as a person.",
                 holder=row.locked_by, resource=row.file_path,

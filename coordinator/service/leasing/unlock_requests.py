@@ -369,9 +369,11 @@ def _handed(row: UnlockRow, by: str, said: str, changed: list[str], override: bo
 
 
 def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.Unlock:
-    """See `requests.RequestWithdraw`."""
+    """See `requests.RequestWithdraw`. Who was told no stands in line still, and may leave it."""
     row = pending_unlocks.find(tx, req.request, req.resource)
-    _check_open(row)
+    raw = tx.row("waiter_get", row.request_id)
+    if raw is None:
+        _check_open(row)
     if not _answers_for(tx, req.agent, row.requested_by):
         raise Refusal(
             Code.NOT_HOLDER, f"{row.request_id} is {row.requested_by}'s, not {req.agent}'s; it "
@@ -379,14 +381,14 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
             f"{row.requested_by}`",
         )
     agents.acting(tx, actor, req.agent)
-    pending_unlocks.conclude(tx, row, "withdraw", req.agent)
-    raw = tx.row("waiter_get", row.request_id)
+    if row.status == "pending":
+        pending_unlocks.conclude(tx, row, "withdraw", req.agent)
+        notices.post(
+            tx, row.holder, "answered", f"{row.requested_by} does not ask for {row.resource} any "
+            f"more: {row.request_id} needs no answer.", request=row.request_id,
+        )
     if raw is not None:
         waiting_line.step_out(tx, WaiterRow(*raw), "withdrawn")
-    notices.post(
-        tx, row.holder, "answered", f"{row.requested_by} does not ask for {row.resource} any more: "
-        f"{row.request_id} needs no answer.", request=row.request_id,
-    )
     return pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id))
 
 
