@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TRIES_MAX = 3
 #: What renews a lease while it is handed on (seconds), where the question named no time.
 TTL_S = 60.0
-#: Claims that are remembered.
+#: Claims, and leases, that are remembered.
 CLAIMS_MAX = 1_000
 #: Agent, mode and resources.
 _Place = tuple[str, str, tuple[str, ...]]
@@ -50,6 +50,8 @@ class AsyncGrants:
         self._at_place: Counter[_Place] = Counter()
         #: Claims that were answered here, the last ones: who is cancelled looks at one of now.
         self._claims: deque[str] = deque(maxlen=CLAIMS_MAX)
+        #: Leases (fencing tokens) that were granted here, the last ones: the same.
+        self._tokens: deque[int] = deque(maxlen=CLAIMS_MAX)
 
     async def body(self, request: rq.Acquire,
                    hold: Callable[[rq.Acquired], AsyncHeld]) -> AsyncHeld:
@@ -80,6 +82,7 @@ class AsyncGrants:
                     await to_the_end(self._hand_back(turns, question, left, hold))
                     raise
                 self._client.holdings.heard(got.leases)
+                self._tokens += (lease.fencing_token for lease in got.leases)
                 try:
                     return await self._whole(self._take(turns, request, hold, got))
                 except Refusal:  # another body has given it back since
@@ -149,7 +152,9 @@ class AsyncGrants:
             raise
         line.waiting -= 1
         self._forget(name, line)
-        line.told.update(lease.fencing_token for lease in got.leases)
+        tokens = [lease.fencing_token for lease in got.leases]
+        line.told.update(tokens)
+        self._tokens += tokens
         line.late.clear()  # on these resources: what is none of these has ended
         return got
 
@@ -162,7 +167,10 @@ class AsyncGrants:
         another was told of."""
         got = await self._came_of(question, request)
         for lease in got.leases if got is not None else ():
-            if not lease.reentrant and lease.fencing_token not in line.told:
+            # Granted at its turn, as it hung up, it is held already where it is asked for again.
+            anew = not lease.reentrant or (
+                lease.locked_at >= question.at and lease.fencing_token not in self._tokens)
+            if anew and lease.fencing_token not in line.told:
                 line.late[lease.fencing_token] = lease
 
     async def _left(self, request: rq.Acquire, line: _Line) -> None:
@@ -264,6 +272,7 @@ class _Question:
     def __init__(self, client: AsyncClient, request: rq.Acquire | rq.TaskClaim,
                  key: str | None) -> None:
         self._client, self.request = client, request
+        self.at = iso(time.time_ns() // 1_000_000)
         self._key = how_asked(request, key)[2]
         #: Who waits does so on a connection of its own, to leave the line by hanging up.
         self._wire: AsyncWire | None = client._wire.another() if request.wait_s > 0 else None

@@ -247,6 +247,29 @@ def test_who_is_cancelled_before_the_answer_holds_nothing(repo: Repo) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("twice", [False, True])
+def test_who_is_cancelled_as_it_is_granted_what_it_waits_for_holds_nothing(repo: Repo, twice: bool) -> None:
+    """The holder gives it back, and the waiter is cancelled before it hears of that."""
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            for turn in range(20):
+                await ann.acquire("a.py")
+                asked = [asyncio.create_task(bob.acquire("a.py", wait=5)) for _ in range(2 if twice else 1)]
+                while not await waiters(ann):
+                    await asyncio.sleep(0.005)
+                back = asyncio.create_task(ann.release("a.py"))
+                for _ in range(turn % 4):
+                    await asyncio.sleep(0)
+                asked[0].cancel()
+                ends = await asyncio.gather(*asked, back, return_exceptions=True)
+                if not isinstance(ends[0], asyncio.CancelledError) or twice:
+                    assert await held_by(ann) == ["bob"], "who was not cancelled has it"
+                    await bob.release("a.py")
+                assert await held_by(ann) == [] and await waiters(ann) == [], turn
+
+    asyncio.run(work())
+
+
 class CutOff(AsyncClient):
     """One whose question is cancelled so many turns of the loop after its answer has come."""
 
