@@ -116,7 +116,7 @@ def course(svc: Service, request: rq.Propose) -> Course:
     if not isinstance(begun, Begun):
         return begun  # refused, or nothing had to be written
     return (yield from verdicts.finish(svc, begun.journal, after_crash=False,
-                                       last=partial(_applied, begun)))
+                                       last=partial(_applied, svc, begun)))
 
 
 # ------------------------------------------------------------ before
@@ -403,7 +403,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         return lost_writes.note(svc, tx, request.agent, located, plan)
     if not plan.steps:
         agents.noted(tx, request.agent, asking)
-        lost_writes.stood(tx, request.agent, [one.resource for one in located])
+        lost_writes.stood(svc, tx, request.agent, [one.resource for one in located])
         return _told(f"C-{tx.number('commit')}", plan, [])
     grant.check_looked(svc, tx, wanted, obstacles)
     agents.noted(tx, request.agent, asking)
@@ -424,12 +424,12 @@ def _written_meanwhile(one: Located) -> Refusal:
     )
 
 
-def _applied(begun: Begun, tx: Tx, warnings: Any) -> rq.ProposalApplied | Refusal:
+def _applied(svc: Service, begun: Begun, tx: Tx, warnings: Any) -> rq.ProposalApplied | Refusal:
     """All is written, or taken back: the answer."""
     if isinstance(warnings, Refusal):
         return warnings
     agent = begun.journal.verdict.by
-    lost_writes.stood(tx, agent, [one.resource for one in begun.located])
+    lost_writes.stood(svc, tx, agent, [one.resource for one in begun.located])
     return _told(begun.journal.review, begun.plan, warnings)
 
 

@@ -92,6 +92,14 @@ def test_what_took_too_long_ends_with_all_that_it_started(ann: Client, tmp_path:
     until(lambda: not alive(started))
 
 
+def test_what_is_written_each_time_and_never_passes_its_check_is_a_persons(repo: Repo, ann: Client) -> None:
+    task = add(ann, "a.py::f")
+    editor = Editor(*[text("a.py::f", f"def f():\n    return {n}\n") for n in range(10, 20)])
+    ended = carry(ann, task=task, editor=editor, validator=Command("false"))
+    assert len(editor.shown) == 6 and ended.state == "review" and [one.outcome for one in ended.tried] == ["COMMITTED", "VERIFY_FAILED"] * 6
+    assert ended.tried[-1].remedy == "person"
+
+
 def test_what_nobody_gets_right_is_a_persons(repo: Repo, ann: Client) -> None:
     task = add(ann, "a.py::f")
     editor = Editor(*[text("a.py::f", "def f(:\n")] * 10)

@@ -225,3 +225,18 @@ def test_an_outcome_that_somebody_else_found_is_noted(tmp_path: Path) -> None:
     world.ask(rq.TaskFail(agent="ann", task=task, reason="it did not land", outcome="VERIFY_FAILED"))
     assert tried(world, task)[-1].note == "it did not land" and world.replay_differs() == []
     world.close()
+
+
+def test_a_check_that_is_passed_ends_the_row_of_those_that_were_not(tmp_path: Path) -> None:
+    world = World(tmp_path / "repo", Settings(backlog=Backlog(rounds_max=3)))
+    world.write("a.py", "def f():\n    return 1\n")
+    task = world.task("t", "a.py::f")
+    world.ask(rq.TaskClaim(agent="ann"))
+    rounds = []
+    for n, outcome in enumerate(["VERIFY_FAILED", "VERIFY_FAILED", "COMMITTED", "VERIFY_FAILED", "VERIFY_FAILED", "VERIFY_FAILED"]):
+        world.ask(rq.CommitRegion(agent="ann", regions=[rq.RegionText(resource="a.py::f", text=f"def f():\n    return 1{n}\n")]))
+        said = world.ask(rq.TaskOutcome(agent="ann", task=task, outcome=outcome))
+        rounds.append((said.round, said.remedy))
+    assert rounds == [(1, "correct"), (2, "correct"), (0, "none"), (1, "correct"), (2, "correct"), (3, "person")]
+    assert world.replay_differs() == []
+    world.close()

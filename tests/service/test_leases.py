@@ -162,7 +162,7 @@ def test_a_printed_name_can_be_typed_below_the_root(world: World) -> None:
     world.ask(rq.Renew(agent="ann", resources=[":/src/d.py"], cwd=str(world.root)))
     no = world.refused(rq.Release(agent="bob", resources=["d.py"], cwd=below))
     assert "`coord unlock :/src/d.py --agent ann --force`" in no.next
-    assert "waits for it (W-1)" in no.message and "`coord request withdraw W-1`" in no.next
+    assert "waits for it (W-1)" in no.message and "`coord request withdraw W-1 --agent bob`" in no.next
     nothing = world.refused(rq.Release(agent="ann", resources=["nothing.py"], cwd=below))
     assert ":/" not in nothing.next
 

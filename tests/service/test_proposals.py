@@ -236,6 +236,29 @@ def test_lost_writes_are_counted_and_nobody_loses_for_ever(tmp_path: Path) -> No
     propose(world, one("a.py", text, "slow\n"), agent="slow")
     assert read(world, "a.py") == "slow\n"
     assert [one.in_a_row for one in world.ask(rq.LostWrites()).items] == [0]
+    assert world.live() == [], "it has won: what it was to win by is nobody's"
+    propose(world, one("a.py", "slow\n", "quick\n"), agent="quick")
+    assert world.replay_differs() == []
+    world.close()
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_who_has_won_leaves_the_line_and_keeps_what_it_has_asked_for_itself(tmp_path: Path, asks: bool) -> None:
+    world = World(tmp_path / "lost", Settings(strategies=Strategies(losses_max=1)))
+    world.write("a.py", "0\n")
+    world.acquire("ann", "a.py") if not asks else None
+    if not asks:  # still in line as it wins
+        assert refused(world, one("a.py", "1\n", "x\n"), agent="slow").code is Code.LOCKED
+        world.ask(rq.Release(agent="ann", resources=["a.py"]))
+    refused(world, one("a.py", "1\n", "x\n"), agent="slow")
+    if asks:
+        world.settle()
+        assert [row.locked_by for row in world.live()] == ["slow"]
+        world.acquire("slow", "a.py")
+    propose(world, one("a.py", "0\n", "slow\n"), agent="slow")
+    assert [row.locked_by for row in world.live()] == (["slow"] if asks else [])
+    world.settle()
+    assert world.ask(rq.Locks()).waiters == [] and [row.locked_by for row in world.live()] == (["slow"] if asks else [])
     assert world.replay_differs() == []
     world.close()
 

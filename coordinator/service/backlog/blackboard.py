@@ -106,7 +106,9 @@ def judged(svc: Service, tx: Tx, task: TaskRow, agent: str, outcome: str,
     Raises:
         Unready: the files have to be looked at.
     """
-    rounds = 0 if outcome == recovery.COMMITTED else _rounds(tx, task) + 1
+    rounds = 0
+    if outcome != recovery.COMMITTED:
+        rounds = 1 + max(_rounds(tx, task), _judged_so(tx, task, outcome))
     remedy = recovery.remedy(outcome, rounds, svc.settings.backlog.rounds_max)
     note(tx, task, agent, outcome, remedy, [], said)
     if remedy == "person":
@@ -165,6 +167,12 @@ def _stale(view: View, name: str, base: str | None,
 def _rounds(tx: Tx, task: TaskRow) -> int:
     """Attempts of this claim in a row of which nothing was written."""
     row = tx.row("candidate_rounds", task.task_id, task.claimed_by, task.claimed_at)
+    return int(row[0]) if row is not None else 0
+
+
+def _judged_so(tx: Tx, task: TaskRow, outcome: str) -> int:
+    """Attempts of this claim in a row that were written, and that a check has judged so."""
+    row = tx.row("candidate_verdicts", task.task_id, task.claimed_by, task.claimed_at, outcome)
     return int(row[0]) if row is not None else 0
 
 

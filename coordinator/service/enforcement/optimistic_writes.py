@@ -55,7 +55,7 @@ def over(svc: Service, tx: Tx, agent: str) -> None:
         grant.end(tx, row)
     asked = [as_resource(row.file_path, row.kind, row.scope) for row in rows]
     files = {file_scope(one.scope) for one in asked}
-    lost_writes.stood(tx, agent, [
+    lost_writes.stood(svc, tx, agent, [
         as_resource(name, "file", scope)
         for _, name, scope in tx.rows("lost_by", agent) if scope in files])
 

@@ -49,7 +49,7 @@ def write(svc: Service, request: rq.Propose, tx: Tx,
                              lease.fencing_token if lease is not None else None)
         written.append(rq.Proposed(resource=key.name,
                                    version=None if text is None else str(made.version)))
-    lost_writes.stood(tx, request.agent, keys)
+    lost_writes.stood(svc, tx, request.agent, keys)
     return rq.ProposalApplied(proposal=f"C-{tx.number('commit')}", changes=written)
 
 

@@ -38,6 +38,13 @@ SELECT max(n) FROM candidates WHERE task_id = ? GROUP BY task_id;
 SELECT count(*) FROM candidates WHERE task_id = ?1 AND agent = ?2 AND at >= ?3 AND remedy <> 'none'
 AND n > coalesce((SELECT max(n) FROM candidates WHERE task_id = ?1 AND remedy = 'none'), 0);
 
+-- name: candidate_verdicts
+-- Attempts since the claim in a row that a check judged so: that each was written first is no end of
+-- the row, as a check that was passed is, which names no region.
+SELECT count(*) FROM candidates WHERE task_id = ?1 AND agent = ?2 AND at >= ?3 AND outcome = ?4
+AND n > coalesce((SELECT max(c.n) FROM candidates AS c WHERE c.task_id = ?1 AND c.remedy = 'none'
+    AND NOT EXISTS (SELECT 1 FROM candidate_regions AS r WHERE r.task_id = c.task_id AND r.n = c.n)), 0);
+
 -- name: candidates_of
 SELECT n, agent, at, outcome, remedy, note FROM candidates WHERE task_id = ? ORDER BY n;
 
