@@ -104,3 +104,28 @@ def test_a_region_is_written_in_the_working_tree_that_was_named_or_nowhere(
         assert f"`cd {places[leased_in]}`" in str(refusal.next) and "`coord unlock a.py::f --agent ann`" in str(refusal.next)
     assert ["return 9" in (folder / "a.py").read_text() for folder in (world.root, other)] == [written == "main", written == "other"]
     world.close()
+
+
+@pytest.mark.parametrize("ends", ["fails", "lapses"])
+def test_in_a_launchs_worktree_all_that_was_done_to_a_file_is_shown_and_reverted(tmp_path: Path, ends: str) -> None:
+    """Nobody else works there: what a review leaves out would be merged unseen."""
+    world = World(tmp_path / "r", git=True)
+    world.write("a.py", BEFORE)
+    there = world.root / ".coord/worktrees/w"
+    for words in (["add", "a.py"], ["commit", "-qm", "x"], ["worktree", "add", "-q", str(there), "-b", "w"]):
+        subprocess.run(["git", "-c", "user.name=T", "-c", "user.email=t@localhost", *words], cwd=world.root, check=True)
+    task = world.task("mine", "a.py::f")
+    world.ask(rq.TaskClaim(agent="ann"))
+    world.ask(rq.TaskWorktree(agent="ann", task=task, worktree=str(there)))
+    (there / "a.py").write_text(BEFORE.replace("return 1", "return 10").replace("return 2", "return 20"))
+    if ends == "fails":
+        world.ask(rq.TaskFail(agent="ann", task=task, reason="no"))
+    else:
+        world.clock.advance(86_400_000)
+        world.ask(rq.Sweep())
+    diff = world.ask(rq.ReviewShow(review="R-1")).files[0].diff
+    assert "+    return 10" in diff and "+    return 20" in diff
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert (there / "a.py").read_text() == BEFORE
+    assert world.replay_differs() == []
+    world.close()

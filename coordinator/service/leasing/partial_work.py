@@ -126,6 +126,10 @@ def changed_since(
         # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
         path = now_at or path_of(theirs[0])
         before, now = _was(tx, rewound), content(tx, rewound.path)
+        whole = _whole_before(svc, tx, theirs)
+        if whole is not None and now.hash is not None:
+            _compare(svc, tx, found, theirs[0], path, whole, now)
+            continue
         _compare(svc, tx, found, theirs[0], path, before.hash, now, before)
         if now.hash is None and path in found:  # others may have changed what is not theirs
             found[path].last_hash = rewound.gone
@@ -133,6 +137,16 @@ def changed_since(
             for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
                 _compare(svc, tx, found, theirs[0], inside, None, Bytes(digest, kept=True))
     return [found[path] for path in sorted(found)]
+
+
+def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
+    """What a file was, whole, when the work on these regions began; None: others may have changed
+    the rest of it since. In a launch's worktree only one agent works, and all is its doing."""
+    first = min(rows, key=lambda row: row.fencing_token)
+    if not svc.is_launched_worktree(first.worktree):
+        return None
+    was = tx.row("baseline_get", first.fencing_token, path_of(first))
+    return str(was[0]) if was is not None and tx.row("blob_has", was[0]) is not None else None
 
 
 def _as_directory(svc: Service, tx: Tx, row: LeaseRow, path: str) -> dict[str, str]:
