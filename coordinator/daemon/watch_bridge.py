@@ -194,9 +194,11 @@ class WatchBridge:
                 if isinstance(found, list):
                     await self._follow_up(found)
 
-    async def _follow_up(self, found: list[Adopted | Foreign]) -> None:
+    async def _follow_up(self, found: list[Adopted | Foreign | seen_writes.Divided]) -> None:
         """What is to be done about writes whose writer is known, each by itself."""
         engine, service = self._router.engine, self._service
+        for part in [one for one in found if isinstance(one, seen_writes.Divided)]:
+            await decide(engine, service, partial(_beyond, service, part))
         for one in adoption.most([one for one in found if isinstance(one, Adopted)]):
             await decide(engine, service, partial(_adopt, service, one))
         by_agent: dict[str | None, list[Foreign]] = {}
@@ -207,6 +209,10 @@ class WatchBridge:
                 by_agent.setdefault(other.agent, []).append(other)
         for agent, foreign in by_agent.items():
             await decide(engine, service, partial(_tell_foreign, service, agent, foreign))
+
+
+def _beyond(service: Service, found: seen_writes.Divided, tx: Tx) -> None:
+    seen_writes.beyond(service, tx, found)
 
 
 def _adopt(service: Service, found: Adopted, tx: Tx) -> None:

@@ -320,6 +320,8 @@ def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan
         now = repository_files.look(svc, worktree, path, keep=True, strict=True)
         shown = file_names.shown(path)
         data = _text(svc, now, worktree, path, texts)
+        if now.hash is None:
+            out.warnings.append(f"{shown} was not there: it is made.")
         made, parts = spliced(svc.regions, path, shown, data, [
             NewText(region_of(one.name), one.text, one.was, one.after, one.new) for one in texts])
         for one in texts:

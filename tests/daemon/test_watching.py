@@ -299,3 +299,34 @@ def test_what_lapsed_while_no_coordinator_ran_is_in_the_first_list_of_reviews(ma
     time.sleep(1.2)
     with repo.client() as boss:
         assert [one.agent for one in boss.call(rq.Reviews()).items] == ["ann"]
+
+
+@pytest.mark.parametrize("flags", [False, True])
+def test_what_of_a_file_nobody_holds_is_told_by_its_region(make_repo: Callable[..., Repo], flags: bool) -> None:
+    """Who holds a region holds no more of the file than that."""
+    repo = make_repo(config=QUICK + ('unleased = "review"\n' if flags else ""))
+    text = "def f():\n    return 1\n\n\ndef g():\n    return 1\n\n\ndef h():\n    return 1\n"
+    repo.write("a.py", text)
+    ann, bob = repo.client("ann"), repo.client("bob")
+    ann.acquire("a.py::f")
+    bob.acquire("a.py::h")
+
+    def seen(new: str, *more: str) -> None:
+        time.sleep(0.02)
+        repo.write("a.py", new)
+        version = digest(new.encode())
+        until(lambda: any(version in str(one.data) for one in kinds(repo, "versions_seen")))
+        until(lambda: [one.resource for one in kinds(repo, "unleased_write")] == list(more))
+
+    seen(text.replace("f():\n    return 1", "f():\n    return 2"))
+    both = text.replace("return 1", "return 3")
+    seen(both, "a.py::g")
+    ann.commit_region("a.py::f", "def f():\n    return 4\n", content_hash=digest(b"def f():\n    return 3\n\n\n"))
+    bob.release("a.py::h")
+    written = both.replace("f():\n    return 3", "f():\n    return 4")
+    assert repo.read("a.py") == written
+    seen(written.replace("g():\n    return 3", "g():\n    return 5"), "a.py::g", "a.py::g")
+    reviews = repo.client().call(rq.Reviews()).items
+    assert len(reviews) == (2 if flags else 0)
+    assert all("a.py::g was changed while agents were active and nobody had leased it." in one.summary for one in reviews)
+    assert repo.client().call(rq.Replay()).equal

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from coordinator.looking.facts import Between
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
@@ -30,8 +31,18 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import iso
-from coordinator.words.resource_names import Resource, path_scope, resource, write_window
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import (
+    HEADER,
+    Resource,
+    path_scope,
+    region_of,
+    resource,
+    write_window,
+)
 
+#: Regions of one change that are recorded.
+BEYOND_MAX = 8
 #: Versions in one event.
 VERSIONS_MAX = 500
 #: A write is seen a moment after it was made; its writer may have released the file meanwhile. So
@@ -73,6 +84,14 @@ class Seen:
     def touched_ms(self) -> int | None:
         """When it was written or put there (the kernel's own note); None as above."""
         return None if self.now.stamp is None else self.now.stamp[5] // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """A change of a file that is held by its regions; `before`: what it was, kept."""
+
+    change: Seen
+    before: str
 
 
 class EndedRights:
@@ -141,17 +160,18 @@ _what = msgspec.json.Decoder(What).decode
 
 def seen(
     svc: Service, tx: Tx, changes: Sequence[Seen], ended: EndedRights | None = None
-) -> list[Adopted | Foreign]:
+) -> list[Adopted | Foreign | Divided]:
     """Record what the watcher saw; unleased writes are told apart. (Leases have followed the
     renames among these before: `follow`.) `ended` goes from one slice of a batch to the next.
 
-    What is to be done about those whose writer is known is returned: it needs a look at the disk.
+    What is to be done about those whose writer is known, and which may be more than its holders
+    have, is returned: it needs a look at the disk.
     """
     policy = svc.settings.watch.unleased
     active = bool((tx.row("agents_active") or (0,))[0])
     versions: list[tuple[str, str | None, str | None]] = []
     rights = _Rights(svc, tx, ended or EndedRights())
-    out: list[Adopted | Foreign] = []
+    out: list[Adopted | Foreign | Divided] = []
     for change in changes:
         known = tx.row("version_get", change.path)
         if known is not None and known[0] == change.hash:
@@ -180,10 +200,44 @@ def seen(
                 if doubtful(tx, change):
                     _keep_both(svc, tx, change, before, str(known[1]) if known else None,
                                flagged=policy == "review")
+        elif rights.is_divided() and change.hash is not None and policy != "ignore":
+            was = before or rights.baseline(change)
+            if was is not None and tx.row("blob_has", was) is not None:
+                out.append(Divided(change, was))
         versions.append((change.path, change.hash, holder))
     for start in range(0, len(versions), VERSIONS_MAX):
         tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
     return out
+
+
+def beyond(svc: Service, tx: Tx, found: Divided) -> None:
+    """Record what was changed of a file that is held by its regions, and that nobody holds: else
+    it would be in no list.
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    path = found.change.path
+    try:
+        parts = tx.looked.parts(Between(svc.where(None, path), found.before))
+    except Refusal:
+        return
+    if parts.names is None or parts.hash != found.change.hash:
+        return  # (changed again: that is seen, too)
+    file = resource(path, "file", fold_case=svc.fold_case)
+    held = [as_resource(row.file_path, row.kind, row.scope)
+            for row in (LeaseRow(*raw) for raw in near(tx, "rivals", file))
+            if row.expires_at > tx.now]
+    if any(one.kind != "region" or region_of(one.name) == HEADER for one in held):
+        return
+    rights = _Rights(svc, tx, EndedRights())
+    free = [name for name in (f"{path}::{one}" for one in parts.names)
+            if not rights.covers(resource(name, "region", fold_case=svc.fold_case), held)]
+    for name in free[:BEYOND_MAX]:
+        tx.record(ev.UnleasedWrite(resource=name, hash=None))
+    if free and svc.settings.watch.unleased == "review":
+        _flag(svc, tx, found.change, found.before, f"{', '.join(free[:BEYOND_MAX])} was changed "
+              "while agents were active and nobody had leased it.")
 
 
 class _Rights:
@@ -245,6 +299,13 @@ class _Rights:
             self._live = None
             return end.agent
         return holder or self._turn()
+
+    def covers(self, region: Resource, held: Sequence[Resource]) -> bool:
+        """Whether somebody has a region, or a part of it, or had it just before."""
+        if any(overlaps(region, one) for one in held):
+            return True
+        end = self._last_end(region)
+        return end is not None and end.at >= self._tx.later(-LATE_MS)
 
     def is_divided(self) -> bool:
         """Whether the right that was found is to a region of the file."""
