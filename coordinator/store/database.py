@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -178,6 +180,21 @@ def give_back_pages(db: apsw.Connection, pages: int) -> int:
     return before - free_pages(db)
 
 
+def _bears(path: Path, seal: str, *, flags: int = apsw.SQLITE_OPEN_READONLY) -> bool:
+    """Whether a database says that it is this one's, or has nothing in it yet."""
+    db = apsw.Connection(str(path), flags=flags)
+    try:
+        db.set_busy_timeout(2000)
+        db.execute("PRAGMA trusted_schema = OFF")
+        if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
+            return True
+        meta = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'"
+        return bool(db.execute(meta).get) and db.execute(
+            STATEMENTS["meta_get"], (SEAL,)).get == seal
+    finally:
+        db.close()
+
+
 def check_seal(path: Path, seal: str) -> None:
     """That a database is the one that was made for this state directory.
 
@@ -185,17 +202,18 @@ def check_seal(path: Path, seal: str) -> None:
         apsw.Error: it cannot be read.
         Refusal: FOREIGN.
     """
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        db.set_busy_timeout(2000)
-        db.execute("PRAGMA trusted_schema = OFF")
-        if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
-            return  # nothing is in it yet
-        meta = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'"
-        if db.execute(meta).get and db.execute(STATEMENTS["meta_get"], (SEAL,)).get == seal:
-            return
-    finally:
-        db.close()
+        ours = _bears(path, seal)
+    except apsw.ReadOnlyError:  # whoever made it was killed at that: a writer has to roll it back
+        journal = path.with_name(f"{path.name}-journal")
+        with tempfile.TemporaryDirectory(prefix="coord-seal-") as folder:
+            copy = Path(folder) / path.name
+            shutil.copyfile(path, copy)
+            if journal.exists():
+                shutil.copyfile(journal, copy.with_name(journal.name))
+            ours = _bears(copy, seal, flags=apsw.SQLITE_OPEN_READWRITE)
+    if ours:
+        return
     raise Refusal(
         Code.FOREIGN, f"{path} was not made by the coordinator of this folder (it came with the "
         "files, or from elsewhere). It was left as it is, and nothing of it is used.",

@@ -159,3 +159,32 @@ def test_a_snapshot_of_an_older_schema_fills_what_it_has(tmp_path: Path, world: 
     made = in_memory()
     restore_into(made, zlib.compress(msgspec.json.encode(older)))
     assert state(made)["file_locks"] == [lease] and len(state(made)["agents"][0]) == 16
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_one_whose_maker_was_killed_at_that_is_opened(tmp_path: Path, foreign: bool) -> None:
+    """A journal that has to be rolled back is beside it, which nobody can who only reads."""
+    making = apsw.Connection(str(tmp_path / "making"))
+    making.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+    if not foreign:
+        making.execute("DROP TABLE meta")
+    making.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; CREATE TABLE half (a)")
+    making.executemany("INSERT INTO half VALUES (?)", [("x" * 500,)] * 200)  # more than it keeps in memory
+    path = tmp_path / "there/coord.sqlite3"
+    path.parent.mkdir()
+    for ending in ("", "-journal"):
+        path.with_name(path.name + ending).write_bytes((tmp_path / f"making{ending}").read_bytes())
+    making.close()
+    before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
+    assert len(before) == 2
+    with pytest.raises(apsw.ReadOnlyError):
+        apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY).execute("SELECT 1 FROM sqlite_schema").get  # noqa: B018
+    if foreign:
+        with pytest.raises(Refusal, match="not made by the coordinator"):
+            open_writer(path, seal="ours")
+        assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before, "of another's nothing is touched"
+        return
+    db = open_writer(path, seal="ours")
+    assert db.execute("PRAGMA user_version").get == SCHEMA_VERSION and db.execute("PRAGMA auto_vacuum").get == 2
+    db.close()
+    open_writer(path, seal="ours").close()
