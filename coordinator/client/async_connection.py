@@ -24,6 +24,7 @@ from coordinator.client.connection import (
     PROTOCOL,
     RECONNECT_S,
     REPLY_TIMEOUT_S,
+    STARTS,
     Answered,
     decode,
     ends_before,
@@ -127,8 +128,11 @@ class AsyncWire:
                     if not self.autostart:
                         raise Refusal(Code.DAEMON_DOWN,
                                       f"No coordinator is running for {self.state.root}.")
-                    await _start(self.state)
-                    sock = await _connect(self.state.socket())
+                    for _ in range(STARTS):  # (one may be killed in the moment after)
+                        await _start(self.state)
+                        sock = await _connect(self.state.socket())
+                        if sock is not None:
+                            break
                 if sock is None:
                     raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
                 _, self._talk = await loop.create_unix_connection(

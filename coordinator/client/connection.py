@@ -21,6 +21,8 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import REQUEST_BYTES_MAX, harmless
 
 PROTOCOL = 1
+#: One that is killed as it starts, or just after, is started again: so often in all.
+STARTS = 3
 #: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
 REPLY_TIMEOUT_S = 120.0
 #: How long a broken connection is made anew before the daemon is said to be down.
@@ -154,9 +156,12 @@ class Wire:
             if self._starting is not None:
                 check_place(self.state)  # (it is not told that one is started where none can be)
                 self._starting()
-            start(self.state)
-            sock = connect(self.state)
-            if sock is None:
+            for _ in range(STARTS):  # (one may be killed in the moment after)
+                start(self.state)
+                sock = connect(self.state)
+                if sock is not None:
+                    break
+            else:
                 raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
         self.take(sock)
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from coordinator.client.connection import STARTS
 from coordinator.client.locating import connect, holder, reach
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
@@ -42,8 +43,12 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
     except OSError as bad:
         raise unwritable(state, bad) from None
     check_place(state)
-    with _turn(state) as serves:
-        failed = None if serves else _start(state, http_port, log_format)
+    failed = None
+    for _ in range(STARTS):
+        with _turn(state) as serves:
+            failed = None if serves else _start(state, http_port, log_format)
+        if failed is None or failed[0] >= 0:
+            break  # else somebody has killed it in that moment
     if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
         _explain_failure(state, *failed)
 
