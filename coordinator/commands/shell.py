@@ -114,7 +114,7 @@ class Shell(msgspec.Struct):
 
     def _by_options(self, refusal: Refusal, said: str) -> str:
         """A sentence about a field, by the name of the option that it was typed with."""
-        if refusal.code is not Code.INVALID:
+        if refusal.code is not Code.INVALID or "coord.toml" in refusal.message:
             return said
         options = _options_of(self.command)
 

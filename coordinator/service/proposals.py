@@ -377,9 +377,9 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         raise planned
     located = locate(svc, tx, [one.resource for one in request.changes], request.cwd)
     for is_new in (False, True):
-        check_known(tx, [at for at, one in zip(located, request.changes, strict=False)
-                         if (one.version is None) == is_new], request.agent, new=is_new,
-                    proposed=True)
+        check_known(svc, tx, [at for at, one in zip(located, request.changes, strict=False)
+                         if (one.version is None) == is_new], request.agent,
+                    request.cwd, new=is_new, proposed=True)
     asking = agents.may_act(tx, actor, request.agent)
     wanted = [(one, "exclusive") for one in located]
     obstacles = weigh(svc, tx, request.agent, wanted)

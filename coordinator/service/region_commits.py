@@ -379,7 +379,8 @@ def _text(svc: Service, now: repository_files.Bytes, worktree: str | None, path:
             raise Refusal(
                 Code.REGION_CHANGED if there.was else Code.REGION_UNKNOWN,
                 f"{shown} is not there{' any more' if there.was else ''}. Nothing was written.",
-                next=f"`coord explain {shlex.quote(path)}` tells what became of it.",
+                next="`coord locks` has the new name of a file that was renamed; `coord events` "
+                "tells the last changes.",
                 resource=there.name,
             )
         repository_files.check_place(svc, worktree, path)

@@ -304,3 +304,16 @@ def test_the_task_files_in_the_documents_are_some(tmp_path: Path) -> None:
                 ("Add the report parser", []), ("Give the constants names", []), ("Use the parser in main.py", ["T-1"])]
         else:
             assert some[0] == some[2] == some[3] and some[1][0][0] == "Write the release notes"
+
+
+@pytest.mark.parametrize(("needs", "holds", "counts"), [("b.py", False, False), ("b.py", True, False), ("a.py", False, True), ("d/x.py", False, True), ("d/", False, True), ("./", True, False), ("./", False, True)])
+def test_who_says_that_it_needs_what_it_has_itself_has_failed(world: World, needs: str, holds: bool, counts: bool) -> None:
+    """It would say so again at once, and for ever."""
+    task = world.task("t", "a.py", "d/")
+    if holds:
+        world.acquire("bob", "b.py")
+    world.ask(rq.TaskClaim(agent="ann", task=task))
+    failed = world.ask(rq.TaskFail(agent="ann", task=task, blocked=[needs]))
+    assert (failed.state, failed.attempts) == (("failed", 1) if counts else ("ready", 0)), failed
+    assert ("which it has itself" in str(failed.result)) == counts
+    assert world.replay_differs() == []

@@ -588,3 +588,25 @@ def test_a_directory_that_is_not_leased_names_all_ones_leases_in_it(world: World
         assert sorted(name for name in ("a b.py", "s/c.py", "s/t/d.py", "s/t/d.py::f") if name in refusal.message) == names, refusal.message
         assert str(refusal.next).startswith(f"`{does} {typed} --agent ann` "), refusal.next
     assert len(world.live()) == 6
+
+
+@pytest.mark.parametrize("other", ["a.py::nosuch", "a.py::C", "a.py::F", "../repo space ü/a.py::nosuch"])
+def test_a_region_that_is_not_leased_gives_no_other_of_its_file_back(world: World, other: str) -> None:
+    world.write("a.py", "def f():\n    return 1\n\n\ndef g():\n    return 1\n")
+    world.acquire("ann", "a.py::f", "a.py::g", ttl_s=60)
+    until = world.live()[0].expires_at
+    world.clock.advance(1000)
+    for request in (rq.Release(agent="ann", resources=[other]), rq.Renew(agent="ann", resources=[other]), rq.Release(agent="ann", resources=[other], force=True)):
+        assert world.refused(request).code is Code.UNKNOWN_LEASE
+    assert [(row.file_path, row.expires_at) for row in world.live()] == [("a.py::f", until), ("a.py::g", until)]
+    os.link(world.root / "a.py", world.root / "b.py")
+    assert [one.resource for one in world.ask(rq.Release(agent="ann", resources=["b.py::f"])).released] == ["a.py::f"], "its other name"
+
+
+def test_what_is_advised_of_regions_below_the_root_can_be_typed_there(world: World) -> None:
+    world.write("src/a.py", "def f():\n    return 1\n")
+    below = f"{world.root}/src"
+    refusal = world.refused(rq.Acquire(agent="ann", resources=["a.py::nosuch"], cwd=below))
+    assert "`coord regions :/src/a.py` lists them; `coord lock --new :/src/a.py::nosuch --agent ann`" in str(refusal.next)
+    change = rq.ProposedChange(resource="a.py::nosuch", version="0" * 8, content="x")
+    assert "`coord regions :/src/a.py`" in str(world.refused(rq.Propose(agent="ann", changes=[change], cwd=below)).next)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from coordinator.looking.facts import AnyNeed, Lapsed, Place, Unready
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
 from coordinator.rules.recovery import REMEDIES
 from coordinator.service import landing, signals, unserved
 from coordinator.service.backlog import blackboard, dispatch, limits, tasks
@@ -10,6 +14,7 @@ from coordinator.service.core import Actor, Service, check_wait, ms
 from coordinator.service.holders import agents
 from coordinator.service.leasing import grant, lapse, redirect, task_locks, waiting_line
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, locate, weigh
+from coordinator.service.leasing.overlapping import holders_of
 from coordinator.service.review import reviews
 from coordinator.service.verifying import finished_work
 from coordinator.store import events as ev
@@ -259,13 +264,28 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
         why = "it needs " + ", ".join(name for name, *_ in learned) + ", which others hold"
     else:
         why = req.reason or "the attempt failed"
+    others = _is_kept_by_others(tx, str(task.claimed_by), learned)
+    if learned and not others:
+        why = (f"it says that it needs {', '.join(name for name, *_ in learned)}, which it has "
+               "itself")
     lapse.fail_claim(
         svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
-        blocked=bool(learned) or req.model_error,
+        blocked=others or req.model_error,
         also=landing.flagged(svc, tx, req.unlanded, left) if req.unlanded is not None else None,
         worktree=place,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def _is_kept_by_others(tx: Tx, agent: str, needed: Sequence[tuple[str, str, str, str]]) -> bool:
+    """Whether an agent may need one of these in vain. What it holds itself, and nobody else, is
+    none: whoever says so would say it again at once."""
+    own = [rule.as_resource(row.file_path, row.kind, row.scope)
+           for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent))
+           if row.mode == "exclusive" and row.expires_at > tx.now]
+    wanted = [(rule.as_resource(name, kind, scope), mode) for name, kind, scope, mode in needed]
+    return any(not any(overlaps(one, held) for held in own) for one, _ in wanted) or bool(
+        holders_of(tx, agent, wanted))
 
 
 def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judged:

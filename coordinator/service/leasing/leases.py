@@ -58,7 +58,7 @@ from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import READ, WHOLE, Located, Resource
+from coordinator.words.resource_names import READ, WHOLE, Located, Resource, region_of
 
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
@@ -84,7 +84,7 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
                 f"mode for that. Nothing was leased.",
                 next=f"`coord lock {quote(name)} --mode shared --agent {req.agent}`")
     located = locate(svc, tx, req.resources, req.cwd)
-    check_known(tx, located, req.agent, new=req.new)
+    check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located)
 
@@ -319,7 +319,9 @@ def _chosen(
             rows = [row for row in rows if row.file_path == located.resource.name]
         if not rows and located.inode is not None:
             found = (LeaseRow(*row) for row in tx.rows("rivals_by_inode", located.inode))
-            rows = [row for row in found if row.kind == located.resource.kind]
+            rows = [row for row in found if row.kind == located.resource.kind and (
+                row.kind != "region"
+                or region_of(row.file_path) == region_of(located.resource.name))]
         if not rows and located.resource.kind == "file":
             rows = _parts(tx, agent, located.resource)
         own = [row for row in rows if row.locked_by == agent]

@@ -57,7 +57,7 @@ def kept(
     parts = locate(svc, tx, names, cwd or (next(iter(trees)) if len(trees) == 1 else None))
     there = tx.looked.located(place(row.resource, row.kind)) if row.kind in ("file", "region") \
         else None
-    check_known(tx, parts, row.holder)
+    check_known(svc, tx, parts, row.holder, cwd)
     out = []
     for one in parts:
         part = one.resource

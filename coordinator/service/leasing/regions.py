@@ -7,22 +7,24 @@ taken at his word, for it is nearly always a slip.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from coordinator.regions.names import is_known, nearest
+from coordinator.service.core import Service
+from coordinator.service.leasing.typed_names import typed
 from coordinator.store.ledger import Tx
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER, Located, path_of, region_of
 
 
-def check_known(tx: Tx, places: Sequence[Located], agent: str, *, new: bool = False,
-                proposed: bool = False) -> None:
+def check_known(svc: Service, tx: Tx, places: Sequence[Located], agent: str, cwd: str | None, *,
+                new: bool = False, proposed: bool = False) -> None:
     """Refuse regions that their files, as they are, do not have. A file that is not there has
     whatever is asked for.
 
     Args:
+        cwd: where what is advised is typed.
         new: what is not there is about to be added.
         proposed: they are to be written without a lease, not to be leased.
 
@@ -46,8 +48,8 @@ def check_known(tx: Tx, places: Sequence[Located], agent: str, *, new: bool = Fa
                 Code.REGION_UNKNOWN,
                 f"{file_names.shown(path)} has no regions: it is "
                 f"{'proposed' if proposed else 'leased'} as a whole. {nothing}",
-                next=f"`coord propose {shlex.quote(path)} --agent {agent}`" if proposed else
-                f"`coord lock {shlex.quote(path)} --agent {agent}`",
+                next=f"`coord {'propose' if proposed else 'lock'} {typed(svc, path, 'file', cwd)} "
+                f"--agent {agent}`",
                 resource=name, nearest=[path],
             )
         near = nearest(wanted, known)
@@ -55,9 +57,9 @@ def check_known(tx: Tx, places: Sequence[Located], agent: str, *, new: bool = Fa
             Code.REGION_UNKNOWN,
             f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
             f"{', '.join(near)}. {nothing}",
-            next=f"`coord regions {shlex.quote(path)}` lists them; " + (
+            next=f"`coord regions {typed(svc, path, 'file', cwd)}` lists them; " + (
                 "one that is to be added has no version." if proposed else
-                f"`coord lock --new {shlex.quote(path + '::' + wanted)} --agent {agent}` is for "
+                f"`coord lock --new {typed(svc, name, 'region', cwd)} --agent {agent}` is for "
                 "one that is to be added."),
             resource=name, nearest=[f"{path}::{one}" for one in near],
         )

@@ -33,6 +33,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import FROM_ROOT
 
 #: Permission bits of a file whose own are not known.
 PLAIN_MODE = 0o644
@@ -131,8 +132,8 @@ def _held(lease: LeaseRow, path: str, what: str) -> Refusal:
         Code.LOCKED,
         f"{file_names.shown(path)} is leased by {lease.locked_by} until "
         f"{short(from_iso(lease.expires_at))}; nothing was {done}.",
-        next=f"Repeat when it is free, or `coord unlock {shlex.quote(lease.file_path)} --agent "
-        f"{lease.locked_by} --force`.",
+        next="Repeat when it is free, or `coord unlock "
+        f"{shlex.quote(FROM_ROOT + lease.file_path)} --agent {lease.locked_by} --force`.",
         conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}],
     )
 
