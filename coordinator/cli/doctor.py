@@ -118,8 +118,8 @@ def doctor(
 
 
 def _say(name: str, text: str, indent: int = 13) -> None:
-    """A fact, folded beside its name where a terminal is narrow."""
-    first, *more = wrapped(text, width(), indent)
+    """A fact, folded beside its name on a terminal that is narrow."""
+    first, *more = wrapped(text, width() if sys.stdout.isatty() else None, indent)
     for line in (name.ljust(indent) + first[indent:], *more):
         say(line)
 
