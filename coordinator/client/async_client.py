@@ -96,11 +96,12 @@ class AsyncClient(Operations):
         Raises:
             Refusal: with its code and facts.
 
-        Who is cancelled while it acquires, or claims a task, leaves the line, and has given back
-        what it was granted in that moment, before the cancellation goes on.
+        Who is cancelled while it acquires, claims a task, or waits for a step or a change, leaves
+        the line, and has given back what it was granted in that moment, before the cancellation
+        goes on. (A step or change that was given then is tried again, as after a failure.)
         """
-        if isinstance(request, rq.Acquire | rq.TaskClaim):
-            check_seconds("wait_s", request.wait_s)  # it is reckoned with before it is asked
+        if (wait_s := getattr(request, "wait_s", None)) is not None:
+            check_seconds("wait_s", wait_s)  # it is reckoned with before it is asked
         if isinstance(request, rq.Acquire):
             check_body(request.resources, 0)
             answer: Any = await self._grants.acquire(request, key)
@@ -108,6 +109,8 @@ class AsyncClient(Operations):
         elif isinstance(request, rq.TaskClaim):
             answer = await self._grants.claim(request, key)
             self.holdings.claimed(answer.leases)
+        elif getattr(request, "wait_s", 0.0) > 0:
+            answer = await self._grants.waited(request, key)
         else:
             answer = await self._ask(request, key)
         if isinstance(answer, rq.Released):

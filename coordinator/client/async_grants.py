@@ -217,6 +217,32 @@ class AsyncGrants:
                     return None
         return None
 
+    async def waited(self, request: rq.Request[Any], key: str | None) -> Any:
+        """The answer to a question that may wait, for something to happen or to be given.
+
+        Raises:
+            Refusal: it was refused.
+        """
+        question = _Question(self._client, request, key)
+        try:
+            return await question.answered()
+        except asyncio.CancelledError:
+            await to_the_end(self._gone(question))
+            raise
+
+    async def _gone(self, question: _Question) -> None:
+        """Nobody waits for this any more. What it was given in that moment it has not begun."""
+        with contextlib.suppress(Refusal):
+            got = await question.hung_up()
+            why = "whoever asked for it was cancelled in that moment"
+            if isinstance(got, rq.Step):
+                await self._client.call(rq.StepFail(
+                    agent=question.request.agent, step=got.step, attempt=got.attempts, why=why))
+            elif isinstance(got, rq.ChangeGiven):
+                await self._client.call(rq.ChangeFail(
+                    agent=question.request.agent, change=got.change.change,
+                    attempt=got.change.attempts, why=why))
+
     async def claim(self, request: rq.TaskClaim, key: str | None) -> rq.Claimed:
         """Ask for a task.
 
@@ -269,8 +295,7 @@ class _Line:
 class _Question:
     """One question, and what becomes of it when nobody waits for its answer any more."""
 
-    def __init__(self, client: AsyncClient, request: rq.Acquire | rq.TaskClaim,
-                 key: str | None) -> None:
+    def __init__(self, client: AsyncClient, request: Any, key: str | None) -> None:
         self._client, self.request = client, request
         self.at = iso(time.time_ns() // 1_000_000)
         self._key = how_asked(request, key)[2]

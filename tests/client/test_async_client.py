@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -476,5 +477,55 @@ def test_events_are_followed(repo: Repo) -> None:
             await told.aclose()  # type: ignore[attr-defined]
             assert "task_added" in seen
             assert (await ann.task_list()).items[0].task == begun
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("kind", ["step", "change"])
+@pytest.mark.parametrize("late", [False, True])
+def test_who_is_cancelled_while_it_waits_for_work_is_given_none(repo: Repo, kind: str, late: bool) -> None:
+    """`late`: just as something is there to be given."""
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            if kind == "change":
+                await ann.acquire("key:a")
+            done: list[str] = []
+            attempts: list[int] = []
+
+            async def take(wait: float) -> None:
+                if kind == "step":
+                    step = await ann.step_next(["s"], wait=wait, give=60)
+                    await ann.step_done(step.step, step.attempts)
+                    done.append(step.step)
+                    attempts.append(step.attempts)
+                else:
+                    got = await ann.change_next("key:a", wait=wait, give=60)
+                    await ann.change_done(got.change.change, got.change.attempts, 1)
+                    done.append(got.change.change)
+                    attempts.append(got.change.attempts)
+
+            async def put() -> str:
+                if kind == "step":
+                    return (await bob.step_add("s", delay=0, attempts_max=3)).step
+                return (await bob.change_add("key:a", 1, attempts_max=3)).change
+
+            there = []
+            for turn in range(8):
+                waits = asyncio.create_task(take(30))
+                await asyncio.sleep(0.02)
+                if late:
+                    adds = asyncio.create_task(put())
+                    for _ in range(turn):
+                        await asyncio.sleep(0)
+                waits.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await waits
+                there.append(await adds if late else await put())
+            deadline = time.monotonic() + 20
+            while len(done) < len(there) and time.monotonic() < deadline:
+                with contextlib.suppress(Refusal):
+                    await take(2)
+            assert sorted(done) == sorted(there)
+            assert late or set(attempts) == {1}, "somebody who is gone was given it before"
 
     asyncio.run(work())
