@@ -185,8 +185,18 @@ class Looker:
         return Bytes(content.name, content.data, content.size, mode=content.mode)
 
     def _root_of(self, path: str) -> str:
-        """The working tree that an absolute path lies in."""
-        return (self.tree.worktree_of(path) or str(self.tree.root)).rstrip("/")
+        """The working tree that an absolute path lies in.
+
+        Raises:
+            OSError: it lies in none.
+        """
+        found, main = self.tree.worktree_of(path), str(self.tree.root).rstrip("/")
+        if found is None and not path.startswith(main + "/"):
+            self.tree.worktrees()  # one may have been made since
+            found = self.tree.worktree_of(path)
+            if found is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return (found or main).rstrip("/")
 
     def _below(self, path: str) -> str:
         """An absolute path, relative to its working tree."""

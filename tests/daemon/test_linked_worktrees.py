@@ -77,3 +77,19 @@ def test_wiring_there_tells_where_it_is(repo: Repo, linked: Path) -> None:
     assert "these settings are in" in done.stdout and "coord init --agent claude-code --user" in done.stdout, done
     assert "linked worktree" not in repo.coord("init", "--agent", "claude-code", "--yes", env=home).stdout
     assert "linked worktree" not in repo.coord("init", "--agent", "claude-code", "--yes", "--user", cwd=linked, env=home).stdout
+
+
+def test_regions_are_leased_in_a_worktree_that_was_made_after_one_was_leased(repo: Repo) -> None:
+    """Whoever divides files has to hear of it, too. The folder's name begins as the root's."""
+    repo.write("m.py", "def a():\n    return 1\n\n\ndef b():\n    return 2\n")
+    other = repo.root.with_name(f"{repo.root.name}-other")
+    for words in (["init", "-q"], ["add", "m.py"], ["-c", "user.name=T", "-c", "user.email=t@localhost", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=repo.root, check=True)
+    assert repo.coord("lock", "m.py::a", "--agent", "ann").returncode == 0
+    subprocess.run(["git", "worktree", "add", "-q", "--detach", str(other)], cwd=repo.root, check=True)
+    (repo.root / "other").mkdir()
+    (repo.root / "other/m.py").write_text("def wrong():\n    return 3\n")
+    done = repo.coord("lock", "m.py::b", "--agent", "bob", cwd=other)
+    assert done.returncode == 0, done
+    done = repo.coord("commit-region", "m.py::b", "--agent", "bob", cwd=other, text="def b():\n    return 20\n")
+    assert done.returncode == 0 and "return 20" in (other / "m.py").read_text() and "return 20" not in repo.read("m.py"), done

@@ -123,7 +123,8 @@ class Deciding(Asking):
         """Write the new text of regions that the agent has leased, of all of them or of none.
         Refused where one was changed meanwhile, where the file could not be read any more, and
         where the text changes more than its region. Regions are named as they are leased: relative
-        paths begin at `cwd`.
+        paths begin at `cwd`, and are written in that working tree; without one, where they are
+        leased.
 
         Args:
             regions: Regions, by name or with their texts.

@@ -196,7 +196,8 @@ def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,
     task = tasks.find(tx, text)
     landing.check_at_rest(svc, [task.task_id])
     if force and not actor.operator:
-        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.",
+                      next="Ask the person who runs coord.")
     if task.state != "claimed":
         raise Refusal(
             Code.BAD_TRANSITION,

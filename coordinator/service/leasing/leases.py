@@ -176,7 +176,8 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     """See `requests.Release`."""
     person = actor.row is None
     if req.force and not person:
-        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.",
+                      next="Ask the person who runs coord.")
     if req.force and req.keep_shared:
         raise Refusal(
             Code.INVALID, "`keep_shared` is for the holder, who goes on reading: it goes with no "

@@ -191,7 +191,8 @@ def answer(
     row = pending_unlocks.find(tx, req.request, req.resource)
     _check_open(row)
     if req.force and not actor.operator:
-        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.")
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.",
+                      next="Ask the person who runs coord.")
     override = req.force and req.agent != row.holder
     if not override and not _answers_for(tx, req.agent, row.holder):
         raise Refusal(

@@ -42,7 +42,7 @@ class CommitRegion(Request[RegionsCommitted]):
     """Write the new text of regions that the agent has leased, of all of them or of none. Refused
     where one was changed meanwhile, where the file could not be read any more, and where the text
     changes more than its region. Regions are named as they are leased: relative paths begin at
-    `cwd`."""
+    `cwd`, and are written in that working tree; without one, where they are leased."""
 
     op = "commit_region"
     http = ("POST", "/v1/regions/commit")
