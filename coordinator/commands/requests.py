@@ -46,7 +46,7 @@ def file(
     shell.say(f"{made.request}  {made.holder} is asked to release {made.resource}")
     if made.reason != " ".join(reason.split()):
         shell.say(f"You asked before, and that stays the question: {quoted(made.reason)}. To ask "
-                  f"anew: coord request withdraw {made.request}")
+                  f"anew: coord request withdraw {made.request} --agent {made.requested_by}")
     shell.say("You stand in line for it, and are told the answer. Do other work meanwhile.")
 
 

@@ -103,9 +103,21 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
             or (rest[0] == "checkout" and _begins_from_a_remote(git, top, word)))
 
     if rest[0] not in _OF_HEAD and not git_commands.wide(rest, names_commit):
-        return RUN
+        return _put_aside(git, check, rest) if rest[0] == "stash" else RUN
     _wait_for_turn(check.root, rq.GitTurn(pid=pid, top=top, command=" ".join(["git", *rest])))
     return HAS_TURN
+
+
+def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
+    """A `stash` of named files: nothing of what others hold. What it calls itself for that (it
+    fills an index of its own, and takes a patch back) is a part of it, and not asked about."""
+    named = git_commands.written("stash", rest[1:])
+    if not named:
+        return RUN  # it lists, or shows
+    taken = _names(git.says("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named))
+    said = check.index_of(taken, "stash")
+    sys.stderr.write(harmless(said))
+    return STOP if said else HAS_TURN
 
 
 def _begins_from_a_remote(git: Program, top: str, word: str) -> bool:

@@ -101,6 +101,6 @@ def test_whoever_asks_again_is_told_that_the_first_question_stays(repo: Repo) ->
     again = repo.coord("request", "file", "a.py", "--reason", "a hot\tfix", "--agent", "bob").stdout
     assert first == again and first.startswith("U-1  ann is asked")
     other = repo.coord("request", "file", "a.py", "--reason", "another", "--agent", "bob").stdout
-    assert 'You asked before, and that stays the question: "a hot fix". To ask anew: coord request withdraw U-1\n' in other
+    assert 'You asked before, and that stays the question: "a hot fix". To ask anew: coord request withdraw U-1 --agent bob\n' in other
     repo.coord("request", "coexist", "U-1", "--agent", "ann")
     assert "U-1 of bob on a.py was agreed to be shared by ann" in repo.coord("explain", "U-1").stdout

@@ -56,6 +56,22 @@ OF_HEAD = (
     "git switch -c other", "git checkout -b other", "git checkout -B trunk", "git switch --orphan other", "git branch -M other", "git branch -m trunk other", "git fetch -q -u . topic:trunk", "echo 'reset refs/heads/trunk' | git fast-import --quiet")
 
 
+def test_named_files_of_ones_own_are_put_aside_while_others_are_at_work(repo: Stand) -> None:
+    """As the refusal of a `git stash` of all advises; of what another holds nothing is touched."""
+    agent = repo.agent()
+    repo.coord("lock", "a.py", "--agent", "ann")
+    repo.write("a.py", "hers\n")
+    repo.write("b.py", "mine\n")
+    before = state(repo)
+    for command in ("git stash push -- a.py", "git stash push -q -- a.py b.py", "git stash -- a.py"):
+        assert agent.does(f"({command}) 2>&1") != 0 and "a.py: held by ann" in "\n".join(agent.said), (command, agent.said)
+        assert state(repo) == before, command
+    assert agent.does("git stash push -q -- b.py") == 0, agent.said
+    assert repo.read("b.py") != "mine\n" and repo.read("a.py") == "hers\n"
+    assert agent.does("git checkout -q 'stash@{0}' -- b.py") == 0 and repo.read("b.py") == "mine\n", agent.said
+    assert agent.does("(git stash) 2>&1") != 0
+
+
 @pytest.mark.slow
 def test_nothing_changes_the_tree_while_others_are_at_work(repo: Stand) -> None:
     agent = repo.agent()
