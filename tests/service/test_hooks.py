@@ -620,3 +620,11 @@ def test_what_a_command_printed_is_read(
     world.clock.advance(1_000)
     told = ann.edit("seen.py", "one\ntwo\nmore\n")
     assert ("seen.py was changed" not in told) if read else ("+two" in told)
+
+
+@pytest.mark.parametrize("command", ["git stash drop", "git stash clear", "git stash drop stash@{1}"])
+def test_what_takes_from_the_stashes_of_all_is_told_for_what_it_is(ann: Session, bob: Session, command: str) -> None:
+    ann.edit("held.py", "2\n")
+    said = bob.shell(command).deny
+    assert "takes from git's list of stashes, which all share, and others are at work in it: held.py" in said
+    assert said.endswith("`coord locks` tells when they are done.") and "your own files" not in said

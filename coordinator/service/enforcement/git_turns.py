@@ -28,6 +28,7 @@ _WORKTREE = "A branch can be worked on in a tree of its own: `git worktree add .
 _FILES = ("Name your own files instead: `git add -- FILE…`, `git commit -m … -- FILE…`, `git "
           "checkout -- FILE…`, `git stash push -- FILE…` (and back with `git checkout stash@{0} "
           "-- FILE…`).")
+_STASHES = "What is in it harms nobody meanwhile."
 #: What can be done instead, by the command.
 INSTEAD = {
     "pull": "`git fetch` is free at any time. Pull when they are done.",
@@ -100,12 +101,14 @@ def _others_at_work(command: str, others: list[LeaseRow]) -> Refusal:
             f"{row.file_path} ({row.locked_by}"
             + (f", {quoted(row.task_description)}" if row.task_description else "")
             + f", until {short(from_iso(row.expires_at))})" for row in others])
-    words = command.split()
-    name = next((word for word in words[1:] if not word.startswith("-")), "")
-    instead = INSTEAD.get(name, _FILES)
+    name, also, *_ = [*(word for word in command.split()[1:] if not word.startswith("-")), "", ""]
+    listed_stash = name == "stash" and also in ("drop", "clear")
+    what = "takes from git's list of stashes, which all share" if listed_stash else (
+        "changes the whole working tree")
+    instead = _STASHES if listed_stash else INSTEAD.get(name, _FILES)
     return Refusal(
-        Code.LOCKED, f"`{command[:200]}` changes the whole working tree, and {said}. It was not "
-        f"run, and nothing was changed. {instead}",
+        Code.LOCKED, f"`{command[:200]}` {what}, and {said}. It was not run, and nothing was "
+        f"changed. {instead}",
         next="`coord locks` tells when they are done." if instead is not _FILES else
         "Repeat it with your own files named.",
         holders=sorted({row.locked_by for row in others}),
