@@ -143,6 +143,23 @@ def test_a_sub_agent_works_with_what_its_parent_claimed(world: World) -> None:
     assert not {"hot.py", "src/", "lib/*.py"} & holders(world).keys()
 
 
+def test_what_a_sub_agent_wrote_of_its_parents_is_its_parents_again(world: World) -> None:
+    """Also without a task; what it leased itself ends with it."""
+    parent, sub, other = Session(world, "ann"), Session(world, "ann", "s1"), Session(world, "bob")
+    assert parent.edit("a.py", "1\n") == "" and parent.edit("b.py", "def f():\n    return 1\n") == ""
+    world.clock.advance(60_000)
+    for name, text in (("a.py", "2\n"), ("b.py", "def f():\n    return 2\n"), ("own.py", "1\n")):
+        sub.read(name)
+        assert sub.edit(name, text) == ""
+    assert holders(world)["a.py"] == holders(world)["own.py"] == sub.name
+    sub.hook("SubagentStop")
+    assert holders(world)["a.py"] == parent.name and "own.py" not in holders(world) and sub.name not in holders(world).values()
+    assert parent.name in other.edit("a.py", "B\n")
+    other.hook("SessionEnd")
+    parent.hook("SessionEnd")
+    assert holders(world) == {} and world.replay_differs() == []
+
+
 def test_a_lapsed_right_of_the_parent_is_not_handed_down(world: World) -> None:
     parent, sub = Session(world, "ann"), Session(world, "ann", "s1")
     parent.hook("SessionStart")

@@ -21,7 +21,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.landing import STATE_DIR
 from coordinator.rules.leases import as_resource
 from coordinator.service import branches
-from coordinator.service.core import Service, listed
+from coordinator.service.core import Service, listed, ms
 from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.enforcement.adoption import owner
 from coordinator.service.holders import notices
@@ -365,8 +365,10 @@ def hand_up(tx: Tx, agent: str) -> None:
                 grant.hand_over(tx, lease, above.agent)
 
 
-def hand_back(tx: Tx, agent: str) -> None:
-    """A sub-agent ends: leases that belong to its parent's task go back to the parent."""
+def hand_back(svc: Service, tx: Tx, agent: str) -> None:
+    """A sub-agent ends: leases that its parent had before it was there, and those that belong to
+    its parent's task, go back to the parent. (How long a lease may be held at most is reckoned from
+    where it began, whoever has it now.)"""
     row = tx.agent(agent)
     parent = row.parent if row is not None else None
     above = tx.agent(parent) if parent is not None else None
@@ -374,6 +376,9 @@ def hand_back(tx: Tx, agent: str) -> None:
         return
     for raw in tx.rows("leases_of_holder", agent):
         lease = LeaseRow(*raw)
-        if lease.task_id is None or lease.expires_at <= tx.now or lease.kind not in PLAIN:
+        began = from_iso(lease.max_until) - ms(svc.settings.leases.max_hold_s)
+        if lease.expires_at <= tx.now or lease.kind not in PLAIN or (
+                lease.task_id is None and row is not None
+                and began >= from_iso(row.registered_at)):
             continue
         grant.hand_over(tx, lease, above.agent)
