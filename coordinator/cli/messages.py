@@ -27,7 +27,8 @@ def tell(
     reply: MessageId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say something to an agent, to all, or to a person. Agents hear it with their next call."""
+    """Say something to an agent, to all, or to a person. Agents hear it by their hooks, with their
+    next call of a tool; others as they report progress (`heartbeat`)."""
     carry_out(bodies.tell, **locals())
 
 

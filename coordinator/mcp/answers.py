@@ -69,7 +69,7 @@ def _told(reply: Any) -> str:
             return _held(reply)
         case rq.Unlock():
             return (f"{reply.holder} is asked to release {reply.resource} ({reply.request}). You "
-                    "stand in line and are told the answer. Go on with other work.")
+                    "stand in line, and `report_progress` tells the answer. Go on with other work.")
         case rq.UnlockAnswered():
             return reply.message
         case rq.HitList():
