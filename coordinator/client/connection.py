@@ -21,7 +21,8 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import REQUEST_BYTES_MAX, harmless
 
 PROTOCOL = 1
-#: One that is killed as it starts, or just after, is started again: so often in all.
+#: A coordinator that is killed as it starts is started so often; and so often one that was killed
+#: just after, before anybody spoke to it.
 STARTS = 3
 #: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
 REPLY_TIMEOUT_S = 120.0

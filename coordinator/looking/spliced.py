@@ -33,9 +33,8 @@ BLANKS_MAX = 5
 @dataclass(frozen=True, slots=True)
 class NewText:
     """What one region is to be. `was`: the name of the content that it must have now, as
-    `content_name` gives it; or `ABSENT`. `after`: it
-    is new, and comes behind this one; empty: at the end of what contains it. `new`: so it does
-    if it is not there."""
+    `content_name` gives it; or `ABSENT`. `after`: it is new, and comes behind this one; empty: at
+    the end of what contains it. `new`: so it does if it is not there."""
 
     name: str
     text: str
@@ -87,9 +86,9 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
                 Code.REGION_CHANGED,
                 f"{shown}::{one.name} is there already. Nothing was written.",
                 next="Make the change on the text as it is now, and name its version: "
-                f"{digest(data[start:end])[len(SHA256):][:SHORT]}.",
-                resource=f"{shown}::{one.name}", content_hash=digest(data[start:end]),
-                text=data[start:end].decode("utf-8", "replace")[:SHOWN_MAX],
+                f"{digest(old)[len(SHA256):][:SHORT]}.",
+                resource=f"{shown}::{one.name}", content_hash=digest(old),
+                text=old.decode("utf-8", "replace")[:SHOWN_MAX],
             )
         if one.was not in (None, ABSENT) and not is_still(data, old, one.name, one.was):
             raise Refusal(

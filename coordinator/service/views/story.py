@@ -40,7 +40,6 @@ _UNKNOWN = {"T": Code.UNKNOWN_TASK, "R": Code.UNKNOWN_REVIEW, "M": Code.UNKNOWN_
 PAGE_MAX, STORY_MAX = 5000, 2000
 
 
-
 class _Lenient(dict[str, Any]):
     def __missing__(self, key: str) -> str:
         return "?"
