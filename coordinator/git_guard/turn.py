@@ -115,9 +115,17 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     if not named:
         return RUN  # it lists, or shows
     taken = _names(git.says("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named))
+    if any(map(_with_untracked, rest[1:rest.index("--")])):
+        taken += _names(git.says("ls-files", "-z", "--others", "--full-name", "--", *named))
     said = check.index_of(taken, "stash")
     sys.stderr.write(harmless(said))
     return STOP if said else HAS_TURN
+
+
+def _with_untracked(word: str) -> bool:
+    """Whether `stash` takes files that git does not track, too."""
+    return word.startswith(("--inc", "--al")) or (
+        word[:1] == "-" and word[:2] != "--" and not {"u", "a"}.isdisjoint(word.split("m")[0]))
 
 
 def _begins_from_a_remote(git: Program, top: str, word: str) -> bool:

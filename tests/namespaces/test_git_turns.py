@@ -66,6 +66,12 @@ def test_named_files_of_ones_own_are_put_aside_while_others_are_at_work(repo: St
     for command in ("git stash push -- a.py", "git stash push -q -- a.py b.py", "git stash -- a.py"):
         assert agent.does(f"({command}) 2>&1") != 0 and "a.py: held by ann" in "\n".join(agent.said), (command, agent.said)
         assert state(repo) == before, command
+    repo.write("new.py", "hers\n")
+    repo.coord("lock", "new.py", "--agent", "ann")
+    before = state(repo)
+    for flag in ("-u", "-qu", "--include-untracked", "-a", "--all"):
+        assert agent.does(f"(git stash push {flag} -- new.py) 2>&1") != 0 and "new.py: held by ann" in "\n".join(agent.said), (flag, agent.said)
+        assert state(repo) == before, flag
     assert agent.does("git stash push -q -- b.py") == 0, agent.said
     assert repo.read("b.py") != "mine\n" and repo.read("a.py") == "hers\n"
     assert agent.does("git checkout -q 'stash@{0}' -- b.py") == 0 and repo.read("b.py") == "mine\n", agent.said
