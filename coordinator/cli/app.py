@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from coordinator.cli.definition import Listed, typer
-from coordinator.commands.shell import Shell, one_of, seconds
+from coordinator.commands.shell import Shell, carried_out, one_of, seconds
 from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
@@ -283,7 +283,7 @@ def carry_out(body: Body, **values: Any) -> None:
             values[name] = as_text(value)
         elif isinstance(value, list):
             values[name] = [as_text(one) if isinstance(one, str) else one for one in value]
-    asking = body(shell, **values)
+    asking = carried_out(body, shell, values)
     key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # it was asked before, and nobody answered
     try:
         with client() as session:

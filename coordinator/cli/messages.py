@@ -27,8 +27,8 @@ def tell(
     reply: MessageId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say something to an agent, to all, or to a person. Agents hear it by their hooks, with their
-    next call of a tool; others as they report progress (`heartbeat`)."""
+    """Say something to an agent, to all, or to a person. Agents hear it with their next
+    call of a tool, or their next `coord` command (but not with --json)."""
     carry_out(bodies.tell, **locals())
 
 

@@ -30,9 +30,10 @@ def tell(
     as_json: bool,
 ) -> Asking:
     """Say something to an agent, to all, or to a person. Agents hear it with their next call."""
+    shell.acts_for = agent or (yield from _agent(shell))
     done = yield from ask(
         rq.MessageSend(
-            agent=agent or (yield from _agent(shell)) or HUMAN,
+            agent=shell.acts_for or HUMAN,
             to=who,
             text=" ".join(text),
             task=task,

@@ -10,7 +10,7 @@ import contextlib
 import math
 import re
 import shlex
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -33,6 +33,8 @@ _TYPED = re.compile(r"(`|next: )coord ")
 _FIELD = re.compile(r"`([a-z]\w*)`")
 #: The operation that such a sentence begins with.
 _OPERATION = re.compile(r"^[a-z_]+: (?=`)")
+#: Parameters with which a command says nothing but what a program reads.
+FOR_PROGRAMS = ("as_json", "short", "quiet")
 _SEVERAL = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
@@ -50,6 +52,7 @@ class Shell(msgspec.Struct):
         command: the words that it began with, as far as they name a command.
         terminal: whether a person reads it there, and no pipe or file.
         program: what to type in place of `coord`, where that is not on PATH.
+        acts_for: the agent that the command has asked something for.
     """
 
     cwd: str
@@ -62,6 +65,7 @@ class Shell(msgspec.Struct):
     colour: bool = False
     terminal: bool = False
     command: str = ""
+    acts_for: str | None = None
     _lines: list[tuple[bool, str]] = msgspec.field(default_factory=list)
 
     def say(self, text: str, style: str = "") -> None:
@@ -149,6 +153,7 @@ class Shell(msgspec.Struct):
                 "It is not said which agent you act for. Nothing was done.",
                 next=f"Add `--agent NAME` (say `--agent {self.user}`), or set COORD_AGENT.",
             )
+        self.acts_for = name
         return name
 
     def agent_around(self) -> Generator[rq.Request[Any], Any, str | None]:
@@ -169,6 +174,33 @@ class Shell(msgspec.Struct):
 def _options_of(command: str) -> frozenset[str]:
     """What may be typed with a command, as far as it is one."""
     return frozenset(table("words.json").get(command, {}).get("options", ()))
+
+
+def carried_out(body: Callable[..., Asking], shell: Shell, values: Mapping[str, Any]) -> Asking:
+    """A command, and then what the agent that it acts for is to know: one without hooks has no
+    other way to hear it. Not where a program reads the output: it is told the next time.
+
+    Raises:
+        Refusal: what the command itself raises.
+    """
+    try:
+        yield from body(shell, **values)
+    except Refusal:
+        yield from _hear(shell, values)
+        raise
+    yield from _hear(shell, values)
+
+
+def _hear(shell: Shell, values: Mapping[str, Any]) -> Asking:
+    if shell.acts_for is None or any(values.get(name) for name in FOR_PROGRAMS):
+        return
+    with contextlib.suppress(Refusal):  # what was done is done
+        alive = yield from ask(rq.Heartbeat(agent=shell.acts_for))
+        if alive.hooked or not alive.notices:
+            return
+        for notice in alive.notices:
+            shell.complain(f"[coord] {notice.text}")
+        yield rq.Heartbeat(agent=shell.acts_for, ack=alive.notices[-1].notice)
 
 
 def ask(request: rq.Request[R]) -> Generator[rq.Request[Any], Any, R]:

@@ -20,7 +20,7 @@ import msgspec
 
 from coordinator import _command
 from coordinator.commands.listing import COMMANDS, Typed, parsed
-from coordinator.commands.shell import Asking, Shell
+from coordinator.commands.shell import Asking, Shell, carried_out
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.hook_protocol import Answer
 from coordinator.daemon.request_router import RequestRouter
@@ -87,7 +87,7 @@ class _Run:
                  key: str, answer: Callable[[Answer], None], gone: Callable[[], bool]) -> None:
         self._lines, self._shell, self._typed = lines, shell, typed
         self._token, self._key, self._answer, self._gone = token, key, answer, gone
-        self._asking: Asking = COMMANDS[typed.name](shell, **typed.values)
+        self._asking: Asking = carried_out(COMMANDS[typed.name], shell, typed.values)
         self._count = 0
 
     def begin(self) -> None:

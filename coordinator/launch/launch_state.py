@@ -101,8 +101,9 @@ class LaunchState:
     def _say_what_it_waits_for(self, client: Client) -> None:
         """Nobody of this launch works, and nothing can start: why so, once. It may last for hours,
         and whoever looks at a launch that says nothing takes it for hung."""
-        held = client.call(rq.Locks(limit=HOLDERS_MAX)).items
-        open_ = [] if held else client.call(rq.Reviews(limit=1)).items
+        rows = client.call(rq.Locks(limit=HOLDERS_MAX)).items
+        held = [one for one in rows if one.locked_by not in self.names]
+        open_ = [] if rows else client.call(rq.Reviews(limit=1)).items
         if held:
             names = ", ".join(f"{one.resource} ({one.locked_by}, until {one.expires_at[11:16]}Z)"
                               for one in held)
@@ -110,7 +111,7 @@ class LaunchState:
             key = ", ".join(f"{one.resource} {one.locked_by}" for one in held)
         elif open_:
             where = key = "reviews wait for your verdict: `coord review`"
-        else:
+        else:  # one of its own agents has begun since the counts were taken
             return
         self._say_once(where, key)
 

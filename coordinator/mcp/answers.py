@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -50,12 +51,24 @@ _OVERRIDE = re.compile(r",? or `coord unlock [^`]* --force` as a person")
 _UNLOCK = re.compile(rf"`?coord unlock ((?:{_NAMES})+)--agent [^\s`]+`?")
 
 
+def told(reply: Any, notices: Iterable[rq.Notice] = ()) -> tuple[str, dict[str, Any]]:
+    """A reply or a refusal as text and as data; with what the agent is told besides."""
+    text, data = refused(reply) if isinstance(reply, Refusal) else _replied(reply)
+    besides = [harmless(f"[coord] {_as_tools(notice.text)}") for notice in notices]
+    if not besides:
+        return text, data
+    said = "\n".join([text, *besides])
+    if "message" in data:  # some clients show their model only the data
+        return said, {**data, "message": said}
+    return said, {**data, "notices": besides}
+
+
 def in_words(reply: Any) -> str:
     """What a reply says, in words."""
-    return harmless(_told(reply))
+    return harmless(_in_words(reply))
 
 
-def _told(reply: Any) -> str:
+def _in_words(reply: Any) -> str:
     match reply:
         case rq.Claimed():
             return _claimed(reply)
@@ -69,7 +82,7 @@ def _told(reply: Any) -> str:
             return _held(reply)
         case rq.Unlock():
             return (f"{reply.holder} is asked to release {reply.resource} ({reply.request}). You "
-                    "stand in line, and `report_progress` tells the answer. Go on with other work.")
+                    "stand in line and are told the answer. Go on with other work.")
         case rq.UnlockAnswered():
             return reply.message
         case rq.HitList():
@@ -92,15 +105,15 @@ def _told(reply: Any) -> str:
         case rq.RegionsCommitted():
             return _committed(reply)
         case rq.Alive():
-            said = [_as_tools(notice.text) for notice in reply.notices]
-            return "\n".join(["Noted.", *said])
+            return "Noted."
     raise TypeError(f"nothing is said of {type(reply).__name__}")
 
 
-def data(reply: Any) -> dict[str, Any]:
-    """A reply as data, with its words as `message`, and without what stands in the words only to
-    be read: several clients give their model the data instead of the text. A field of the reply's
-    own that is called so is `sent`."""
+def _replied(reply: Any) -> tuple[str, dict[str, Any]]:
+    """A reply as words, and as data with its words as `message`, and without what stands in the
+    words only to be read: several clients give their model the data instead of the text. A field
+    of the reply's own that is called so is `sent`."""
+    text = in_words(reply)
     plain: dict[str, Any] = _slim(msgspec.json.decode(msgspec.json.encode(reply)))
     if isinstance(reply, rq.StateValue):  # somebody's own JSON: nothing of it is ours to leave out
         plain["value"] = _shown(reply.decoded())
@@ -108,7 +121,7 @@ def data(reply: Any) -> dict[str, Any]:
         plain["wanted"] = _shown(msgspec.json.decode(reply.wanted))
     if "message" in plain:
         plain["sent"] = plain.pop("message")
-    return {"message": in_words(reply), **plain}
+    return text, {"message": text, **plain}
 
 
 def _slim(value: Any) -> Any:

@@ -42,30 +42,58 @@ class Caller:
     request: Any = None
 
 
-Serve = Callable[[Tool, dict[str, Any], Caller], Awaitable[Any]]
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call came to.
+
+    Attributes:
+        reply: the coordinator's own, or what it refused.
+        notices: what the agent is told besides, each once.
+    """
+
+    reply: Any
+    notices: tuple[rq.Notice, ...] = ()
+
+
+Serve = Callable[[Tool, dict[str, Any], Caller], Awaitable[Outcome]]
 
 
 async def carry_out(
     tool: Tool, arguments: Mapping[str, Any], agent: str | None, cwd: str | None,
     ask: Callable[[rq.Request[Any]], Awaitable[Any]],
-) -> Any:
-    """Ask what a tool asks; the reply.
+) -> Outcome:
+    """Ask what a tool asks. An agent without hooks has no other way to hear what it is to know:
+    it is told with whatever it calls.
 
     Raises:
-        Refusal: INVALID, LIMIT, and what the coordinator refused.
+        Refusal: INVALID, LIMIT: nothing was asked.
     """
-    reply = await ask(tool.asked(arguments, agent, cwd))
-    if isinstance(reply, rq.Alive) and reply.notices and agent is not None:
-        # Told here and now: not a second time by the hook that comes next.
-        await ask(rq.Heartbeat(agent=agent, ack=reply.notices[-1].notice))
-    return reply
+    request = tool.asked(arguments, agent, cwd)
+    try:
+        reply = await ask(request)
+    except Refusal as refusal:
+        reply = refusal
+    if agent is None:
+        return Outcome(reply)
+    alive = reply
+    try:
+        if not isinstance(reply, rq.Alive):
+            alive = await ask(rq.Heartbeat(agent=agent))
+            if alive.hooked:
+                return Outcome(reply)
+        if alive.notices:
+            # Told here and now: not a second time by the hook, or the call, that comes next.
+            await ask(rq.Heartbeat(agent=agent, ack=alive.notices[-1].notice))
+    except Refusal:  # what it asked for stands; it is told the next time
+        return Outcome(reply)
+    return Outcome(reply, tuple(alive.notices))
 
 
 def make_server(
     serve: Serve, used: Callable[[], bool] = lambda: True,
     marks: Callable[[Caller], tuple[str, ...]] = lambda caller: (),
 ) -> Server[Any]:
-    """A server whose calls are answered by `serve` (the reply, or a raised `Refusal`).
+    """A server whose calls are answered by `serve` (a raised `Refusal` is told, too).
 
     Args:
         used: whether this repository uses coord at all; where it does not, there are no tools.
@@ -86,14 +114,13 @@ def make_server(
         try:
             if not used():
                 raise Refusal(Code.INVALID, UNUSED, next="`coord init`")
-            reply = await serve(tool, params.arguments or {}, _caller(ctx))
-            return _answer(answers.in_words(reply), answers.data(reply))
+            return _told(await serve(tool, params.arguments or {}, _caller(ctx)))
         except Refusal as refusal:
-            return _answer(*answers.refused(refusal), error=True)
+            return _told(Outcome(refusal))
         except Exception as bad:
             log.exception("%s failed", tool.name)
             bug = Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__}).")
-            return _answer(*answers.refused(bug), error=True)
+            return _told(Outcome(bug))
 
     return Server(
         "coord", version=program_version(), title="coord", on_list_tools=list_tools,
@@ -101,10 +128,11 @@ def make_server(
     )
 
 
-def _answer(text: str, data: dict[str, Any], *, error: bool = False) -> wire.CallToolResult:
+def _told(outcome: Outcome) -> wire.CallToolResult:
+    text, data = answers.told(outcome.reply, outcome.notices)
     return wire.CallToolResult(
         content=[wire.TextContent(type="text", text=text)], structured_content=data,
-        is_error=error,
+        is_error=isinstance(outcome.reply, Refusal),
     )
 
 

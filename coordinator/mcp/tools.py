@@ -212,8 +212,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool(
         "request_unlock", "Ask a holder to let go",
         "Ask whoever holds a file to release it before it is done, with your reason. You stand in "
-        "line and are told the answer, by your hooks or with `report_progress`; go on with other "
-        "work meanwhile.",
+        "line and are told the answer; go on with other work meanwhile.",
         rq.RequestFile,
         {"resource": "What you need: a path relative to the repository root, `dir/`, glob or key.",
          "reason": "Why you need it now: the holder decides by this.",
@@ -263,9 +262,8 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     ),
     Tool(
         "tell", "Tell an agent or a person",
-        "Say something to another agent, to `all`, or to `human`. An agent hears it by its hooks, "
-        "or with its next `report_progress`; go on with your work meanwhile. Say only what changes "
-        "what somebody does.",
+        "Say something to another agent, to `all`, or to `human`. An agent hears it with its next "
+        "call; go on with your work meanwhile. Say only what changes what somebody does.",
         rq.MessageSend,
         {"to": "An agent's name, `all`, or `human`.", "text": "What to say.",
          "task": "What it is about, like `T-3`.", "reply_to": "What it answers, like `M-4`."},
@@ -273,7 +271,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool(
         "read_messages", "Look messages up",
         "What you said and were told, or all that was said of a task or in a thread. (New messages "
-        "come to you once, by your hooks or with `report_progress`.)",
+        "come to you by themselves, once.)",
         rq.Messages,
         {"task": _TASK, "thread": "A message of it, like `M-4`.", "search": "Words in it.",
          "limit": "At most so many, the newest."},

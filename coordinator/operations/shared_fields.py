@@ -107,6 +107,7 @@ SHARED: dict[str, str] = {
     "state": "Its state.",
     "AgentRow.state": "active, stale or gone.",
     "Alive.state": "active, stale or gone.",
+    "Alive.hooked": "Whether hooks of its program report in, which tell it its notices.",
     "Task.state": "pending, ready, claimed, done, failed, dead, blocked, cancelled or review.",
     "Tasks.state": "Only tasks in this state.",
     "Judged.state": "The task's state now.",

@@ -75,3 +75,19 @@ def test_the_story_of_whatever_has_an_id_is_told(repo: Repo) -> None:
     assert "bob stands in line as W-1" in repo.coord("explain", "w-1").stdout
     assert "bob asked for a change of key:own (K-1)" in repo.coord("explain", "K-1").stdout
     assert "Nothing is called K-7" in repo.coord("explain", "K-7").stderr
+
+
+def test_an_agent_that_types_hears_with_its_next_command(repo: Repo) -> None:
+    repo.coord("lock", "a.py", "--agent", "ann")
+    repo.coord("lock", "b.py", "--agent", "bob")
+    repo.coord("tell", "ann", "look at the tests\nand docs", "--agent", "bob")
+    assert "look at" not in repo.coord("locks").stderr, "a person is not told"
+    assert "look at" not in repo.coord("lock", "c.py", "--agent", "ann", "--json").stderr, "a program reads it"
+    refused = repo.coord("lock", "b.py", "--agent", "ann")
+    assert refused.returncode == 3 and "LOCKED" in refused.stderr
+    assert "[coord] bob says (M-1)" in refused.stderr and "\n> and docs\n" in refused.stderr, refused.stderr
+    again = repo.coord("lock", "d.py", "--agent", "ann")
+    assert again.returncode == 0 and not again.stderr
+    repo.coord("tell", "ann", "one more", "--agent", "bob")
+    late = repo.coord("unlock", "d.py", "--agent", "ann")
+    assert late.stdout == "released d.py (ann)\n" and "> one more" in late.stderr

@@ -21,7 +21,7 @@ VALUE = {"attempts": 0, "prompt": "", "list": [], "text": "naïve 🚀"}
 def test_words_are_there_for_what_each_tool_answers(tool: Tool) -> None:
     bases = tool.request.__orig_bases__  # type: ignore[attr-defined]
     (answer,) = typing.get_args(bases[0])
-    source = answers._told.__code__
+    source = answers._in_words.__code__
     assert answer.__name__ in source.co_names, f"{tool.name} answers {answer.__name__}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from mcp import Client
 
@@ -45,3 +47,45 @@ def test_a_model_tells_another_which_hears_it_once(ready: Repo) -> None:
 
     for door, script in ((ann, begin), (bob, ask), (ann, hear)):
         talk(door, script)
+
+
+def test_an_agent_hears_with_any_call_and_with_what_is_refused(ready: Repo) -> None:
+    ann = server(ready, CLAUDE_CODE_SESSION_ID=NAMES[0][-8:])
+
+    async def begin(client: Client) -> None:
+        await client.call_tool("acquire", {"resources": ["a.py"]})
+
+    async def hear(client: Client) -> None:
+        held = await client.call_tool("acquire", {"resources": ["b.py"]})
+        assert code(held) == "LOCKED" and "[coord] human says (M-1)" in text(held), text(held)
+        assert "human says (M-1)" in held.structured_content["notices"][0]
+        assert "human says" not in text(await client.call_tool("report_progress", {"progress": "on"}))
+        ready.coord("tell", NAMES[0], "and docs")
+        found = await client.call_tool("acquire", {"resources": ["c.py"]})
+        said = text(found)
+        assert said.startswith("Leased to you") and "> and docs" in said and "M-1" not in said
+        assert found.structured_content["message"] == said
+
+    talk(ann, begin)
+    ready.coord("lock", "b.py", "--agent", "bob")
+    ready.coord("tell", NAMES[0], "look at the tests")
+    talk(ann, hear)
+
+
+def test_whom_its_hooks_tell_is_told_by_them(ready: Repo) -> None:
+    ann = server(ready, CLAUDE_CODE_SESSION_ID=NAMES[0][-8:])
+
+    async def begin(client: Client) -> None:
+        await client.call_tool("acquire", {"resources": ["a.py"]})
+
+    async def on(client: Client) -> None:
+        assert "look at" not in text(await client.call_tool("acquire", {"resources": ["b.py"]}))
+
+    talk(ann, begin)
+    payload = {"session_id": NAMES[0][-8:], "hook_event_name": "PostToolUse", "tool_name": "Read",
+               "tool_input": {"file_path": str(ready.root / "a.py")}, "cwd": str(ready.root)}
+    ready.coord("hook", "claude-code", text=json.dumps(payload))
+    ready.coord("tell", NAMES[0], "look at the tests")
+    talk(ann, on)
+    heard = ready.coord("hook", "claude-code", text=json.dumps(payload))
+    assert "look at the tests" in heard.stdout

@@ -59,6 +59,7 @@ class Alive(Reply):
     agent: str
     state: str
     notices: list[Notice]
+    hooked: bool = False
 
 
 class Heartbeat(Request[Alive]):
