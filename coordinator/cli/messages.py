@@ -28,7 +28,7 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """Say something to an agent, to all, or to a person. Agents hear it with their next
-    call of a tool, or their next `coord` command (but not with --json)."""
+    call of a tool, or the next `coord` command that they type (but not with --json)."""
     carry_out(bodies.tell, **locals())
 
 

@@ -21,6 +21,7 @@ from coordinator.cli.app import (
 )
 from coordinator.cli.definition import typer
 from coordinator.commands import agents as bodies
+from coordinator.commands.messages import news
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
@@ -52,9 +53,10 @@ def propose(
         raise Refusal(
             Code.INVALID, f"{resource}: say what it is to be by one of --from, --patch and "
             "--delete. Nothing was written.", next="coord propose --help")
+    writer = agent_or_refuse(agent)
     made = ask(
         rq.Propose(
-            agent=agent_or_refuse(agent), note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109
+            agent=writer, note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109
             changes=[rq.ProposedChange(
                 resource=resource, version=version, delete=delete,
                 content=_read(content) if content is not None else None,
@@ -68,6 +70,7 @@ def propose(
         say(f"{one.resource}  {one.version or 'removed'}")
     for warning in made.warnings:
         say(f"warning: {warning}")
+    carry_out(news, agent=writer, as_json=False)
 
 
 @app.command("lost-writes")

@@ -21,6 +21,7 @@ from coordinator.cli.app import (
     app,
     as_text,
     ask,
+    carry_out,
     print_json,
     say,
     width,
@@ -28,6 +29,7 @@ from coordinator.cli.app import (
 from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import columns, wrapped
+from coordinator.commands.messages import news
 from coordinator.files.content import BINARY_PROBE_BYTES
 from coordinator.files.roots import root_in_worktree
 from coordinator.words import file_names
@@ -129,7 +131,8 @@ def commit_region(
             Code.INVALID, f"The standard input has no text for {resources[0]}. Nothing was "
             "written.", next="`--from /dev/null` removes it.",
         )
-    done = ask(rq.CommitRegion(agent=agent_or_refuse(agent), regions=regions_given,
+    holder = agent_or_refuse(agent)
+    done = ask(rq.CommitRegion(agent=holder, regions=regions_given,
                                cwd=as_text(os.getcwd())))  # noqa: PTH109
     if as_json:
         print_json(done)
@@ -139,6 +142,7 @@ def commit_region(
         say(f"{one.resource}  {what}")
     for warning in done.warnings:
         say(f"warning: {warning}")
+    carry_out(news, agent=holder, as_json=False)
 
 
 def _text(source: str) -> str:

@@ -19,6 +19,12 @@ PAGE = 1000
 NEWEST = 50
 
 
+def news(shell: Shell, *, agent: str, as_json: bool) -> Asking:
+    """Nothing but what the agent is told after each of its commands (`shell.carried_out`)."""
+    shell.acts_for = agent
+    yield from ()
+
+
 def tell(
     shell: Shell,
     *,

@@ -33,8 +33,8 @@ _TYPED = re.compile(r"(`|next: )coord ")
 _FIELD = re.compile(r"`([a-z]\w*)`")
 #: The operation that such a sentence begins with.
 _OPERATION = re.compile(r"^[a-z_]+: (?=`)")
-#: Parameters with which a command says nothing but what a program reads.
-FOR_PROGRAMS = ("as_json", "short", "quiet")
+#: Parameters with which it is a program that reads what is said, or a person who overrides.
+UNHEARD = ("as_json", "short", "quiet", "force")
 _SEVERAL = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
@@ -192,15 +192,18 @@ def carried_out(body: Callable[..., Asking], shell: Shell, values: Mapping[str, 
 
 
 def _hear(shell: Shell, values: Mapping[str, Any]) -> Asking:
-    if shell.acts_for is None or any(values.get(name) for name in FOR_PROGRAMS):
+    agent = shell.acts_for or shell.agent
+    if agent is None or any(values.get(name) for name in UNHEARD):
         return
     with contextlib.suppress(Refusal):  # what was done is done
-        alive = yield from ask(rq.Heartbeat(agent=shell.acts_for))
-        if alive.hooked or not alive.notices:
+        alive = yield from ask(rq.Heartbeat(agent=agent))
+        if alive.hears == "hooks" or not alive.notices:
             return
+        if alive.hears == "calls" and shell.agent != agent:
+            return  # a person types this
         for notice in alive.notices:
             shell.complain(f"[coord] {notice.text}")
-        yield rq.Heartbeat(agent=shell.acts_for, ack=alive.notices[-1].notice)
+        yield rq.Heartbeat(agent=agent, ack=alive.notices[-1].notice)
 
 
 def ask(request: rq.Request[R]) -> Generator[rq.Request[Any], Any, R]:

@@ -79,7 +79,7 @@ async def carry_out(
     try:
         if not isinstance(reply, rq.Alive):
             alive = await ask(rq.Heartbeat(agent=agent))
-            if alive.hooked:
+            if alive.hears == "hooks":
                 return Outcome(reply)
         if alive.notices:
             # Told here and now: not a second time by the hook, or the call, that comes next.

@@ -107,7 +107,8 @@ SHARED: dict[str, str] = {
     "state": "Its state.",
     "AgentRow.state": "active, stale or gone.",
     "Alive.state": "active, stale or gone.",
-    "Alive.hooked": "Whether hooks of its program report in, which tell it its notices.",
+    "Alive.hears": "What tells it its notices: hooks of its program; commands that are typed for "
+                   "it, where nobody has its token; or calls of its own.",
     "Task.state": "pending, ready, claimed, done, failed, dead, blocked, cancelled or review.",
     "Tasks.state": "Only tasks in this state.",
     "Judged.state": "The task's state now.",

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 23
+SCHEMA_VERSION = 24
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -471,5 +471,9 @@ CREATE TABLE awaited (
     PRIMARY KEY (key, asker)
 ) STRICT;
 CREATE INDEX awaited_by_place ON awaited (acquisition_id);
+""",
+    # Whose a lease is again when a sub-agent ends.
+    23: """
+ALTER TABLE file_locks ADD COLUMN lent_by TEXT;
 """,
 }

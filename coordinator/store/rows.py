@@ -35,6 +35,7 @@ class LeaseRow(Row, frozen=True):
     warned: int = 0
     agreed_as: str | None = None
     goes_with: str | None = None
+    lent_by: str | None = None
 
 
 class WaiterRow(Row, frozen=True):

@@ -91,3 +91,37 @@ def test_an_agent_that_types_hears_with_its_next_command(repo: Repo) -> None:
     repo.coord("tell", "ann", "one more", "--agent", "bob")
     late = repo.coord("unlock", "d.py", "--agent", "ann")
     assert late.stdout == "released d.py (ann)\n" and "> one more" in late.stderr
+
+
+def test_whoever_looks_as_an_agent_hears_and_a_person_who_overrides_does_not(repo: Repo) -> None:
+    repo.coord("lock", "a.py", "b.py", "--agent", "ann")
+    forced = repo.coord("unlock", "a.py", "--agent", "ann", "--force")
+    assert forced.returncode == 0 and not forced.stderr
+    assert not repo.coord("locks", "--agent", "ann").stderr, "a filter is no agent that acts"
+    looked = repo.coord("locks", env={"COORD_AGENT": "ann"})
+    assert "b.py" in looked.stdout and "[coord] Your lease on a.py was released by a person" in looked.stderr
+    assert not repo.coord("locks", env={"COORD_AGENT": "ann"}).stderr
+    assert not repo.coord("locks", env={"COORD_AGENT": "nobody"}).stderr
+
+
+def test_what_an_agent_with_a_token_is_to_know_waits_for_itself(repo: Repo) -> None:
+    with repo.client() as client:
+        token = client.call(rq.Register(agent="ann")).token
+        client.call(rq.Acquire(agent="ann", resources=["a.py"]))
+        repo.coord("tell", "ann", "look at the tests")
+        assert not repo.coord("unlock", "a.py", "--agent", "ann").stderr, "a person types that"
+        own = repo.coord("lock", "a.py", env={"COORD_AGENT": "ann", "COORD_AGENT_TOKEN": token})
+        assert own.returncode == 0 and "> look at the tests" in own.stderr
+        assert not client.call(rq.Heartbeat(agent="ann")).notices
+
+
+def test_changes_without_a_lease_and_of_regions_tell_news_too(repo: Repo) -> None:
+    repo.write("f.py", "def f():\n    return 1\n")
+    repo.write("new", "def f():\n    return 2\n")
+    repo.coord("lock", "f.py::f", "--agent", "ann")
+    repo.coord("tell", "ann", "first")
+    done = repo.coord("commit-region", "f.py::f", "--from", "new", "--agent", "ann")
+    assert done.returncode == 0 and "> first" in done.stderr, done
+    repo.coord("tell", "ann", "second")
+    made = repo.coord("propose", "g.py", "--from", "new", "--agent", "ann")
+    assert made.returncode == 0 and "> second" in made.stderr, made

@@ -34,6 +34,7 @@ class Hooks(RuleBasedStateMachine):
         self.held: dict[str, tuple[tuple[str, str], int]] = {}  # file -> who, when
         self.knows: dict[tuple[tuple[str, str], str], tuple[str | None, int]] = {}  # content, when
         self.writer: dict[str, tuple[str | None, tuple[str, str]]] = {}  # the last writing by a hook
+        self.lent: set[str] = set()  # a sub-agent has it of its parent
         self.line: dict[str, list[tuple[str, str]]] = {file: [] for file in FILES}
         self.granted: dict[tuple[str, str], set[str]] = {one: set() for one in WHO}  # and not yet told
         self.at = 0
@@ -59,14 +60,18 @@ class Hooks(RuleBasedStateMachine):
             self.line[file].append(one)
 
     def takes(self, one: tuple[str, str], file: str) -> None:
+        self.lent.discard(file)
         self.held[file] = (one, self.at)
         if one in self.line[file]:
             self.line[file].remove(one)
 
     def has(self, one: tuple[str, str], file: str) -> None:
         """It holds the file: it did before, or it takes it."""
-        if self.held.get(file, (None, 0))[0] != one:
+        holder = self.held.get(file, (None, 0))[0]
+        if holder != one:
             self.takes(one, file)
+            if holder is not None:
+                self.lent.add(file)
 
     def told(self, one: tuple[str, str]) -> None:
         """With the message that a file it waited for is its own comes what changed in it."""
@@ -130,6 +135,12 @@ class Hooks(RuleBasedStateMachine):
         for file in FILES:
             self.line[file] = [it for it in self.line[file] if it not in gone]
         for file in [file for file, it in self.held.items() if it[0] in gone]:
+            if file in self.lent and one[1]:
+                parent = (one[0], "")
+                if parent in self.line[file]:
+                    self.granted[parent].add(file)
+                self.takes(parent, file)
+                continue
             del self.held[file]
             if self.line[file]:  # whoever has waited longest is next, and will be told
                 first = self.line[file][0]

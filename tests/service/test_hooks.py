@@ -160,6 +160,50 @@ def test_what_a_sub_agent_wrote_of_its_parents_is_its_parents_again(world: World
     assert holders(world) == {} and world.replay_differs() == []
 
 
+def test_what_the_parent_leased_meanwhile_is_its_own_again(world: World) -> None:
+    """And what the sub-agent leased, which was its parent's for the time of a commit only, ends with it."""
+    parent, sub = Session(world, "ann"), Session(world, "ann", "s1")
+    parent.hook("SessionStart")
+    assert sub.edit("own.py", "1\n") == ""
+    world.clock.advance(60_000)
+    assert parent.edit("late.py", "1\n") == ""
+    sub.read("late.py")
+    assert sub.edit("late.py", "2\n") == ""
+    world.write("own.py", "1\n")
+    sub.hook("PreToolUse", tool_name="Bash", tool_input={"command": "git commit -qm x -- own.py"}, tool_use_id="c1")
+    assert holders(world) == {"own.py": parent.name, "late.py": parent.name}
+    sub.hook("PostToolUse", tool_name="Bash", tool_input={"command": "git commit -qm x -- own.py"}, tool_use_id="c1")
+    for name in ("own.py", "late.py"):
+        sub.read(name)
+        assert sub.edit(name, "3\n") == ""
+    assert holders(world) == {"own.py": sub.name, "late.py": sub.name}
+    sub.hook("SubagentStop")
+    assert holders(world) == {"late.py": parent.name} and world.replay_differs() == []
+
+
+def test_what_a_sub_agents_command_writes_of_its_parents_is_its_own_writing(world: World) -> None:
+    parent, sub = Session(world, "ann"), Session(world, "ann", "s1")
+    assert parent.edit("a.py", "1\n") == ""
+    world.clock.advance(1_000)
+    sub.read("a.py")
+    world.clock.advance(1_000)
+    assert not sub.shell("echo x > a.py", {"a.py": "x\n"}).deny
+    assert holders(world) == {"a.py": sub.name}
+    assert sub.edit("a.py", "2\n") == ""
+
+
+def test_a_sub_agents_end_gives_its_parent_what_that_waits_for(world: World) -> None:
+    parent, sub = Session(world, "ann"), Session(world, "ann", "s1")
+    assert parent.edit("a.py", "1\n") == ""
+    world.clock.advance(1_000)
+    sub.read("a.py")
+    assert sub.edit("a.py", "2\n") == ""
+    assert f"leased by {sub.name} " in parent.edit("a.py", "3\n")
+    sub.hook("SubagentStop")
+    assert holders(world) == {"a.py": parent.name} and not world.ask(rq.Locks()).waiters
+    assert "You waited for a.py: it is yours" in parent.hook("PostToolUse", tool_name="Read", tool_input={"file_path": str(world.root / "a.py")}).context
+
+
 def test_a_lapsed_right_of_the_parent_is_not_handed_down(world: World) -> None:
     parent, sub = Session(world, "ann"), Session(world, "ann", "s1")
     parent.hook("SessionStart")

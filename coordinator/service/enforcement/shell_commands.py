@@ -21,7 +21,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.landing import STATE_DIR
 from coordinator.rules.leases import as_resource
 from coordinator.service import branches
-from coordinator.service.core import Service, listed, ms
+from coordinator.service.core import Service, listed
 from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.enforcement.adoption import owner
 from coordinator.service.holders import notices
@@ -189,9 +189,11 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
             last = tx.row("version_get", row.file_path) if row.worktree is None else None
-            was = (last[0] if last is not None and str(last[1]) >= row.locked_at
-                   else row.content_hash)
-            before[row.file_path] = was, row.locked_at
+            if last is not None and (row.lent_by or str(last[1]) >= row.locked_at):
+                # What is lent was written over before, maybe: what it was granted with says little.
+                before[row.file_path] = last[0], str(last[1]) if row.lent_by else row.locked_at
+            else:
+                before[row.file_path] = row.content_hash, row.locked_at
     read_versions.note_command(tx, agent, own, before)
     if heard.output:
         read_versions.note_shown(tx, agent, [*own, *_named(svc, tx, heard, own)], heard.output)
@@ -349,7 +351,7 @@ def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:
         ):
             return parent
     for lease in exact.values():
-        grant.hand_over(tx, lease, agent)
+        grant.lend(tx, lease, agent)
     return agent
 
 
@@ -362,13 +364,12 @@ def hand_up(tx: Tx, agent: str) -> None:
         for raw in tx.rows("leases_of_holder", agent):
             lease = LeaseRow(*raw)
             if lease.kind in PLAIN and lease.expires_at > tx.now:
-                grant.hand_over(tx, lease, above.agent)
+                grant.lend(tx, lease, above.agent)
 
 
-def hand_back(svc: Service, tx: Tx, agent: str) -> None:
-    """A sub-agent ends: leases that its parent had before it was there, and those that belong to
-    its parent's task, go back to the parent. (How long a lease may be held at most is reckoned from
-    where it began, whoever has it now.)"""
+def hand_back(tx: Tx, agent: str) -> None:
+    """A sub-agent ends: leases that it has of its parent, and those that belong to its parent's
+    task, go back to the parent."""
     row = tx.agent(agent)
     parent = row.parent if row is not None else None
     above = tx.agent(parent) if parent is not None else None
@@ -376,9 +377,6 @@ def hand_back(svc: Service, tx: Tx, agent: str) -> None:
         return
     for raw in tx.rows("leases_of_holder", agent):
         lease = LeaseRow(*raw)
-        began = from_iso(lease.max_until) - ms(svc.settings.leases.max_hold_s)
-        if lease.expires_at <= tx.now or lease.kind not in PLAIN or (
-                lease.task_id is None and row is not None
-                and began >= from_iso(row.registered_at)):
-            continue
-        grant.hand_over(tx, lease, above.agent)
+        if (lease.expires_at > tx.now and lease.kind in PLAIN
+                and (lease.task_id is not None or lease.lent_by == above.agent)):
+            grant.hand_over(tx, lease, above.agent)

@@ -96,7 +96,7 @@ def serve(
     elif heard.moment == "session":
         heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent or kept else profile)
     elif heard.moment == "sub stop" and heard.sub:
-        shell_commands.hand_back(svc, tx, name)
+        shell_commands.hand_back(tx, name)
         sessions.ended(svc, tx, actor, name, why="the sub-agent ended")
     elif heard.moment == "end":
         sessions.ended(svc, tx, actor, name, why="its session ended")

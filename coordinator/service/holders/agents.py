@@ -214,8 +214,11 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
         for n, at, kind, text, data in tx.rows("notices_of", req.agent, req.ack)
         if not circles.is_over(tx, req.agent, str(kind), data)
     ]
-    return rq.Alive(agent=req.agent, state="active", notices=notices,
-                    hooked=row.hooked_at is not None)
+    return rq.Alive(
+        agent=req.agent, state="active", notices=notices,
+        hears="hooks" if row.hooked_at is not None else
+              "commands" if _only_a_label(row) else "calls",
+    )
 
 
 def leave(svc: Service, tx: Tx, actor: Actor, req: rq.Leave) -> rq.Left:

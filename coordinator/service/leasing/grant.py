@@ -275,7 +275,12 @@ def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:
     )
 
 
-def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
+def lend(tx: Tx, row: LeaseRow, agent: str) -> None:
+    """Hand a lease over between a session and a sub-agent of it; who had it first has it back."""
+    hand_over(tx, row, agent, None if row.lent_by == agent else row.locked_by)
+
+
+def hand_over(tx: Tx, row: LeaseRow, agent: str, lent_by: str | None = None) -> None:
     """The lease is another holder's from now on, under a new token: it was never free between, so
     nobody who waits for it is passed over. Between a session and its sub-agents, and where a task
     is handed over."""
@@ -286,8 +291,10 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str) -> None:
             agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=agent,
         )
     )
-    in_its_place(tx, msgspec.structs.replace(row, locked_by=agent), known)
+    in_its_place(tx, msgspec.structs.replace(row, locked_by=agent, lent_by=lent_by), known)
     pending_unlocks.follow(tx, row, agent)
+    # It may stand in line for this very thing.
+    tx.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", agent)})
 
 
 def take_over(
@@ -342,7 +349,7 @@ def in_its_place(
             slot=rule.slot(kind, row.file_path, row.mode, row.locked_by), task=row.task_id,
             acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
             max_until=row.max_until, content_hash=row.content_hash, baselines=known,
-            agreed_as=row.agreed_as, goes_with=row.goes_with,
+            agreed_as=row.agreed_as, goes_with=row.goes_with, lent_by=row.lent_by,
         )
     )
     return token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from coordinator.words.requests.base import Number, Reply, Request, Whole
 from coordinator.words.texts import Line, Name, Page, Words
@@ -59,7 +59,7 @@ class Alive(Reply):
     agent: str
     state: str
     notices: list[Notice]
-    hooked: bool = False
+    hears: Literal["hooks", "commands", "calls"] = "calls"
 
 
 class Heartbeat(Request[Alive]):
