@@ -86,7 +86,9 @@ async def carry_out(
             await ask(rq.Heartbeat(agent=agent, ack=alive.notices[-1].notice))
     except Refusal:  # what it asked for stands; it is told the next time
         return Outcome(reply)
-    return Outcome(reply, tuple(alive.notices))
+    listed = ({one.message for one in reply.items} if isinstance(reply, rq.MessageList) else ())
+    return Outcome(reply, tuple(one for one in alive.notices
+                                if one.data.get("message") not in listed))
 
 
 def make_server(

@@ -59,6 +59,8 @@ class StdioServer:
     def __init__(self, root: Path, environment: Mapping[str, str], profile: str | None = None,
                  cwd: str | None = None) -> None:
         self._root, self._env, self._given, self._cwd = root, environment, profile, cwd
+        #: Those that have spoken here, by the session that the client names.
+        self._known: dict[str, Speaker] = {}
         self._own: Speaker | None = None
         self._own_lock = anyio.Lock()
         self._slots = anyio.CapacityLimiter(CALLS_MAX)
@@ -83,7 +85,8 @@ class StdioServer:
         profile = self._profile(caller)
         session, call, arguments = self._session(profile, arguments, caller)
         tool.asked(arguments, "", None)  # refused before anybody is registered
-        speaker = await self._speaker(profile, session, call) if tool.acts else None
+        speaker = (await self._speaker(profile, session, call) if tool.acts
+                   else self._known.get(session))
         agent, token = (speaker.agent, speaker.token) if speaker is not None else (None, None)
 
         async def ask(request: rq.Request[Any]) -> Any:
@@ -134,6 +137,15 @@ class StdioServer:
                 call if isinstance(call, str) else "", arguments)
 
     async def _speaker(self, profile: Profile | None, session: str, call: str) -> Speaker:
+        """For whom this is; whoever is new is registered.
+
+        Raises:
+            Refusal: UNAUTHORIZED, and what the coordinator refused.
+        """
+        speaker = self._known[session] = await self._speaks(profile, session, call)
+        return speaker
+
+    async def _speaks(self, profile: Profile | None, session: str, call: str) -> Speaker:
         agent, token = self._env.get("COORD_AGENT"), self._env.get("COORD_AGENT_TOKEN")
         if token and not token.startswith("$"):  # what some CLIs leave of an unset variable
             if not agent:

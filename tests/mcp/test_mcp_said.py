@@ -66,10 +66,22 @@ def test_an_agent_hears_with_any_call_and_with_what_is_refused(ready: Repo) -> N
         assert said.startswith("Leased to you") and "> and docs" in said and "M-1" not in said
         assert found.structured_content["message"] == said
 
+    async def look(client: Client) -> None:
+        ready.coord("tell", NAMES[0], "before it has spoken")
+        assert "[coord]" not in text(await client.call_tool("who_holds", {}))
+        assert "before it has" in text(await client.call_tool("release", {"resources": ["c.py"]}))
+        for tool, given in (("who_holds", {}), ("search_archive", {"query": "x"}), ("get_state", {"key": "key:no"})):
+            ready.coord("tell", NAMES[0], f"to {tool}")
+            assert f"> to {tool}" in text(await client.call_tool(tool, given)), tool
+        ready.coord("tell", NAMES[0], "once")
+        assert text(await client.call_tool("read_messages", {"search": "once"})).count("> once") == 1
+        assert "once" not in text(await client.call_tool("who_holds", {}))
+
     talk(ann, begin)
     ready.coord("lock", "b.py", "--agent", "bob")
     ready.coord("tell", NAMES[0], "look at the tests")
     talk(ann, hear)
+    talk(server(ready, CLAUDE_CODE_SESSION_ID=NAMES[0][-8:]), look)
 
 
 def test_whom_its_hooks_tell_is_told_by_them(ready: Repo) -> None:

@@ -204,6 +204,24 @@ def test_a_sub_agents_end_gives_its_parent_what_that_waits_for(world: World) -> 
     assert "You waited for a.py: it is yours" in parent.hook("PostToolUse", tool_name="Read", tool_input={"file_path": str(world.root / "a.py")}).context
 
 
+def test_a_session_that_ends_in_the_middle_of_a_task_gives_it_back(world: World) -> None:
+    ann, bob = Session(world, "ann"), Session(world, "bob")
+    task, other = world.task("t", "a.py"), world.task("u", "b.py")
+    assert ann.edit("own.py", "1\n") == ""
+    world.ask(rq.TaskClaim(agent=ann.name, task=task))
+    ann.read("a.py")
+    assert ann.edit("a.py", "1\n") == ""
+    ann.hook("SessionEnd")
+    assert holders(world) == {}
+    shown = world.ask(rq.TaskShow(task=task))
+    assert shown.state == "review" and shown.claimed_by is None
+    assert {one.path for review in world.ask(rq.Reviews()).items for one in world.ask(rq.ReviewShow(review=review.review)).files} >= {"a.py"}
+    bob.hook("SessionStart")
+    world.ask(rq.TaskClaim(agent=bob.name, task=other))
+    bob.hook("SessionEnd")
+    assert world.ask(rq.TaskShow(task=other)).state in ("ready", "failed") and holders(world) == {}
+
+
 def test_a_lapsed_right_of_the_parent_is_not_handed_down(world: World) -> None:
     parent, sub = Session(world, "ann"), Session(world, "ann", "s1")
     parent.hook("SessionStart")

@@ -89,14 +89,16 @@ def _left(tx: Tx, agent: str) -> bool:
 
 
 def ended(svc: Service, tx: Tx, actor: Actor, agent: str, *, why: str) -> None:
-    """A session or sub-agent has come to its end: what it holds is released. Who shows a token was
-    registered by somebody else, a launcher mostly, who ends it: a session is one of its runs, and
-    it is known there whether the task is done."""
+    """A session or sub-agent has come to its end: what it holds is released; if it was at a task,
+    what it changed is kept for a person to look at. Who shows a token was registered by somebody
+    else, a launcher mostly, who ends it: a session is one of its runs, and it is known there
+    whether the task is done."""
     row = tx.agent(agent)
-    if row is None or row.state == "gone" or tx.rows("tasks_of_holder", agent):
+    if row is None or row.state == "gone":
         return
     if actor.agent == agent:
-        turn_over(tx, agent)
+        if not tx.rows("tasks_of_holder", agent):
+            turn_over(tx, agent)
     else:
         lapse.end_agent(svc, tx, agent, clean=True, reason=why)
 
