@@ -112,7 +112,8 @@ def give_up(
     force: Annotated[bool, typer.Option("--force", help="Though another claims it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give a task back; it is tried again later. With `--blocked`, when that is free."""
+    """Give a task back; it is tried again later. With `--blocked`, when that is free. What was
+    changed for it, a person looks at first."""
     carry_out(bodies.fail, **locals())
 
 

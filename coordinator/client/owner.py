@@ -69,8 +69,8 @@ class Owner:
         self.failing: dict[str, str] = {}
 
     def stop(self) -> None:
-        """From another thread: end after the change that it is at, a moment later; at once, with
-        the client's `hang_up` after it, where it waits for one."""
+        """From another thread: end after the change that it is at; where it waits for one, within
+        20 s, or at once with the client's `hang_up` after it."""
         self._stop.set()
 
     @property

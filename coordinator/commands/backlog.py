@@ -182,7 +182,8 @@ def fail(
     force: bool,
     as_json: bool,
 ) -> Asking:
-    """Give a task back; it is tried again later. With `--blocked`, when that is free."""
+    """Give a task back; it is tried again later. With `--blocked`, when that is free. What was
+    changed for it, a person looks at first."""
     row = yield from ask(
         rq.TaskFail(
             agent=(yield from shell.acting(agent)),

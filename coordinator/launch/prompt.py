@@ -27,7 +27,8 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
 - Read a file afresh before you change it.
 - Do not switch branches, stash, reset, clean, or commit everything (`git add -A`).
 - If you cannot go on because another agent holds what you need:
-  `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free.
+  `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free;
+  what you changed before, a person looks at first.
 - If you are told that agents wait for each other and it is you who give way, do what it says, and
   stop: your work is kept. If another gives way, keep yours, and try again later.
 - When the work is finished, just end with exit code 0: your leases are released then.
@@ -42,7 +43,8 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
   and try again later; read a file afresh when you are told that it changed.
 - Do not switch branches, stash, reset, clean, or commit everything (`git add -A`).
 - If you cannot go on because another agent holds what you need:
-  `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free.
+  `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free;
+  what you changed before, a person looks at first.
 - If you are told that agents wait for each other and it is you who give way, do what it says, and
   stop: your work is kept. If another gives way, keep yours, and try again later.
 - When the work is finished, say in one sentence what you did, and end.
@@ -63,7 +65,8 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
   be based on that: commit, then `git merge {target}`, before you read it.
 - Leave nothing behind that does not belong to the work: remove scratch files.
 - If you cannot go on because another agent holds what you need:
-  `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free.
+  `coord task fail {task} --blocked PATH`, and stop. It is offered again when that is free;
+  what you changed before, a person looks at first.
 - If you are told that agents wait for each other and it is you who give way, do what it says, and
   stop: your work is kept. If another gives way, keep yours, and try again later.
 - Do not run `coord task done`: just end.

@@ -162,7 +162,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool(
         "fail_task", "Give a task back",
         "Give back a task you cannot finish; it is offered again later. With `blocked`, it waits "
-        "until those files are free.",
+        "until those files are free. What you changed for it, a person looks at first.",
         rq.TaskFail,
         {"task": _TASK, "reason": "Why, for whoever takes it next.",
          "blocked": "Files held by others that it turned out to need."},
