@@ -272,6 +272,8 @@ def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
         return b""
     if b"\r\n" in data:
         new = new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    elif b"\n" in data:
+        new = new.replace(b"\r\n", b"\n")
     return new.rstrip() + old[len(old.rstrip()):]
 
 

@@ -180,10 +180,11 @@ DEEP = "".join("    " * n + f"class C{n}:\n" for n in range(60)) + "    " * 60 +
     (many(40, "    return '{n}" + "x" * 120_000 + "'\n"), "f20", b"'20" + b"x" * 120_000, "def f20():\n    return ''\n", b"'"),
     (DEEP.encode() + many(3), "f1", b"return 1\n", "def f1():\n    return 10\n", b"return 10\n"),
     (b"\xef\xbb\xbf" + many(3, "\treturn {n}\n", "\r\n"), "f1", b"return 1\r\n", "def f1():\n\treturn 10\n", b"return 10\r\n"),
+    (many(3), "f1", b"return 1\n", "def f1():\r\n    return 10\r\n", b"return 10\n"),
     (b"# -*- coding: latin-1 -*-\n# \xe9\xff\n" + many(3), "f1", b"return 1\n", "def f1():\n    return 10\n", b"return 10\n"),
     (many(3) + b"def broken(:\n    ( [ {\n", "f0", b"return 0\n", "def f0():\n    return 10\n", b"return 10\n"),
     (b"\0\0\n" + many(3), "f1", b"return 1\n", "def f1():\n    return 10\n", b"return 10\n"),
-], ids=["10,000 functions", "5 MB", "60 deep", "mark, tabs, CRLF", "latin-1", "broken below", "zeros"])
+], ids=["10,000 functions", "5 MB", "60 deep", "mark, tabs, CRLF", "CRLF for LF", "latin-1", "broken below", "zeros"])
 def test_odd_and_large_files_stay_what_they_were_but_for_the_region(
     world: World, data: bytes, name: str, old: bytes, text: str, new: bytes,
 ) -> None:
