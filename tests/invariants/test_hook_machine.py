@@ -34,7 +34,7 @@ class Hooks(RuleBasedStateMachine):
         self.held: dict[str, tuple[tuple[str, str], int]] = {}  # file -> who, when
         self.knows: dict[tuple[tuple[str, str], str], tuple[str | None, int]] = {}  # content, when
         self.writer: dict[str, tuple[str | None, tuple[str, str]]] = {}  # the last writing by a hook
-        self.lent: set[str] = set()  # a sub-agent has it of its parent
+        self.lent: dict[str, tuple[str, str]] = {}  # file -> of whom its holder has it
         self.line: dict[str, list[tuple[str, str]]] = {file: [] for file in FILES}
         self.granted: dict[tuple[str, str], set[str]] = {one: set() for one in WHO}  # and not yet told
         self.at = 0
@@ -60,18 +60,24 @@ class Hooks(RuleBasedStateMachine):
             self.line[file].append(one)
 
     def takes(self, one: tuple[str, str], file: str) -> None:
-        self.lent.discard(file)
+        self.lent.pop(file, None)
         self.held[file] = (one, self.at)
         if one in self.line[file]:
             self.line[file].remove(one)
+
+    def lends(self, one: tuple[str, str], file: str) -> None:
+        """It takes it, of its parent or its sub-agent if one of these held it."""
+        holder = self.held.get(file, (None, 0))[0]
+        came = self.lent.get(file)
+        self.takes(one, file)
+        if holder is not None and came != one:
+            self.lent[file] = holder
 
     def has(self, one: tuple[str, str], file: str) -> None:
         """It holds the file: it did before, or it takes it."""
         holder = self.held.get(file, (None, 0))[0]
         if holder != one:
-            self.takes(one, file)
-            if holder is not None:
-                self.lent.add(file)
+            self.lends(one, file)
 
     def told(self, one: tuple[str, str]) -> None:
         """With the message that a file it waited for is its own comes what changed in it."""
@@ -135,8 +141,8 @@ class Hooks(RuleBasedStateMachine):
         for file in FILES:
             self.line[file] = [it for it in self.line[file] if it not in gone]
         for file in [file for file, it in self.held.items() if it[0] in gone]:
-            if file in self.lent and one[1]:
-                parent = (one[0], "")
+            parent = (one[0], "")
+            if one[1] and self.lent.get(file) == parent:
                 if parent in self.line[file]:
                     self.granted[parent].add(file)
                 self.takes(parent, file)
@@ -156,6 +162,15 @@ class Hooks(RuleBasedStateMachine):
         """It keeps what it holds until its session ends (`hooks.keep`)."""
         self.tick()
         self.sessions[one].hook("Stop", stop_hook_active=True)
+        self.told(one)
+
+    @rule(one=st.sampled_from([("ann", "s1"), ("ann", "s2")]))
+    def commits(self, one: tuple[str, str]) -> None:
+        """It is the session's process that commits: what the sub-agent holds is the session's."""
+        self.tick()
+        assert not self.sessions[one].shell("git commit -qm x").deny
+        for file in [file for file, it in self.held.items() if it[0] == one]:
+            self.lends((one[0], ""), file)
         self.told(one)
 
     @rule(one=who, file=files)
