@@ -25,6 +25,10 @@ from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import READ, task_resource
 
+#: Why a task is given back that was found to need something, by who keeps that.
+WHY = {"others": "it needs {}, which others hold", "nobody": "it needs {}, which is free by now",
+       "itself": "it says that it needs {}, which it has itself"}
+
 
 def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed | Refusal:
     """See `requests.TaskClaim`."""
@@ -262,31 +266,30 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
             ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned)
         )
         _waits_no_more(tx, str(task.claimed_by), {name for name, *_ in learned})
-        why = "it needs " + ", ".join(name for name, *_ in learned) + ", which others hold"
+        keeps = _who_keeps(tx, str(task.claimed_by), learned)
+        why = WHY[keeps].format(", ".join(name for name, *_ in learned))
     else:
-        why = req.reason or "the attempt failed"
-    others = _is_kept_by_others(tx, str(task.claimed_by), learned)
-    if learned and not others:
-        why = (f"it says that it needs {', '.join(name for name, *_ in learned)}, which it has "
-               "itself")
+        keeps, why = "itself", req.reason or "the attempt failed"
     lapse.fail_claim(
         svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
-        blocked=others or req.model_error,
+        blocked=keeps != "itself" or req.model_error,
         also=landing.flagged(svc, tx, req.unlanded, left) if req.unlanded is not None else None,
         worktree=place,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 
 
-def _is_kept_by_others(tx: Tx, agent: str, needed: Sequence[tuple[str, str, str, str]]) -> bool:
-    """Whether an agent may need one of these in vain. What it holds itself, and nobody else, is
-    none: whoever says so would say it again at once."""
+def _who_keeps(tx: Tx, agent: str, needed: Sequence[tuple[str, str, str, str]]) -> str:
+    """Who keeps what an agent says that it needs: `others`, or `nobody` by now. Where it is all its
+    own (`itself`), its attempt has failed: it would say the same again at once."""
     own = [rule.as_resource(row.file_path, row.kind, row.scope)
            for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent))
            if row.mode == "exclusive" and row.expires_at > tx.now]
     wanted = [(rule.as_resource(name, kind, scope), mode) for name, kind, scope, mode in needed]
-    return any(not any(overlaps(one, held) for held in own) for one, _ in wanted) or bool(
-        holders_of(tx, agent, wanted))
+    if holders_of(tx, agent, wanted):
+        return "others"
+    return "itself" if all(any(overlaps(one, held) for held in own) for one, _ in wanted) else (
+        "nobody")
 
 
 def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judged:
