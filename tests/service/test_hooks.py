@@ -362,7 +362,8 @@ def test_a_command_on_the_whole_tree_waits_for_a_quiet_one(world: World, ann: Se
     assert ann.shell(command).deny == "", "what is one's own is in nobody's way"
     said = bob.shell(command).deny
     assert "changes the whole working tree, and others are at work in it: held.py" in said and ann.name in said
-    assert said.endswith("Repeat it with your own files named.") and "`" in said
+    narrow = {"reset": "git restore -- FILE", "clean": "git clean -f -- PATH"}.get(command.split()[1], "git stash push -- FILE")
+    assert f"`{narrow}" in said and bob.shell("git restore --source HEAD -- own.py").deny == ""
     ann.hook("SessionEnd")
     world.acquire("carl", "key:account")
     assert bob.shell(command).deny == "", "a key is no file"

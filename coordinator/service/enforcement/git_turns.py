@@ -34,6 +34,9 @@ INSTEAD = {
     "pull": "`git fetch` is free at any time. Pull when they are done.",
     "merge": _WORKTREE, "rebase": _WORKTREE, "cherry-pick": _WORKTREE, "revert": _WORKTREE,
     "am": _WORKTREE, "switch": _WORKTREE, "bisect": _WORKTREE,
+    "reset": "`git restore -- FILE…` does so to your own files (`--source COMMIT`: as they "
+             "were then).",
+    "clean": "Name what is your own: `git clean -f -- PATH…`.",
     "checkout": f"{_WORKTREE} One file: `git checkout BRANCH -- FILE`.",
 }
 
