@@ -125,3 +125,30 @@ def test_changes_without_a_lease_and_of_regions_tell_news_too(repo: Repo) -> Non
     repo.coord("tell", "ann", "second")
     made = repo.coord("propose", "g.py", "--from", "new", "--agent", "ann")
     assert made.returncode == 0 and "> second" in made.stderr, made
+
+
+def test_what_is_settled_by_a_command_is_not_told_after_it(repo: Repo) -> None:
+    """It would advise what is refused by now, or name a file that the agent has not any more."""
+    for name in ("a.py", "b.py", "c.py"):
+        repo.coord("lock", name, "--agent", "ann")
+    repo.coord("request", "file", "a.py", "--agent", "bob", "-m", "please")
+    for words in (("unlock", "a.py"), ("request", "approve", "U-2")):
+        done = repo.coord(*words, "--agent", "ann")
+        repo.coord("request", "file", "b.py", "--agent", "bob", "-m", "please")
+        assert done.returncode == 0 and "asks you" not in done.stderr, done
+    repo.coord("renew", "--agent", "bob")  # hears what it has
+    repo.coord("lock", "c.py", "--agent", "bob")
+    repo.coord("unlock", "c.py", "--agent", "ann")
+    given = repo.coord("unlock", "c.py", "--agent", "bob")
+    assert given.returncode == 0 and "is yours" not in given.stderr, given
+    repo.coord("request", "file", "a.py", "--agent", "ann", "-m", "mine again")
+    assert "ann asks you to release a.py" in repo.coord("renew", "--agent", "bob").stderr
+
+
+def test_what_was_given_and_lost_again_is_told_in_order(repo: Repo) -> None:
+    repo.coord("lock", "a.py", "--agent", "ann")
+    repo.coord("lock", "a.py", "--agent", "bob")
+    repo.coord("unlock", "a.py", "--agent", "ann")
+    repo.coord("unlock", "a.py", "--agent", "bob", "--force")
+    heard = repo.coord("renew", "--agent", "bob").stderr
+    assert heard.index("You waited for a.py: it is yours") < heard.index("Your lease on a.py was released")

@@ -313,9 +313,9 @@ def test_who_says_that_it_needs_what_it_has_itself_has_failed(world: World, need
     if holds:
         world.acquire("bob", "b.py")
     world.ask(rq.TaskClaim(agent="ann", task=task))
-    failed = world.ask(rq.TaskFail(agent="ann", task=task, blocked=[needs]))
+    failed = world.ask(rq.TaskFail(agent="ann", task=task, blocked=[needs], reason="my own words"))
     assert (failed.state, failed.attempts) == (("failed", 1) if counts else ("ready", 0)), failed
     who = "which it has itself" if counts else "which others hold" if holds else "which is free by now"
     said = world.db.execute("SELECT data FROM events ORDER BY seq DESC LIMIT 5").fetchall()
-    assert any(who in str(row) for row in said), said
+    assert any(f"{who}: my own words" in str(row) for row in said), said
     assert world.replay_differs() == []

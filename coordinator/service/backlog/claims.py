@@ -268,6 +268,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
         _waits_no_more(tx, str(task.claimed_by), {name for name, *_ in learned})
         keeps = _who_keeps(tx, str(task.claimed_by), learned)
         why = WHY[keeps].format(", ".join(name for name, *_ in learned))
+        why += f": {req.reason}" if req.reason else ""
     else:
         keeps, why = "itself", req.reason or "the attempt failed"
     lapse.fail_claim(

@@ -11,7 +11,8 @@ import msgspec
 from coordinator.rules.leases import renewed_until
 from coordinator.service import answered
 from coordinator.service.core import Actor, Service, ms, token_hash
-from coordinator.service.leasing import circles, lapse
+from coordinator.service.holders import settled_notices
+from coordinator.service.leasing import lapse
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow, LeaseRow, TaskRow
@@ -212,7 +213,7 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
     notices = [
         rq.Notice(notice=n, at=at, kind=kind, text=text, data=msgspec.json.decode(data))
         for n, at, kind, text, data in tx.rows("notices_of", req.agent, req.ack)
-        if not circles.is_over(tx, req.agent, str(kind), data)
+        if not settled_notices.is_settled(tx, req.agent, str(kind), data)
     ]
     return rq.Alive(
         agent=req.agent, state="active", notices=notices,

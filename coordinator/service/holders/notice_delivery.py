@@ -14,8 +14,7 @@ import msgspec
 from coordinator.looking.facts import Content
 from coordinator.service.core import Service
 from coordinator.service.enforcement import read_versions
-from coordinator.service.holders import notices
-from coordinator.service.leasing import circles
+from coordinator.service.holders import notices, settled_notices
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
@@ -35,7 +34,7 @@ def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[s
         return []
     out = []
     for _, _, kind, text, data in rows:
-        if circles.is_over(tx, agent, str(kind), data):
+        if settled_notices.is_settled(tx, agent, str(kind), data):
             continue
         said = f"[coord] {text}"
         if kind == "granted":
