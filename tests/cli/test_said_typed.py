@@ -6,6 +6,7 @@ import json
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.waiting import until
 
 
 def test_an_agent_asks_a_person_and_is_answered(repo: Repo) -> None:
@@ -152,3 +153,26 @@ def test_what_was_given_and_lost_again_is_told_in_order(repo: Repo) -> None:
     repo.coord("unlock", "a.py", "--agent", "bob", "--force")
     heard = repo.coord("renew", "--agent", "bob").stderr
     assert heard.index("You waited for a.py: it is yours") < heard.index("Your lease on a.py was released")
+
+
+def test_settled_messages_keep_no_other_from_being_told(repo: Repo) -> None:
+    with repo.client() as client:
+        client.call(rq.Register(agent="ann"))
+        client.call(rq.Register(agent="bob"))
+        for _ in range(101):  # of so many at most an agent is told at once
+            client.call(rq.Acquire(agent="ann", resources=["a.py"]))
+            client.call(rq.RequestFile(agent="bob", resource="a.py", reason="please"))
+            client.call(rq.Release(agent="ann", resources=["a.py"]))
+            until(lambda: client.call(rq.Locks(agent="bob")).items)
+            client.call(rq.Release(agent="bob", resources=["a.py"]))
+        client.call(rq.MessageSend(agent="human", to="ann", text="at last"))
+        heard = [client.call(rq.Heartbeat(agent="ann")).notices for _ in range(2)]
+        assert ["at last" in one.text for one in heard[1]] == [True], heard
+
+
+def test_who_claims_a_task_is_told_that_another_asks_for_it(repo: Repo) -> None:
+    repo.coord("task", "add", "t")
+    repo.coord("task", "claim", "T-1", "--agent", "ann")
+    asked = repo.coord("request", "file", "task:T-1", "--agent", "bob", "-m", "mine")
+    assert asked.returncode == 0, asked
+    assert "bob asks you to release task:T-1" in repo.coord("tell", "human", "x", "--agent", "ann").stderr

@@ -6,8 +6,6 @@ import re
 import secrets
 from functools import lru_cache
 
-import msgspec
-
 from coordinator.rules.leases import renewed_until
 from coordinator.service import answered
 from coordinator.service.core import Actor, Service, ms, token_hash
@@ -210,11 +208,11 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
         first = tx.row("notices_first", req.agent)
         if first and first[0] is not None and first[0] <= req.ack:
             tx.record(ev.NoticesDelivered(agent=req.agent, up_to=req.ack))
-    notices = [
-        rq.Notice(notice=n, at=at, kind=kind, text=text, data=msgspec.json.decode(data))
-        for n, at, kind, text, data in tx.rows("notices_of", req.agent, req.ack)
-        if not settled_notices.is_settled(tx, req.agent, str(kind), data)
-    ]
+    box = settled_notices.waiting(tx, req.agent, req.ack)
+    if box.settled:
+        tx.record(ev.NoticesDelivered(agent=req.agent, up_to=box.settled))
+    notices = [rq.Notice(notice=n, at=at, kind=kind, text=text, data=facts)
+               for n, at, kind, text, facts in box.standing]
     return rq.Alive(
         agent=req.agent, state="active", notices=notices,
         hears="hooks" if row.hooked_at is not None else

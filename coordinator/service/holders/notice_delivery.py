@@ -7,10 +7,6 @@ told with what changed in it since.
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from coordinator.looking.facts import Content
 from coordinator.service.core import Service
 from coordinator.service.enforcement import read_versions
@@ -29,19 +25,16 @@ HOLDERS_MAX = 8
 def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[str]:
     """The agent's messages as sentences; they are delivered once `receipt` is recorded."""
     _warn(tx, agent)
-    rows = tx.rows("notices_of", agent, 0)
-    if not rows:
+    box = settled_notices.waiting(tx, agent)
+    if not box.last:
         return []
     out = []
-    for _, _, kind, text, data in rows:
-        if settled_notices.is_settled(tx, agent, str(kind), data):
-            continue
+    for _, _, kind, text, facts in box.standing:
         said = f"[coord] {text}"
         if kind == "granted":
-            facts: dict[str, Any] = msgspec.json.decode(data)
             said += _changes(svc, tx, agent, facts.get("resources", []), receipt)
         out.append(said)
-    receipt.append(ev.NoticesDelivered(agent=agent, up_to=int(rows[-1][0])))
+    receipt.append(ev.NoticesDelivered(agent=agent, up_to=box.last))
     return out
 
 

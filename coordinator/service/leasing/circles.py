@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shlex
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -151,12 +151,10 @@ def tell(svc: Service, tx: Tx, circle: Circle | None, agent: str, acquisition: s
         )
 
 
-def is_over(view: View, agent: str, kind: str, data: bytes | str) -> bool:
+def is_over(view: View, agent: str, facts: Mapping[str, Any]) -> bool:
     """Whether a notice tells the agent to give way in a circle that does not stand any more: it
     would give back what nobody waits for."""
-    if kind != "gives_way":
-        return False
-    to = msgspec.json.decode(data).get("to")
+    to = facts.get("to")
     return to is not None and not (
         any(Wanting(*raw).gives_way_to == to for raw in view.rows("wants_of_agent", agent))
         and view.rows("wants_of_agent", to))
