@@ -19,6 +19,7 @@ from coordinator.merging.git_merge import GitFailed
 from coordinator.merging.model import Side
 from coordinator.regions.languages import language_of
 from coordinator.regions.questions import FILE_BYTES_MAX
+from coordinator.words.resource_names import HEADER
 from coordinator.words.texts import quoted
 
 #: Files of one landing that are merged, or divided; of more, none is.
@@ -96,6 +97,9 @@ def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[
             before = b"" if one.old_mode == NO_MODE else git.blob(one.old)
             after = git.blob(one.new)
             names, broken = divided.changed(one.path, before, after)
+            if names is None and not broken:  # what is outside of the definitions, maybe
+                rest, broken = divided.changed(one.path, before, after, header=False)
+                names = None if rest is None else [HEADER, *rest]
             if names and not broken:
                 out[one.path] = names
     return out

@@ -237,8 +237,7 @@ def _held(reply: rq.LockList) -> str:
     if len(reply.items) > LISTED_MAX:
         lines.append(f"… and {len(reply.items) - LISTED_MAX} more")
     for waiter in reply.waiters[:LISTED_MAX]:
-        lines.append(f"{waiter.agent} waits for {', '.join(waiter.resources)} "
-                     f"(place {waiter.position} in line)")
+        lines.append(f"{waiter.agent} waits for {', '.join(waiter.resources)}")
     return "\n".join(lines)
 
 

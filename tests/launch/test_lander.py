@@ -205,6 +205,9 @@ TWO = "import os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
     (["two.py::f", "two.py::h"], TWO.replace("return 1", "return 10") + "\n\ndef h():\n    return 3\n",
      TWO + "\n\ndef k():\n    return 4\n", None),
     (["two.py::<header>"], TWO.replace("return 1", "return 10"), TWO.replace("return 2", "return 20"), None),
+    (["two.py::<header>"], TWO.replace("import os", "import re").replace("return 1", "return 10"), TWO.replace("return 2", "return 20"), None),
+    (["two.py::<header>", "two.py::f"], TWO.replace("import os\n", "import re\nX = 1\n").replace("return 1", "return 10"), None, None),
+    (["two.py::g", "two.py::f"], TWO.replace("import os", "import re"), None, Code.NOT_HOLDER),
     (["two.py::f"], TWO.replace("return 2", "return 20"), None, Code.NOT_HOLDER),
     (["two.py::f"], TWO.replace("return 1", "return 10").replace("import os", "import re"), None, Code.NOT_HOLDER),
     (["two.py::f"], TWO.replace("return 1", "return ("), None, Code.NOT_HOLDER),
@@ -231,7 +234,7 @@ def test_what_differs_by_region_lands_with_what_the_target_has(
         landed, both = ground.lander.land(work, ground.finish), ground.there()["two.py"]
         assert mine is not None and landed == ground.trunk
         assert both == git(ground.root, "show", f"{landed}:./two.py") + "\n"
-        ours = {line for text in (mine, theirs or TWO) for line in text.splitlines()} - {"    return 1", "    return 2"}
+        ours = {line for text in (mine, theirs or TWO) for line in text.splitlines()} - (set(TWO.splitlines()) - set(mine.splitlines()))
         assert ours - {"    return 1", "    return 2"} <= set(both.splitlines()) and "return 1\n" not in both
         assert ("return 20" in both) == (theirs is not None and "return 20" in theirs)
         assert git(ground.top, "status", "--porcelain", "-uall") == ""
