@@ -7,11 +7,13 @@ malformed call is an error of the protocol. Nothing that a client sends ends the
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
 import mcp_types as wire
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
@@ -75,6 +77,28 @@ async def carry_out(
         reply = refusal
     if agent is None:
         return Outcome(reply)
+    try:
+        return await _with_news(reply, agent, ask)
+    except anyio.get_cancelled_exc_class():  # its client takes the call back, and gets no answer
+        with anyio.CancelScope(shield=True):
+            await give_back(agent, reply, ask)
+        raise
+
+
+async def give_back(
+    agent: str, reply: Any, ask: Callable[[rq.Request[Any]], Awaitable[Any]],
+) -> None:
+    """Nobody is told of these leases: give back what the call has got, and no others."""
+    new = ([one.resource for one in reply.leases if not one.reentrant]
+           if isinstance(reply, rq.Acquired) else [])
+    if new:
+        with contextlib.suppress(Refusal):
+            await ask(rq.Release(agent=agent, resources=new))
+
+
+async def _with_news(
+    reply: Any, agent: str, ask: Callable[[rq.Request[Any]], Awaitable[Any]],
+) -> Outcome:
     alive = reply
     try:
         if not isinstance(reply, rq.Alive):

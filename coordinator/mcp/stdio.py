@@ -9,9 +9,11 @@ environment first; no argument of a tool can change it.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -29,7 +31,7 @@ from coordinator.client.connection import Wire
 from coordinator.client.locating import locate_root
 from coordinator.files.roots import STATE_DIR, root_in_worktree
 from coordinator.files.state import StateDir
-from coordinator.mcp.server import Caller, carry_out, make_server
+from coordinator.mcp.server import Caller, carry_out, give_back, make_server
 from coordinator.mcp.tools import Tool
 from coordinator.profiles import McpTable, Profile, profiles
 from coordinator.words import requests as rq
@@ -38,6 +40,10 @@ from coordinator.words.refusals import Code, Refusal
 R = TypeVar("R")
 #: Calls that are served at once; more wait their turn.
 CALLS_MAX = 16
+#: So long (seconds) an answer may be on its way.
+ON_ITS_WAY_S = 0.05
+#: So long (seconds) a call that is taken back is waited for: it may have got something.
+HANG_UP_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +181,35 @@ class StdioServer:
         that its client takes back hangs up."""
         # nobody, unless there is a token
         client = Client(self._root, agent="", token=token, autostart=autostart)
+        came: list[R] = []
+        ended = threading.Event()
+
+        def call() -> R:
+            try:
+                came.append(client.call(request))
+            finally:
+                ended.set()
+            return came[0]
+
         try:
             reply = await anyio.to_thread.run_sync(
-                client.call, request, abandon_on_cancel=True, limiter=self._slots
+                call, abandon_on_cancel=True, limiter=self._slots
             )
             if self._presence.is_over():
                 with suppress(Refusal):
                     self._presence.open()
             return reply
         except anyio.get_cancelled_exc_class():
-            client.hang_up()
+            if not isinstance(request, rq.Acquire):
+                client.hang_up()
+                raise
+            with anyio.CancelScope(shield=True):
+                # It may have been granted at this very moment, and the answer be on its way.
+                await anyio.to_thread.run_sync(ended.wait, ON_ITS_WAY_S)
+                client.hang_up()
+                await anyio.to_thread.run_sync(ended.wait, HANG_UP_S)
+                for reply in came:
+                    await give_back(request.agent, reply, partial(self._ask, token=token))
             raise
         finally:
             client.close()

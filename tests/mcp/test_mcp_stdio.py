@@ -9,6 +9,7 @@ import anyio
 import pytest
 from mcp import Client, MCPError
 
+from coordinator.mcp.server import carry_out
 from coordinator.mcp.tools import TOOLS
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -180,6 +181,25 @@ def test_other_calls_are_served_while_one_waits_and_a_call_taken_back_lets_go(re
         assert "Later" in text(got)  # not given to the call that nobody waits for
 
     talk(process(ready, CLAUDE_CODE_SESSION_ID=SESSION), script)
+
+
+def test_a_wait_that_is_taken_back_as_it_is_granted_gives_that_back_and_no_more(ready: Repo) -> None:
+    with ready.client("bob") as bob:
+        bob.acquire("own.txt")
+
+        async def script() -> None:
+            with anyio.CancelScope() as scope:
+                async def ask(request: rq.Request[Any]) -> Any:
+                    reply = await anyio.to_thread.run_sync(bob.call, request)
+                    if isinstance(reply, rq.Acquired):
+                        scope.cancel()  # the answer has come, and so has its client's word
+                    return reply
+
+                await carry_out(TOOLS["wait_for"], {"resources": ["notes.txt", "own.txt"], "wait_s": 20}, "bob", None, ask)
+                raise AssertionError("nobody is told")
+
+        anyio.run(script)
+    assert holders(ready) == {"own.txt": "bob"}
 
 
 def test_progress_brings_messages_once(ready: Repo) -> None:
