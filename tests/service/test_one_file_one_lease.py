@@ -842,6 +842,24 @@ def test_shared_leases_may_meet(world: World, mode: str) -> None:
     assert holders(world) == (both if mode == "shared" else {"d/": "bob"})
 
 
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_a_lease_does_not_follow_to_a_file_of_another(world: World, mode: str) -> None:
+    """A hard link of bob's file was put where ann's lease is, and was moved from there."""
+    world.write("a.py", "one\n")
+    world.write("b.py", "two\n")
+    world.acquire("ann", "a.py", mode=mode)
+    world.acquire("bob", "b.py", mode=mode)
+    (world.root / "a.py").unlink()
+    os.link(world.root / "b.py", world.root / "a.py")
+    move(world, "a.py", "c.py")
+    if mode == "shared":
+        assert holders(world) == {"b.py": "bob", "c.py": "ann"}
+        return
+    assert holders(world) == {"a.py": "ann", "b.py": "bob"}
+    assert "That is b.py, which bob holds" in told(world, "ann")
+    one_holder_of_each_file(world)
+
+
 NAMES = ["a", "b", "d/a", "d/b", "d/e/c", "f/a"]
 STEPS = st.lists(st.one_of(
     st.tuples(st.just("lease"), st.sampled_from(["ann", "bob", "cyd"]),
@@ -856,6 +874,8 @@ STEPS = st.lists(st.one_of(
 
 @given(STEPS)
 @example([("lease", "ann", "a"), ("lease", "bob", "f/"), ("link", "f/a", "a"), ("link", "f/a", "f/a")])
+@example([("lease", "ann", "a"), ("lease", "bob", "d/b"), ("move", "b", "a"), ("hard", "d/b", "b"),
+          ("move", "b", "a"), ("move", "a", "b")])
 @settings(max_examples=examples(40), deadline=None)
 def test_whatever_is_moved_and_linked_no_file_has_two_holders(
     steps: list[tuple[str, str, str]]

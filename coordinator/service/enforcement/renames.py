@@ -13,7 +13,7 @@ import msgspec
 
 from coordinator.looking.facts import Content, Lapsed, Unready
 from coordinator.rules.globs import overlaps
-from coordinator.rules.leases import as_resource, conflicts, slot
+from coordinator.rules.leases import as_resource, both_shared, conflicts, slot
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.service.leasing import earlier_content, lapse, other_names, partial_work
@@ -54,9 +54,10 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
         _out_of(svc, tx, old, new, by, is_dir)
         _into(svc, tx, old, new, by)
         return
-    tx.looked.require(place(one.file_path, one.kind) for one in leases if one.kind == "file")
-    leases = [lease for lease in leases if not _is_there(tx, lease)]
     names = {lease.fencing_token: new + lease.file_path[len(old):] for lease in leases}
+    tx.looked.require(need for one in leases if one.kind == "file" for need in (
+        place(one.file_path, one.kind), place(names[one.fencing_token], one.kind)))
+    leases = [lease for lease in leases if not _is_there(tx, lease)]
     over = earlier_content.stood_there(svc, tx, [
         resource_names.path_of(names[lease.fencing_token], lease.kind)
         for lease in leases if lease.kind != "dir" and partial_work.is_written(lease)])
@@ -112,6 +113,15 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
         return
     if same:  # its holder has both names: what was at this one when it was leased stays known
         return
+    linked = _linked(tx, lease, name)
+    if linked is not None:
+        notices.post(
+            tx, lease.locked_by, "moved",
+            f"{lease.file_path} was renamed to {name}. That is {linked.file_path}, which "
+            f"{linked.locked_by} holds, under one more name (a hard link): your lease did not "
+            "follow; do not write there.", resource=name,
+        )
+        return
     if _moves_whole(tx, lease) and over.get(resource_names.path_of(name, kind)) is None:
         tx.record(
             ev.LeaseMoved(
@@ -131,6 +141,23 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
         tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; {said}.",
         resource=name,
     )
+
+
+def _linked(tx: Tx, lease: LeaseRow, name: str) -> LeaseRow | None:
+    """Whoever holds under another name the file that stands at this one: a hard link of it came to
+    stand where this lease is, which nobody is told of, and was moved from there."""
+    if lease.kind != "file":
+        return None
+    try:
+        found = tx.looked.located(place(name, lease.kind))
+    except Refusal:
+        return None
+    for raw in tx.rows("rivals_by_inode", found.inode) if found.links > 1 else ():
+        row = LeaseRow(*raw)
+        if (row.locked_by != lease.locked_by and row.expires_at > tx.now
+                and not both_shared(lease.mode, row, lease.agreed_as)):
+            return row
+    return None
 
 
 def _moves_whole(tx: Tx, lease: LeaseRow) -> bool:
