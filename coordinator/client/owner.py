@@ -88,7 +88,8 @@ class Owner:
             begun: called when it owns the key.
 
         Raises:
-            Refusal: LOCKED: another owns it.
+            Refusal: LOCKED: another owns it; SHUTTING_DOWN, DAEMON_DOWN: the coordinator ended, and
+                no other could be reached.
             LeaseLost: the lease ended meanwhile; another may own it by now.
         """
         with self._client.lease(self._key, ttl=self._ttl, wait=wait, description="owner") as held:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from coordinator.mcp import answers
 from coordinator.mcp.tools import INSTRUCTIONS, TOOLS, UNUSED, Tool
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
+from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.mcp")
@@ -71,6 +73,7 @@ async def carry_out(
         Refusal: INVALID, LIMIT: nothing was asked.
     """
     request = tool.asked(arguments, agent, cwd)
+    since = now()
     try:
         reply = await ask(request)
     except Refusal as refusal:
@@ -81,19 +84,28 @@ async def carry_out(
         return await _with_news(reply, agent, ask)
     except anyio.get_cancelled_exc_class():  # its client takes the call back, and gets no answer
         with anyio.CancelScope(shield=True):
-            await give_back(agent, reply, ask)
+            await give_back(agent, reply, ask, since)
         raise
 
 
 async def give_back(
-    agent: str, reply: Any, ask: Callable[[rq.Request[Any]], Awaitable[Any]],
+    agent: str, reply: Any, ask: Callable[[rq.Request[Any]], Awaitable[Any]], since: str,
 ) -> None:
-    """Nobody is told of these leases: give back what the call has got, and no others."""
+    """Nobody is told of this reply: give back the leases, or the task, that the call has got, and
+    none that its agent had before. `since`: when it was asked (ISO text, UTC)."""
     new = ([one.resource for one in reply.leases if not one.reentrant]
            if isinstance(reply, rq.Acquired) else [])
-    if new:
-        with contextlib.suppress(Refusal):
+    with contextlib.suppress(Refusal):
+        if new:
             await ask(rq.Release(agent=agent, resources=new))
+        if isinstance(reply, rq.Claimed) and (reply.task.claimed_at or "") >= since:
+            await ask(rq.TaskFail(agent=agent, task=reply.task.task, model_error=True,
+                                  reason="whoever asked for it took the question back"))
+
+
+def now() -> str:
+    """The time as replies tell it (ISO text, UTC)."""
+    return iso(time.time_ns() // 1_000_000)
 
 
 async def _with_news(

@@ -31,7 +31,7 @@ from coordinator.client.connection import Wire
 from coordinator.client.locating import locate_root
 from coordinator.files.roots import STATE_DIR, root_in_worktree
 from coordinator.files.state import StateDir
-from coordinator.mcp.server import Caller, carry_out, give_back, make_server
+from coordinator.mcp.server import Caller, carry_out, give_back, make_server, now
 from coordinator.mcp.tools import Tool
 from coordinator.profiles import McpTable, Profile, profiles
 from coordinator.words import requests as rq
@@ -181,6 +181,7 @@ class StdioServer:
         that its client takes back hangs up."""
         # nobody, unless there is a token
         client = Client(self._root, agent="", token=token, autostart=autostart)
+        since = now()
         came: list[R] = []
         ended = threading.Event()
 
@@ -200,7 +201,7 @@ class StdioServer:
                     self._presence.open()
             return reply
         except anyio.get_cancelled_exc_class():
-            if not isinstance(request, rq.Acquire):
+            if not isinstance(request, (rq.Acquire, rq.TaskClaim)):
                 client.hang_up()
                 raise
             with anyio.CancelScope(shield=True):
@@ -209,7 +210,7 @@ class StdioServer:
                 client.hang_up()
                 await anyio.to_thread.run_sync(ended.wait, HANG_UP_S)
                 for reply in came:
-                    await give_back(request.agent, reply, partial(self._ask, token=token))
+                    await give_back(request.agent, reply, partial(self._ask, token=token), since)
             raise
         finally:
             client.close()

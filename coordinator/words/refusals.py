@@ -205,7 +205,8 @@ CATALOGUE: dict[Code, Row] = {
         "landed.", "Correct what it tells of; then it lands.",
     ),
     Code.SHUTTING_DOWN: Row(
-        503, 5, True, "The coordinator is draining; the request was not begun.",
+        503, 5, True, "The coordinator ends: what had not begun was not done; who waited in line "
+        "keeps the place.",
         "Try again in a moment; the next command starts it.",
     ),
     Code.DAEMON_DOWN: Row(

@@ -202,6 +202,32 @@ def test_a_wait_that_is_taken_back_as_it_is_granted_gives_that_back_and_no_more(
     assert holders(ready) == {"own.txt": "bob"}
 
 
+def test_a_task_that_is_claimed_as_its_call_is_taken_back_is_given_back(ready: Repo) -> None:
+    with ready.client("bob") as bob:
+        bob.register()
+        for title in ("One", "Two"):
+            bob.call(rq.TaskAdd(title=title, resources=[f"{title}.txt"]))
+
+        async def script(asked: dict[str, Any]) -> None:
+            with anyio.CancelScope() as scope:
+                async def ask(request: rq.Request[Any]) -> Any:
+                    reply = await anyio.to_thread.run_sync(bob.call, request)
+                    if isinstance(reply, rq.Claimed):
+                        scope.cancel()
+                    return reply
+
+                await carry_out(TOOLS["next_task"], asked, "bob", None, ask)
+                raise AssertionError("nobody is told")
+
+        anyio.run(script, {"wait_s": 20})
+        assert holders(ready) == {}
+        one = bob.call(rq.TaskShow(task="T-1"))
+        assert one.claimed_by is None and one.attempts == 0
+        mine = bob.call(rq.TaskClaim(agent="bob", task="T-2"))
+        anyio.run(script, {"task": "T-2"})  # it had that one before
+        assert bob.call(rq.TaskShow(task="T-2")).claimed_at == mine.task.claimed_at
+
+
 def test_progress_brings_messages_once(ready: Repo) -> None:
     with ready.client() as client:
         client.call(rq.Acquire(agent="ann", resources=["notes.txt"]))

@@ -131,7 +131,7 @@ def test_what_others_changed_elsewhere_in_the_file_is_no_reason(world: World, an
     bob.read("a.py")
     edits(bob, "return 3", "return 30")
     before = proposes(ann, "return 1", "return 10")
-    assert not before.deny and "g changed by claude-code-bob" in before.context
+    assert not before.deny and "g changed (claude-code-bob wrote last)" in before.context
     does(ann, "return 1", "return 10")
     world.ask(rq.Release(agent=ann.name, resources=["a.py::f"]))
     world.clock.advance(1_000)

@@ -281,7 +281,7 @@ def _meet(changed: Sequence[str], own: Sequence[str]) -> bool:
 
 
 def _elsewhere(name: str, changed: Sequence[str], known: Known) -> str:
-    by = f" by {known.last_by}" if known.last_by and known.last == known.now else ""
+    by = f" ({known.last_by} wrote last)" if known.last_by and known.last == known.now else ""
     more = f" and {len(changed) - REGIONS_TOLD} more" if len(changed) > REGIONS_TOLD else ""
     return (f"[coord] Since you read {name}, {', '.join(changed[:REGIONS_TOLD])}{more} "
             f"changed{by}; what you are about to write did not. If your tool asks for it, read the "
