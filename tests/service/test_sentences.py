@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import msgspec
+import pytest
 
 from coordinator.service.views.story import SENTENCES, event_reply, sentence
 from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
 from coordinator.store.rows import LogRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -127,3 +129,21 @@ def test_the_story_of_each_subject(world: World) -> None:
     assert world.refused(rq.Explain(subject="../x")).code is Code.OUTSIDE_REPO
     text = text.replace(str(world.root), "ROOT").replace(str(world.root.parent), "FOLDER")
     assert_golden("stories.txt", text)
+
+
+@pytest.mark.parametrize(("digest", "said"), [("sha256:1", "ann wrote a.py"), (None, "ann deleted a.py")])
+def test_who_wrote_a_file_last_is_told_though_nothing_else_is(world: World, digest: str | None, said: str) -> None:
+    def seen(tx: Tx) -> None:
+        tx.record(ev.VersionsSeen(versions=[("a.py", digest, "ann"), ("b.py", digest, None)]))
+
+    world.decide(seen)
+    (line,) = world.ask(rq.Explain(subject="a.py")).sentences
+    assert line.endswith(f"Z {said}")
+    assert world.ask(rq.Explain(subject="b.py")).sentences == ["The log tells nothing of b.py."]
+    world.clock.advance(1_000)
+    world.acquire("ann", "a.py")
+    assert "got a.py" in world.ask(rq.Explain(subject="a.py")).sentences[-1], "it was before that"
+    world.clock.advance(1_000)
+    world.decide(seen)
+    assert "got a.py" in world.ask(rq.Explain(subject="a.py")).sentences[-2]
+    assert world.ask(rq.Explain(subject="a.py")).sentences[-1].endswith(f"Z {said}")

@@ -169,7 +169,13 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         raise Refusal(
             _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
             "the log reaches back.", next="`coord events` tells the last changes.")
-    return _story(subject, rows)
+    story = _story(subject, rows)
+    seen = view.row("version_get", subject)
+    if seen is not None and seen[2] and (not rows or str(seen[1]) > rows[-1][1]):
+        did = "wrote" if seen[0] else "deleted"
+        last = f"{seen[1][:19]}Z {seen[2]} {did} {one_line(subject)}"
+        story.sentences = [*story.sentences, last] if rows else [last]
+    return story
 
 
 def _around(name: str) -> str:
