@@ -70,7 +70,7 @@ def propose(
         say(f"{one.resource}  {one.version or 'removed'}")
     for warning in made.warnings:
         say(f"warning: {warning}")
-    carry_out(news, agent=writer, as_json=False)
+    carry_out(news, agent=writer)
 
 
 @app.command("lost-writes")

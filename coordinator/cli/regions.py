@@ -142,7 +142,7 @@ def commit_region(
         say(f"{one.resource}  {what}")
     for warning in done.warnings:
         say(f"warning: {warning}")
-    carry_out(news, agent=holder, as_json=False)
+    carry_out(news, agent=holder)
 
 
 def _text(source: str) -> str:

@@ -51,8 +51,9 @@ def separate(start: Path) -> tuple[Path, Path]:
         return root, _already(root)
     state, upper = StateDir(sayable(root)), StateDir(around)
     try:
+        name = str(root.relative_to(around))
+        _check_free(upper, name)  # a refusal stops nobody's coordinator
         with _standing_still(upper) if is_prepared(str(around)) else nullcontext():
-            name = str(root.relative_to(around))
             _check_free(upper, name)
             state.create(separate=around)
             _note(upper, name)

@@ -19,7 +19,7 @@ PAGE = 1000
 NEWEST = 50
 
 
-def news(shell: Shell, *, agent: str, as_json: bool) -> Asking:
+def news(shell: Shell, *, agent: str) -> Asking:
     """Nothing but what the agent is told after each of its commands (`shell.carried_out`)."""
     shell.acts_for = agent
     yield from ()

@@ -151,12 +151,16 @@ def test_what_is_held_there_is_not_separated(outer: Repo) -> None:
     """Neither a lease in it, nor one that covers it, nor a place in line."""
     outer.coord("init")
     inside = Repo(outer.root / "vendor/lib")
+    pids = set()
     for name in ("vendor/lib/l.py", "vendor/", "**/*.py"):
         outer.coord("lock", name, "--agent", "A")
+        pids.add(outer.pid())
         refused = inside.coord("init", "--separate")
         assert refused.returncode == 3 and "A holds" in refused.stderr, (name, refused)
         assert not inside.state.path.exists()
         outer.coord("unlock", name, "--agent", "A")
+        pids.add(outer.pid())
+    assert len(pids) == 1, "whoever works there goes on"
     with outer.client("A") as client, outer.client("B") as waiter:
         client.acquire("vendor/x")
         with pytest.raises(Refusal):
