@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coordinator.files.content import is_executable, is_link, unified
+from coordinator.rules.backlog import told_state
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import notices
@@ -241,15 +242,16 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
     if task.state != after:
         raise Refusal(
             Code.BAD_TRANSITION,
-            f"{task.task_id} went on since that verdict (it is {task.state}); undoing it now "
-            "would take work away. Nothing was changed.", state=task.state,
+            f"{task.task_id} went on since that verdict (it is {told_state(task.state)}); undoing "
+            "it now would take work away. Nothing was changed.", state=task.state,
             next=f"`coord task show {task.task_id}` tells more of it.",
         )
     if row.state == "kept":
         begun = [(str(name), str(state)) for name, state in
                  view.rows("task_dependents_begun", task.task_id) if state != "ready"]
         if begun:
-            names = ", ".join(f"{name} (it is {state})" for name, state in begun[:NAMED_MAX])
+            names = ", ".join(f"{name} (it is {told_state(state)})"
+                              for name, state in begun[:NAMED_MAX])
             raise Refusal(
                 Code.BAD_TRANSITION,
                 f"{task.task_id} was done with that verdict, and what comes after it has begun "
