@@ -294,6 +294,8 @@ def carry_out(body: Body, **values: Any) -> None:
                 try:
                     reply = session.call(request, key=once)
                 except Refusal as refusal:
+                    if not session._wire.connected:  # what could not be started is not tried again
+                        session._wire.autostart = False
                     request = asking.throw(refusal)
                 else:
                     request = asking.send(reply)

@@ -127,6 +127,11 @@ class Wire:
         return self._over
 
     @property
+    def connected(self) -> bool:
+        """Whether it had somebody to ask, when it was used last."""
+        return self._sock is not None
+
+    @property
     def process(self) -> int:
         """The process at the other end; 0 where the system does not tell, or nobody is there."""
         found = peer(self._sock) if self._sock is not None else None

@@ -170,6 +170,7 @@ def test_a_bare_git_repository_gets_none(tmp_path: Path) -> None:
     for words in (["init", "--yes"], ["lock", "a.py", "--agent", "ann"], ["up"]):
         done = Repo(tmp_path / "b.git").coord(*words)
         assert done.returncode == 2 and "is a bare git repository" in done.stderr, done
+        assert done.stderr.count("starting") <= 1, "it is not tried twice"
     assert not (tmp_path / "b.git/.coord").exists() and not (tmp_path / "b.git/coord.toml").exists()
 
 
