@@ -7,6 +7,7 @@ taken as absent, unknown events are `other`; only what would be written must be 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -91,7 +92,7 @@ def _snake(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
     return HookCall(
         moment=moment, event=event, session=_str(said, "session_id"),
         sub=_str(said, "agent_id"), sub_type=_str(said, "agent_type"),
-        parent=_str(said, "parent_session_id"), cwd=_str(said, "cwd") or None, tool=tool,
+        parent=_str(said, "parent_session_id"), cwd=_cwd(said, call), tool=tool,
         given=given, call=call, stopped=stopped,
         call_id=_str(said, "tool_use_id") or _str(said, "tool_call_id"),
         output=_output(said.get("tool_response", said.get("error"))) if moment == "after" else "",
@@ -106,7 +107,7 @@ def _copilot(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
     return HookCall(
         moment=moment, event=event, session=_str(said, "sessionId"), sub=_str(said, "agentId"),
         sub_type=_str(said, "agentType"), parent=_str(said, "parentAgentId"),
-        cwd=_str(said, "cwd") or None, tool=tool, given=given,
+        cwd=_cwd(said, call), tool=tool, given=given,
         call=call, stopped=stopped,
         output=_output(said.get("toolResult", said.get("error"))) if moment == "after" else "",
         again=said.get("stop_hook_active") is True,
@@ -143,6 +144,15 @@ def _output(value: Any) -> str:
             inner = list(one.values()) if isinstance(one, dict) else one
             left += reversed(inner[:OUTPUT_MAX])
     return "\n".join(found)
+
+
+def _cwd(said: dict[str, Any], call: Call | None) -> str | None:
+    """Where relative names begin: where the agent works, or where this one command runs."""
+    cwd = _str(said, "cwd")
+    if call is None or not call.folder or "\0" in call.folder:
+        return cwd or None
+    folder = Path(cwd) / call.folder
+    return str(folder) if folder.is_absolute() else None
 
 
 def _str(said: dict[str, Any], key: str) -> str:

@@ -46,6 +46,8 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
         context: moments at which the model reads what a hook adds.
         stop: whether a hook may make the agent go on when it wants to stop.
         writes, reads, shells, patches: tool -> parameter that holds the path, command or patch.
+        folders: tool -> parameters, any of which may name the directory that its command runs in,
+            from the agent's own on. Where a call has none of these, it runs in that.
         texts: tool -> where its edit's texts are: what is in none of these takes the whole file.
         own: how the names of coord's own MCP tools begin (several: a server that came with a
             plugin is named after it, too).
@@ -64,6 +66,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     texts: dict[str, Texts] = {}
     reads: dict[str, str] = {}
     shells: dict[str, str] = {}
+    folders: dict[str, tuple[str, ...]] = {}
     own: str | tuple[str, ...] = "mcp__coord__"
     mark: str = ""
     harmless: tuple[str, ...] = ()
@@ -78,6 +81,8 @@ class Call(msgspec.Struct, frozen=True):
     edits: tuple[tuple[Edit, ...], ...] = ()
     """What is done to each of them, where that can be told; empty: the whole file is taken."""
     command: str = ""
+    folder: str = ""
+    """The directory that the command runs in, as the agent names it; empty: where it works."""
     parameter: str = ""
     """Of coord's own tools: the parameter that the hook adds."""
 
@@ -107,7 +112,8 @@ def call_of(table: HookTable, tool: str, given: Any) -> Call:
         command = _text(given, table.shells[tool])
         if command is None:
             raise _unreadable(tool, table.shells[tool])
-        return Call("shell", command=command)
+        folders = (_text(given, one) for one in table.folders.get(tool, ()))
+        return Call("shell", command=command, folder=next(filter(None, folders), ""))
     if tool in table.reads:
         path = _text(given, table.reads[tool])
         return Call("read", (path,) if path else ())

@@ -71,6 +71,39 @@ def test_what_another_holds_is_refused_and_the_model_is_told(agent: str, wired: 
         assert left == [("notes.txt", "ann")]  # its session has ended
 
 
+IN_LIB = {
+    "codex": ("exec_command", "cmd", "workdir"), "gemini": ("run_shell_command", "command", "dir_path"),
+    "qwen": ("run_shell_command", "command", "directory"), "opencode": ("bash", "command", "workdir"),
+}
+
+
+@pytest.mark.parametrize("agent", IN_LIB)
+def test_a_command_whose_call_names_another_directory_is_asked_about_there(agent: str, wired: Wired) -> None:
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    tool, command, folder = IN_LIB[agent]
+    heard: dict[str, Result] = {}
+
+    def in_lib(text: str) -> Use:
+        return Use(tool, {command: text, folder: f"{wired.root}/lib", "description": "As scripted", "is_background": False})
+
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["lib/sum.py"], description="making it add"))
+        held: list[str] = []
+
+        def script(_: Scripted) -> Script:
+            heard["held"] = yield in_lib("echo HACK > sum.py")
+            heard["free"] = yield in_lib("echo free > free.py")
+            held.extend(one.resource for one in client.call(rq.Locks()).items)
+            yield Say("done")
+
+        ran = wired.run_in_session(agent, script)
+        assert ran.code == 0, ran.tail()
+        assert "ann" in heard["held"].text and "making it add" in heard["held"].text, heard["held"].text
+        assert "HACK" not in wired.read("lib/sum.py") and wired.read("lib/free.py") == "free\n", heard["free"].text
+        assert sorted(held) == ["lib/free.py", "lib/sum.py"], held
+
+
 def typed(pattern: str, result: Result) -> Shell:
     """The very command that the model was told to type, typed."""
     found = re.search(pattern, result.text)

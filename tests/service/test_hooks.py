@@ -402,6 +402,24 @@ def test_an_obvious_write_is_asked_like_an_edit(world: World, ann: Session, bob:
     assert read.data["versions"] == [["free.py", digest(b"x\n"), bob.name]], "what it did there is its own writing"
 
 
+@pytest.mark.parametrize(("profile", "event", "tool", "named"), [
+    ("gemini", "BeforeTool", "run_shell_command", "dir_path"), ("gemini", "BeforeTool", "run_shell_command", "directory"),
+    ("qwen", "PreToolUse", "run_shell_command", "directory"), ("opencode", "before", "bash", "workdir")])
+def test_a_command_runs_in_the_directory_that_its_call_names(world: World, profile: str, event: str, tool: str, named: str) -> None:
+    """Some CLIs tell their models not to write `cd docs && …`, but to name the directory beside it."""
+    world.write("docs/d.md", "d\n")
+    world.write("docs/e.md", "e\n")
+    world.acquire("bob", "docs/d.md")
+    gem = Session(world, "s", profile=profile)
+    for folder in ("docs", "./docs/", "src/../docs", str(world.root / "docs")):
+        assert "docs/d.md" in gem.call(tool, {"command": "rm d.md", named: folder}, event).deny
+        assert "docs/d.md" in gem.call(tool, {"command": "cd .. && rm docs/d.md", named: folder}, event).deny
+    for folder in ("", "..", "/", "src", "\0", 7, None):
+        assert not gem.call(tool, {"command": "rm nothing.md", named: folder}, event).deny
+    assert not gem.call(tool, {"command": "rm e.md", named: "docs"}, event).deny
+    assert holders(world)["docs/e.md"] == gem.name and not {"d.md", "e.md"} & holders(world).keys()
+
+
 def test_a_command_that_met_a_read_only_file_is_told_whose(world: World, ann: Session, bob: Session) -> None:
     ann.edit("held.py", "1\n")
     ann.edit("lib/other.py", "1\n")
