@@ -7,7 +7,6 @@ whole before it takes the damaged one's place, and the damaged one is kept.
 from __future__ import annotations
 
 import shutil
-import stat
 import tempfile
 import time
 from contextlib import closing, suppress
@@ -19,15 +18,15 @@ import msgspec
 
 from coordinator.cli.app import print_json, say
 from coordinator.client.starting import unwritable
+from coordinator.daemon.backups import whole_copy
 from coordinator.daemon.lock import take_lock
-from coordinator.files import coordinators, ownership
+from coordinator.files import coordinators
 from coordinator.files.state import StateDir, database_seal
 from coordinator.files.tracked_state import check_untracked
 from coordinator.store import salvage
 from coordinator.store.database import (
     DISK_ERRORS,
     check_seal,
-    integrity,
     open_writer,
     put_seal,
     storage_refusal,
@@ -57,15 +56,16 @@ def restore(state: StateDir, as_json: bool) -> int:
     except DISK_ERRORS as bad:
         raise storage_refusal(state.database, bad) from None
     if as_json:
-        print_json({**msgspec.to_builtins(done), "damaged": damaged})
+        print_json({**msgspec.to_builtins(done), "damaged": damaged or None})
     else:
         _tell(state, done, damaged)
     return 0
 
 
 def _restore(state: StateDir, folder: Path) -> tuple[salvage.Rescue, str]:
+    """What came back, and how what was there before is called now; empty: nothing was."""
     now = iso(SystemClock().now_ms())
-    copy = _good_backup(state)
+    copy = whole_copy(state)
     fresh = folder / "fresh.sqlite3"
     wreck = salvage.Wreck(folder, state.database, copy or _empty(folder))
     if copy is not None:
@@ -84,26 +84,14 @@ def _restore(state: StateDir, folder: Path) -> tuple[salvage.Rescue, str]:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         db.execute("PRAGMA journal_mode = DELETE")
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    kept = f"damaged-{stamp}" if state.database.exists() else ""
     for part in _PARTS:
         damaged = state.database.with_name(state.database.name + part)
         if damaged.exists():
             damaged.rename(damaged.with_name(f"damaged-{stamp}{part}"))
     fresh.rename(state.database)
     state.renew_secret()
-    return done, f"damaged-{stamp}"
-
-
-def _good_backup(state: StateDir) -> Path | None:
-    """The newest backup that is whole and this coordinator's own."""
-    seal = database_seal(state.secret_key())
-    for copy in [state.backup, *sorted(state.path.glob(state.backup.name + ".[0-9]*"))]:
-        with suppress(apsw.Error, OSError, Refusal):
-            ownership.check_entry(copy, stat.S_IFREG)
-            check_seal(copy, seal)
-            with closing(apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-                if integrity(db) == "ok":
-                    return copy
-    return None
+    return done, kept
 
 
 def _empty(folder: Path) -> Path:
@@ -117,17 +105,21 @@ def _empty(folder: Path) -> Path:
 def _tell(state: StateDir, done: salvage.Rescue, damaged: str) -> None:
     base = {"nothing": "an empty state", "snapshot": "the snapshot in the damaged file"}.get(
         done.base, f"{done.base} (up to event {done.base_seq})")
-    say(f"A new database is in place. It begins with {base}; the damaged one is kept as "
-        f"{state.path / damaged}.")
+    before = (f"the damaged one is kept as {state.path / damaged}" if damaged
+              else "there was none any more")
+    say(f"A new database is in place. It begins with {base}; {before}.")
     if done.events:
+        of = "damaged file" if damaged else "log that was left of it"
         say(f"Events {done.last_seq - done.events + 1} to {done.last_seq} were read from the "
-            f"damaged file and came back (the last is of {done.last_at}).")
+            f"{of} and came back (the last is of {done.last_at}).")
+    elif not damaged:
+        say("What happened after that is lost.")
     else:
         say("No later event could be read from the damaged file.")
     if done.lost_from is not None:
         say(f"Lost: event {done.lost_from} cannot be read, so what happened from then on is gone "
             f"(the damaged file shows events up to {done.lost_to}).")
-    else:
+    elif damaged:
         say("The damaged file shows no event after that; if there were any, they are lost.")
     if done.blobs_lost:
         say(f"Lost: the bytes of {counted(done.blobs_lost, 'file')} that reviews would show.")

@@ -1,26 +1,30 @@
 """When the database is copied: soon after the first writes, then ever more seldom.
 
-Owns the copies and their rhythm; they are made in a thread. Never touches the database itself.
+Owns the copies and their rhythm; they are made in a thread. Never touches the database itself. No
+coordinator begins with nothing where a copy tells of a database that was there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import stat
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 
 import apsw
 
 from coordinator.daemon.ground import Ground
-from coordinator.files.state import StateDir
+from coordinator.files import ownership
+from coordinator.files.state import StateDir, database_seal
 from coordinator.settings import Database
-from coordinator.store.database import DISK_ERRORS, backup, open_reader
+from coordinator.store.database import DISK_ERRORS, backup, check_seal, integrity, open_reader
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import Clock
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.backup")
 #: Seconds between a copy and the next, while there is something new; after these, `backup_every_s`.
@@ -31,6 +35,40 @@ SHARE, DISK_SHARE = 0.02, 0.2
 OWN_NOTES = 2
 #: A database up to this size (bytes) is copied once more when the daemon ends.
 LAST_BYTES_MAX = 64 * 1024 * 1024
+
+
+def whole_copy(state: StateDir) -> Path | None:
+    """The newest copy that is whole and this coordinator's own."""
+    seal = database_seal(state.secret_key())
+    for copy in [state.backup, *sorted(state.path.glob(state.backup.name + ".[0-9]*"))]:
+        with suppress(apsw.Error, OSError, Refusal):
+            ownership.check_entry(copy, stat.S_IFREG)
+            check_seal(copy, seal)
+            with closing(apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+                if integrity(db) == "ok":
+                    return copy
+    return None
+
+
+def check_not_gone(state: StateDir) -> None:
+    """That what was leased, and the backlog, is not begun anew as if there had been nothing.
+
+    Raises:
+        Refusal: STORAGE: there is no database, or an empty file, and a copy of one is there.
+    """
+    try:
+        if state.database.stat().st_size:
+            return
+        how = "empty"
+    except FileNotFoundError:
+        how = "gone"
+    copy = whole_copy(state)
+    if copy is not None:
+        raise Refusal(
+            Code.STORAGE, f"{state.database} is {how}, but {copy.name} beside it has what was in "
+            "it before. Nothing was started, or files that are leased would be given away.",
+            next="`coord doctor --restore` brings back what the copy has; to begin with nothing, "
+            f"remove {state.path}/{state.backup.name}* first.")
 
 
 class Backups:

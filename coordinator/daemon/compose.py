@@ -28,7 +28,7 @@ from coordinator.daemon import http_door
 from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.agents_alive import AgentsAlive
-from coordinator.daemon.backups import Backups
+from coordinator.daemon.backups import Backups, check_not_gone
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.errands import Errands
@@ -138,6 +138,7 @@ class Daemon:
         log_to(self.state.log, form_of(self.state, self._log_format,
                                        self.settings.daemon.log_format))
         secret = self.state.secret_key()
+        check_not_gone(self.state)
         self._db = open_writer(self.state.database, seal=database_seal(secret),
                                synchronous=self.settings.database.synchronous)
         self._ground.watch_database()

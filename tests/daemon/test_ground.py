@@ -60,7 +60,10 @@ def lock_and_socket(repo: Repo) -> None:
 
 
 def database(repo: Repo) -> None:
+    """And its copies: beside one nothing is begun anew (test_restore.py)."""
     repo.state.database.unlink()
+    for copy in repo.state.path.glob("backup*"):
+        copy.unlink()
 
 
 def log(repo: Repo) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,43 @@ def test_a_whole_database_loses_nothing(repo: Repo, given_four: tuple[list[int],
     assert told["lost_from"] is None
     with repo.client() as client:
         assert len(client.call(rq.Locks()).items) == 4
+
+
+@pytest.mark.parametrize("how", ["gone", "empty"])
+def test_nothing_is_begun_anew_where_a_copy_tells_of_what_was_there(repo: Repo, given_four: tuple[list[int], list[str]], how: str) -> None:
+    if how == "gone":
+        repo.state.database.unlink()
+    else:
+        repo.state.database.write_bytes(b"")
+    kept = repo.state.backup.read_bytes()
+    for words in (["lock", "f0", "--agent", "bob"], ["up"], ["status"]):
+        done = repo.coord(*words)
+        assert done.returncode == 9 and f"coord.sqlite3 is {how}" in done.stderr and "doctor --restore" in done.stderr, done
+    assert how in repo.coord("doctor").stdout
+    assert repo.state.backup.read_bytes() == kept, "no copy is made of nothing"
+    done = repo.coord("doctor", "--restore")
+    assert done.returncode == 0 and ("there was none any more" in done.stdout) is (how == "gone"), done
+    with repo.client("bob") as bob:
+        assert [x.locked_by for x in bob.call(rq.Locks()).items] == ["ann"] * 4
+        assert bob.call(rq.TaskShow(task="T-1")).title == "what is to be done"
+        assert bob.acquire("g").leases[0].fencing_token > max(given_four[0]) + 100_000
+
+
+@pytest.mark.parametrize("copy", ["none", "noise", "another's"])
+def test_without_a_copy_of_its_own_it_begins_with_nothing(repo: Repo, make_repo: Callable[..., Repo], given_four: tuple[list[int], list[str]], copy: str) -> None:
+    no_backups(repo)
+    if copy == "noise":
+        repo.state.backup.write_bytes(NOISE.randbytes(40_960))
+    elif copy == "another's":
+        other = make_repo("other")
+        with other.client("cyd") as cyd:
+            cyd.acquire("theirs")
+        other.down()
+        repo.state.backup.write_bytes(other.state.backup.read_bytes())
+        repo.state.backup.chmod(0o600)
+    repo.state.database.unlink()
+    with repo.client("bob") as bob:
+        assert bob.acquire("f0").leases[0].fencing_token > max(given_four[0])
 
 
 def test_it_is_not_done_under_a_running_daemon(repo: Repo) -> None:
