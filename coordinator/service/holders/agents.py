@@ -32,7 +32,9 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
     if not actor.operator and req.parent != actor.agent:
         raise Refusal(
             Code.UNAUTHORIZED,
-            f"{actor.agent} may register sub-agents of its own (`parent`), nobody else.",
+            f"The token that came with this is {actor.agent}'s, which is registered: it may "
+            "register sub-agents of its own (`parent`), nobody else. Nobody was registered.",
+            next=f"To act as {actor.agent}, name it beside its token (`agent`; COORD_AGENT).",
         )
     if req.silence_s is not None and not 1 <= req.silence_s <= svc.settings.leases.ttl_max_s:
         raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
