@@ -31,7 +31,6 @@ from coordinator.namespaces import git_programs, orders
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.enforcement import write_windows
-from coordinator.service.enforcement.shell_commands import PROTECTED_MAX
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -40,8 +39,8 @@ from coordinator.words.refusals import Code, Refusal
 log = logging.getLogger("coord.namespaces")
 #: How long the keeper may take for one order (seconds).
 ANSWER_S = 10.0
-#: The keeper's word for what is not there; it is covered as soon as it is.
-ABSENT = "absent"
+#: Leases that are read at once.
+PAGE = 2_000
 Look = Callable[[Callable[[View], Any]], Any]
 
 
@@ -226,20 +225,18 @@ class Namespaces:
         if self._to is not None:
             return
         link = orders.connect(start=False)
-        reader, self._to = await asyncio.open_unix_connection(sock=link)
+        reader, self._to = await asyncio.open_unix_connection(
+            sock=link, limit=orders.LINE_BYTES_MAX)
         self._reading = self._loop.create_task(self._listen(reader))
         self._db.set_update_hook(self._note)
         async with self._learning:
             self._touched.clear()
             self._rights.clear()
             self._paths.clear()
-            rows = self._look(lambda view: [LeaseRow(*raw) for raw in view.rows(
-                "leases_live", view.now, 0, None, PROTECTED_MAX)])
-            await self._learn(rows)
-            await self._order(
-                do="hold", root=self._root, all=True,
-                held={f"{StateDir(Path(self._root)).path}/": []}
-                | {path: _writers(self._rights[path]) for path in self._rights})
+            await self._learn(self._look(_all_leases))
+            await self._hold({f"{StateDir(Path(self._root)).path}/": []}
+                             | {path: _writers(self._rights[path]) for path in self._rights},
+                             all=True)
 
     def _note(self, kind: int, database: str, table: str, row: int) -> None:
         if table == "file_locks":
@@ -250,8 +247,7 @@ class Namespaces:
             async with self._learning:
                 held = await self._changed(touched)
                 if held:
-                    said = await self._order(do="hold", root=self._root, held=held)
-                    self._tell_of(said["left"], answers)
+                    self._tell_of(await self._hold(held), answers)
         except Refusal as refusal:
             log.error("%s", refusal.message)
 
@@ -263,7 +259,7 @@ class Namespaces:
         for path, why in left.items():
             rights = self._rights.get(path) or self._rights.get(path + "/") or {}
             for token, right in rights.items():
-                if why == ABSENT or (token, path) in self._told:
+                if (token, path) in self._told:
                     continue
                 self._told.add((token, path))
                 name = os.path.relpath(path, self._root)
@@ -319,6 +315,20 @@ class Namespaces:
         place = str(repository_files.place(self._service, row.worktree, name.rstrip("/")))
         return [place + "/" if row.kind == "dir" else place]
 
+    async def _hold(self, held: dict[str, list[str] | None], **how: bool) -> dict[str, str]:
+        """Tell who may write what, in as many orders as it takes; what is not covered, and why."""
+        part: dict[str, list[str] | None] = {}
+        size = 0
+        for path, writers in held.items():
+            size += len(json.dumps({path: writers}))
+            if part and size > orders.HELD_BYTES_MAX:
+                await self._order(do="hold", root=self._root, held=part, more=True)
+                part, size = {}, 0
+            part[path] = writers
+        said = await self._order(do="hold", root=self._root, held=part, **how)
+        left: dict[str, str] = said["left"]
+        return left
+
     async def _order(self, **order: Any) -> dict[str, Any]:
         if self._to is None:
             raise orders.lost()
@@ -339,7 +349,7 @@ class Namespaces:
         return said
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        try:
             while line := await reader.readline():
                 said = json.loads(line)
                 if "ended" in said:
@@ -348,6 +358,10 @@ class Namespaces:
                     self._numbers.pop(said["gone"], None)
                 elif (future := self._asked.get(said["n"])) is not None and not future.done():
                     future.set_result(said)
+        except OSError:
+            pass
+        except ValueError as bad:
+            log.error("what the sessions' keeper says is not understood: %s", bad)
         self._lose()
 
     def _over(self, key: str) -> None:
@@ -429,6 +443,14 @@ def _directory_of(pid: int) -> str:
         return str(Path(f"/proc/{pid}/cwd").readlink())
     except OSError:
         return ""
+
+
+def _all_leases(view: View) -> list[LeaseRow]:
+    found: list[LeaseRow] = []
+    while page := view.rows("leases_live", view.now, found[-1].fencing_token if found else 0,
+                            None, PAGE):
+        found += (LeaseRow(*raw) for raw in page)
+    return found
 
 
 def _owner(view: View, agent: str) -> str | None:

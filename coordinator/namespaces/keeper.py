@@ -21,11 +21,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from coordinator.namespaces import kernel
-from coordinator.namespaces.mounts import Session, gap
+from coordinator.namespaces.mounts import ABSENT, Session, gap
+from coordinator.namespaces.orders import LEFT_MAX, LINE_BYTES_MAX
 from coordinator.namespaces.plan import Plan
 from coordinator.namespaces.watches import Watches
 
@@ -36,8 +38,6 @@ STAYS_S, LOOKS_S = 30.0, 2.0
 UNENTERED_S = 60.0
 #: Asks for the namespace around one (ioctl_nsfs(2)).
 _NS_GET_PARENT = 0xB702
-#: The longest order, in bytes.
-ORDER_BYTES_MAX = 4 << 20
 
 
 @dataclass(eq=False)
@@ -49,6 +49,8 @@ class Link:
     inside: bool
     root: str | None = None
     data: bytes = b""
+    #: What the orders before the last of several hold.
+    held: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -142,7 +144,7 @@ class Keeper:
         except OSError:
             piece = b""
         link.data += piece
-        if not piece or len(link.data) > ORDER_BYTES_MAX:
+        if not piece or len(link.data) > LINE_BYTES_MAX:
             self._hang_up(link)
             return
         while b"\n" in link.data:
@@ -185,8 +187,12 @@ class Keeper:
 
     def _hold(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
         root = link.root = str(order["root"])
+        link.held |= order["held"]
+        if order.get("more"):
+            return {"left": {}}
+        told, link.held = link.held, {}
         held, wide = {}, set()
-        for path, writers in order["held"].items():
+        for path, writers in told.items():
             name = path.rstrip("/")
             if name != path:
                 wide.add(name)
@@ -199,7 +205,8 @@ class Keeper:
             changed = self._plan.change(root, held)
         if not self._sessions:
             return {"left": {}}
-        return {"left": self._apply(self._plan.below(wide) | changed if wide else changed)}
+        left = self._apply(self._plan.below(wide) | changed if wide else changed)
+        return {"left": self._told(root, left)}
 
     def _session(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
         key, root, agent = str(order["key"]), str(order["root"]), str(order["agent"])
@@ -211,8 +218,16 @@ class Keeper:
             kept.asks = self._cover(made, order.get("programs", []))
             self._sessions[key] = kept
             self._watches.add(self._plan.paths())
-            return {"left": self._apply(set(self._plan.paths()), [self._sessions[key]])}
+            left = self._apply(set(self._plan.paths()), [self._sessions[key]])
+            return {"left": self._told(root, left)}
         return {"left": {}}
+
+    def _told(self, root: str, left: dict[str, str]) -> dict[str, str]:
+        """What a root's daemon is told of what is not covered: its own paths, that are there, and
+        of very many some."""
+        own = ((path, why) for path, why in left.items()
+               if why != ABSENT and self._plan.is_held(root, path))
+        return dict(islice(own, LEFT_MAX))
 
     def _cover(self, session: Session, programs: list[list[str]]) -> bool:
         """Put what asks before it in the place of each of these programs; whether that was done."""

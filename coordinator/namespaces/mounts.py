@@ -18,6 +18,9 @@ from typing import NamedTuple
 from coordinator.files.syscalls import has_writer
 from coordinator.namespaces import kernel
 
+#: Why nothing covers what is not there; it is covered as soon as it is.
+ABSENT = "absent"
+
 
 class Mounted(NamedTuple):
     """A read-only view that was put over a path."""
@@ -92,7 +95,7 @@ class Session:
         try:
             at = kernel.open_path(os.fsencode(path))
         except (FileNotFoundError, NotADirectoryError):
-            return "absent"  # what was mounted moved along with its directory
+            return ABSENT  # what was mounted moved along with its directory
         except OSError as bad:
             return "a link" if bad.errno == errno.ELOOP else str(bad.strerror)
         try:

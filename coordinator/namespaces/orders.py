@@ -1,9 +1,10 @@
 """What is said to the keeper, and how it is found and started: one JSON object a line, both ways.
 
 `hold` tells who may write which paths, `session` makes a namespace, `enter` asks for its
-descriptors, `sessions` lists those of a root. Each has a number `n` that its answer bears. The
-keeper also tells by itself: `{"ended": KEY}` when the first process of a session has ended.
-Blocking; the daemon has a form of its own (daemon/namespaces.py).
+descriptors, `sessions` lists those of a root. Each has a number `n` that its answer bears. A `hold`
+that is too long for one order goes in several: all but the last say `more`, and the last has them
+carried out as one. The keeper also tells by itself: `{"ended": KEY}` when the first process of a
+session has ended. Blocking; the daemon has a form of its own (daemon/namespaces.py).
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ from coordinator.words.requests.agents import SessionOpened
 ENTER = Path(__file__).resolve().parent.parent / "_enter.py"
 #: How long (seconds) a keeper may take to start, or to answer.
 START_S, ANSWER_S = 10.0, 30.0
+#: The longest line, in bytes: a whole order or answer, however long paths are as JSON. An order's
+#: paths are divided, so that none comes near it; an answer names no more than `LEFT_MAX`.
+LINE_BYTES_MAX = 16 << 20
+HELD_BYTES_MAX = 1 << 20
+LEFT_MAX = 200
 
 
 def socket_path() -> Path:

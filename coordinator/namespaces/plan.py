@@ -34,6 +34,10 @@ class Plan:
                 held[path] = writers
         return set(changed)
 
+    def is_held(self, root: str, path: str) -> bool:
+        """Whether a path is held in this root."""
+        return path in self._held.get(root, ())
+
     def paths(self) -> Iterator[str]:
         """All that is held, anywhere."""
         for held in self._held.values():

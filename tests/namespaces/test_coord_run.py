@@ -209,6 +209,28 @@ def test_a_coordinator_that_an_agent_starts_runs_outside_of_its_session(stand: S
     until(lambda: one.does("echo H >> b.py") != 0)
 
 
+def test_no_number_of_leases_ends_a_session(stand: Stand) -> None:
+    """Not told now, nor all at once when the next coordinator learns what there is: files that are not there, hard links
+    (which are told to their holder), and names as long as they may be."""
+    stand.write("a.py", "one\n")
+    stand.write("one.txt", "one\n")
+    stand.run("sh", "-c", "mkdir linked && for n in $(seq 400); do ln one.txt linked/a_name_that_is_quite_long_for_a_hard_link_$n; done")
+    agent = stand.agent()
+    long = "/".join(["ä" * 120] * 11)
+    for part in range(4):
+        stand.coord("lock", *(f"{long}/{part}/{n}" for n in range(500)), "--agent", "ann")
+    stand.coord("lock", *(f"linked/a_name_that_is_quite_long_for_a_hard_link_{n}" for n in range(1, 401)), "--agent", "ann")
+    stand.coord("lock", "a.py", "--agent", "ann")
+    assert agent.does("echo H >> a.py") != 0 == agent.does("echo mine > mine")
+    other = stand.agent()
+    assert other.does("echo H >> a.py") != 0
+    stand.coord("down")
+    stand.coord("up")
+    assert agent.does("echo H >> a.py") != 0 == agent.does("echo mine > mine")
+    assert "keeper" not in stand.state.log.read_text()
+    assert agent.ends() == 0 == other.ends()
+
+
 def test_a_killed_keeper_ends_the_session(stand: Stand) -> None:
     """What its agent may write is known to nobody any more."""
     stand.write("a.py", "")
