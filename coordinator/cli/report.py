@@ -84,7 +84,7 @@ def _write(file: Path, text: str) -> None:
 
 def _show(title: str, told: rq.ReportReply) -> None:
     columns = width() or PIPE_COLUMNS
-    tasks = sum(one.done for one in told.agents)
+    tasks = told.tasks.get("done", 0)  # (of agents only some are listed)
     say(f"{title}: {span(told.span_s)}, {tasks} {'task' if tasks == 1 else 'tasks'} done")
     say(f"Lost to waiting: {_spent(told.stood_s)} (in line: {_spent(told.waited_s)})")
     _chart("Who waited for whom (in line; of that, stood still)", [

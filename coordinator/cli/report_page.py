@@ -29,7 +29,7 @@ def page(title: str, told: rq.ReportReply) -> str:
     """The whole page, UTF-8."""
     facts = [
         (span(told.span_s), "in all"), (span(told.stood_s), "lost to waiting"),
-        (span(told.waited_s), "in line"), (str(sum(one.done for one in told.agents)), "tasks done"),
+        (span(told.waited_s), "in line"), (str(told.tasks.get("done", 0)), "tasks done"),
         (str(sum(one.count for one in told.refusals)), "refusals"),
     ]
     parts = [

@@ -120,8 +120,7 @@ class AsyncWire:
                                "event loop (each `asyncio.run`).")
         self._loop = loop
         async with self._opening:
-            if self._closed:
-                raise Refusal(Code.DAEMON_DOWN, "This client was closed.", next="Make another.")
+            self._check_open()
             if self._talk is None or self._talk.transport is None:
                 sock = await _connect(self.state.socket())
                 if sock is None:
@@ -137,7 +136,13 @@ class AsyncWire:
                     raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
                 _, self._talk = await loop.create_unix_connection(
                     _Conversation, sock=sock)
+                self._check_open()  # not in that very moment
             return self._talk
+
+    def _check_open(self) -> None:
+        if self._closed:
+            self.abort()
+            raise Refusal(Code.DAEMON_DOWN, "This client was closed.", next="Make another.")
 
     async def close(self) -> None:
         """Hang up, and wait until the coordinator knows: what it had answered by then has come."""
@@ -165,12 +170,19 @@ class AsyncWire:
         """The reply's JSON; `again`: it may be sent once more when the connection breaks.
 
         Raises:
-            Refusal: what the daemon refused; DAEMON_DOWN; LIMIT: it is too long to be sent.
+            Refusal: what the daemon refused; DAEMON_DOWN (with `begun` False: it was closed before
+                anything was asked); LIMIT: it is too long to be sent.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + RECONNECT_S
+        sent = False
         while True:
-            talk = await self.open()
+            try:
+                talk = await self.open()
+            except Refusal as refusal:
+                if self._closed and not sent:
+                    refusal.facts["begun"] = False
+                raise
             self._number += 1
             fields: dict[str, Any] = {"id": self._number, "op": op, "v": PROTOCOL}
             if self.token is not None:
@@ -187,6 +199,7 @@ class AsyncWire:
             if talk.transport is None:
                 continue
             talk.transport.write(line)
+            sent = True
             try:
                 async with asyncio.timeout(timeout_s):
                     return await answer

@@ -205,6 +205,8 @@ class AsyncGrants:
                 got: rq.Acquired = await (question.again() if turn else question.hung_up())
                 return got
             except Refusal as refusal:
+                if refusal.facts.get("begun") is False:
+                    return None
                 if refusal.code is Code.DAEMON_DOWN:
                     continue
                 place = refusal.facts.get("acquisition_id")
@@ -265,7 +267,7 @@ class AsyncGrants:
             try:
                 got: rq.Claimed = await (question.again() if turn else question.hung_up())
             except Refusal as refusal:
-                if refusal.code is Code.DAEMON_DOWN:
+                if refusal.code is Code.DAEMON_DOWN and refusal.facts.get("begun") is not False:
                     continue
                 return
             if _claim(got) not in self._claims and (got.task.claimed_at or "") >= at:

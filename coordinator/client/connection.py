@@ -295,9 +295,14 @@ class Wire:
         assert self._sock is not None
         self._sock.settimeout(None)
         params = _encode({"after": after})
-        self._sock.sendall(b'{"id":0,"op":"subscribe","params":' + params + b"}\n")
+        asked = b'{"id":0,"op":"subscribe","params":' + params + b"}\n"
         while True:
-            raw = self._file.readline()
+            try:
+                self._sock.sendall(asked)
+                raw = self._file.readline()
+            except OSError:  # one that is killed before it has read all of that resets it
+                raw = b""
+            asked = b""
             if not raw:
                 self.close()
                 raise Refusal(Code.DAEMON_DOWN, "The coordinator stopped.")

@@ -48,7 +48,7 @@ from coordinator.service.views import status
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.words import requests as rq
-from coordinator.words.clock import Clock, iso
+from coordinator.words.clock import Clock, from_iso, iso
 from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
@@ -344,8 +344,18 @@ class RequestRouter:
             waiting.answer(value)
             return
         waiting.refusal = value
-        waiting.timer = self._loop.call_later(left, self._claim_over, waiting)
         self._claims.append(waiting)
+        rest = value.facts.get("rests_until")  # its own: no commit tells of its end
+        rest_s = (from_iso(rest) - self.now_ms()) / 1000 if rest is not None else left
+        if rest_s < left:
+            waiting.timer = self._loop.call_later(rest_s + 0.005, self._claim_rested, waiting)
+        else:
+            waiting.timer = self._loop.call_later(left, self._claim_over, waiting)
+
+    def _claim_rested(self, waiting: WaitingRequest) -> None:
+        if waiting in self._claims:
+            self._claims.remove(waiting)
+            self._retry_claim(waiting)
 
     def _claim_over(self, waiting: WaitingRequest) -> None:
         if waiting in self._claims:
@@ -358,8 +368,10 @@ class RequestRouter:
         for waiting in claims:
             if waiting.timer is not None:
                 waiting.timer.cancel()
-            if waiting.gone():
-                continue
+            self._retry_claim(waiting)
+
+    def _retry_claim(self, waiting: WaitingRequest) -> None:
+        if not waiting.gone():
             self._decide(waiting.operation, waiting.request, waiting.token,
                          partial(self._claim_answered, waiting), None, waiting.once)
 

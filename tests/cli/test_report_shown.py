@@ -43,6 +43,19 @@ def test_json_is_the_answer_itself(worked: Repo) -> None:
     assert "No launch is called 'R-99'." in worked.coord("report", "R-99").stderr
 
 
+def test_what_was_done_in_all_is_counted_though_only_some_are_listed(repo: Repo, tmp_path: Path) -> None:
+    with repo.client() as person:
+        for n in range(12):
+            person.task_add(f"{n}")
+            with repo.client(f"agent-{n:02}") as agent:
+                agent.done(agent.claim().task.task)
+    for words in ([], ["-n", "3"]):
+        said = repo.coord("report", *words).stdout
+        assert ", 12 tasks done" in said.splitlines()[0], said
+    assert repo.coord("report", "-n", "3", "--html", str(tmp_path / "r.html")).returncode == 0
+    assert "<b>12</b> tasks done" in (tmp_path / "r.html").read_text()
+
+
 class Page(HTMLParser):
     """What a page asks for from elsewhere, and what it says."""
 

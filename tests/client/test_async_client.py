@@ -341,6 +341,40 @@ def test_who_is_cancelled_while_it_claims_has_no_task(repo: Repo, wait: float) -
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("passes", range(5))
+def test_who_is_cancelled_in_the_first_passes_of_the_loop_waits_no_more(repo: Repo, passes: int) -> None:
+    """It has no connection yet, or is about to have one."""
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await bob.acquire("a.py")
+            await ann.name()
+            asked = [asyncio.create_task(ann.acquire("a.py", wait=60)), asyncio.create_task(ann.acquire("a.py", "b.py", wait=60)),
+                     asyncio.create_task(ann.task_claim(wait=60)), asyncio.create_task(ann.change_next("key:k", wait=60))]
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            for one in asked:
+                one.cancel()
+            _, pending = await asyncio.wait(asked, timeout=20)
+            assert not pending
+            assert await waiters(bob) == [] and await held_by(bob) == ["bob"]
+
+    asyncio.run(work())
+
+
+def test_who_rests_and_waits_for_a_task_is_given_one_when_the_rest_ends(repo: Repo) -> None:
+    async def work() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann:
+            await ann.task_add("one")
+            await ann.limit_reached(for_s=1.0)
+            with pytest.raises(Refusal) as met:
+                await ann.task_claim()
+            assert met.value.facts["rests_until"] > iso(time.time_ns() // 1_000_000)
+            got = await asyncio.wait_for(ann.task_claim(wait=60), 20)
+            assert got.task.task == "T-1" and str(got.task.claimed_at) >= met.value.facts["rests_until"]
+
+    asyncio.run(work())
+
+
 def test_a_claim_that_it_had_before_outlives_a_cancelled_one(repo: Repo) -> None:
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann:

@@ -40,6 +40,29 @@ def test_a_lease_is_held_renewed_and_released(repo: Repo) -> None:
         assert held_by(repo) == []
 
 
+def test_who_follows_hears_of_a_coordinator_that_is_killed_before_it_has_read_that(repo: Repo) -> None:
+    with Client(repo.root, agent="ann") as ann, Client(repo.root, agent="bob") as bob:
+        bob.name()  # so that it is connected
+        ann.task_add("one")
+        pid = ann.health().pid
+        os.kill(pid, signal.SIGSTOP)
+        heard: list[BaseException] = []
+
+        def follow() -> None:
+            try:
+                for _ in bob.follow(after=0):
+                    pass
+            except BaseException as bad:
+                heard.append(bad)
+
+        thread = threading.Thread(target=follow)
+        thread.start()
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGKILL)
+        thread.join(20)
+        assert [getattr(one, "code", one) for one in heard] == [Code.DAEMON_DOWN]
+
+
 def test_the_body_is_not_entered_when_it_is_locked(repo: Repo) -> None:
     repo.client("ann").acquire("a.py")
     with pytest.raises(Refusal) as met, repo.client("bob").lease("a.py"):

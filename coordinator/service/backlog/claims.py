@@ -129,7 +129,8 @@ def _nothing(tx: Tx, agent: str) -> Refusal:
     else:
         parts = ", ".join(f"{n} {state}" for state, n in sorted(left.items()))
         message = f"No task can be started by you now ({parts})."
-    return Refusal(Code.NOTHING_TO_DO, message, counts=counts, open=sum(left.values()))
+    resting = {"rests_until": rest} if rest is not None and left else {}
+    return Refusal(Code.NOTHING_TO_DO, message, counts=counts, open=sum(left.values()), **resting)
 
 
 def _take(
