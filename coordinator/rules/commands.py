@@ -78,8 +78,10 @@ def _placed(command: str) -> Iterator[tuple[str | None, list[str]]]:
     (with a slash at its end, or empty); None: only the shell knows."""
     below: str | None = ""
     for words in simple_commands(command):
-        if words[:1] == ["cd"] and below is not None:
-            if len(words) != 2 or _UNKNOWN & set(words[1]) or words[1] == "-":
+        if words[:1] and words[0] in ("cd", "pushd", "popd") and below is not None:
+            # (`popd` and `cd -` lead back to where only the shell knows; so does `pushd +1`.)
+            if (len(words) != 2 or words[0] == "popd" or _UNKNOWN & set(words[1])
+                    or words[1][:1] in ("-", "+")):
                 below = None  # from here on, relative names mean nothing to us
             else:
                 below = posixpath.join(below, words[1], "")
