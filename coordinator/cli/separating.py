@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+
+import apsw
 
 from coordinator.cli.coordinators import stop
 from coordinator.client.locating import sayable
@@ -52,7 +54,8 @@ def separate(start: Path) -> tuple[Path, Path]:
     state, upper = StateDir(sayable(root)), StateDir(around)
     try:
         name = str(root.relative_to(around))
-        _check_free(upper, name)  # a refusal stops nobody's coordinator
+        with suppress(apsw.SQLError):  # (one that is about to make its database has granted nothing)
+            _check_free(upper, name)  # a refusal stops nobody's coordinator
         with _standing_still(upper) if is_prepared(str(around)) else nullcontext():
             _check_free(upper, name)
             state.create(separate=around)
