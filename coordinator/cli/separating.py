@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import apsw
@@ -54,8 +54,7 @@ def separate(start: Path) -> tuple[Path, Path]:
     state, upper = StateDir(sayable(root)), StateDir(around)
     try:
         name = str(root.relative_to(around))
-        with suppress(apsw.SQLError):  # (one that is about to make its database has granted nothing)
-            _check_free(upper, name)  # a refusal stops nobody's coordinator
+        _check_free(upper, name)  # a refusal stops nobody's coordinator
         with _standing_still(upper) if is_prepared(str(around)) else nullcontext():
             _check_free(upper, name)
             state.create(separate=around)
@@ -110,6 +109,8 @@ def _check_free(upper: StateDir, name: str) -> None:
                  for waiter in view.rows("waiters_all")
                  for resource, kind, scope in view.rows("waiter_resources_of", waiter[0])
                  if overlaps(wanted, as_resource(resource, kind, scope))]
+    except apsw.SQLError:  # its tables are about to be made, or whoever began was killed
+        return
     finally:
         db.close()
     if held:

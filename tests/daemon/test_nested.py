@@ -169,6 +169,16 @@ def test_what_is_held_there_is_not_separated(outer: Repo) -> None:
         assert refused.returncode == 3 and "B waits for vendor/lib/l.py" in refused.stderr
 
 
+def test_separated_from_one_that_is_about_to_make_its_database(outer: Repo) -> None:
+    outer.coord("init")
+    outer.down()
+    for file in outer.state.path.glob("*.sqlite3*"):
+        file.unlink()
+    outer.state.database.touch(0o600)
+    done = Repo(outer.root / "vendor/lib").coord("init", "--separate")
+    assert done.returncode == 0, done
+
+
 def test_separating_goes_between_two_grants_of_a_busy_coordinator(outer: Repo) -> None:
     """Whatever is asked of it meanwhile: in the end the folder has one coordinator."""
     outer.coord("init")
