@@ -294,7 +294,7 @@ def carry_out(body: Body, **values: Any) -> None:
                 try:
                     reply = session.call(request, key=once)
                 except Refusal as refusal:
-                    if not session._wire.connected:  # what could not be started is not tried again
+                    if session._wire.failed:  # what could not be started is not tried again
                         session._wire.autostart = False
                     request = asking.throw(refusal)
                 else:

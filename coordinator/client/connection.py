@@ -110,6 +110,8 @@ class Wire:
         #: Whether it is started also where there is no `.coord` yet, which is then made.
         self.prepares = True
         self._starting = starting
+        #: Whether a daemon was to be started, and none could be.
+        self.failed = False
         self._sock: socket.socket | None = None
         self._file: Any = None
         self._number = 0
@@ -125,11 +127,6 @@ class Wire:
     def ended(self) -> bool:
         """Whether `hang_up` was called."""
         return self._over
-
-    @property
-    def connected(self) -> bool:
-        """Whether it had somebody to ask, when it was used last."""
-        return self._sock is not None
 
     @property
     def process(self) -> int:
@@ -162,6 +159,7 @@ class Wire:
             if self._starting is not None:
                 check_place(self.state)  # (it is not told that one is started where none can be)
                 self._starting()
+            self.failed = True
             for _ in range(STARTS):  # (one may be killed in the moment after)
                 start(self.state)
                 sock = connect(self.state)
@@ -169,6 +167,7 @@ class Wire:
                     break
             else:
                 raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
+            self.failed = False
         self.take(sock)
 
     def take(self, sock: socket.socket) -> None:
