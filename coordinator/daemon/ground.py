@@ -14,8 +14,9 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from coordinator.files.identity import device_and_inode, statx_buffer
+from coordinator.files.identity import device_and_inode, filled, statx_buffer
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
@@ -31,6 +32,8 @@ class Ground:
         self._state = state
         self._kept: list[int] = []
         self._things: list[tuple[str, bytes, _Id]] = []
+        #: The database, which is never empty: what is written to it then is lost.
+        self._database = os.fsencode(state.database)
         #: What is looked at before a commit (False) and after it (True).
         self._around_commit: dict[bool, list[tuple[bytes, _Id]]] = {False: [], True: []}
         self._buffer = statx_buffer()
@@ -60,9 +63,11 @@ class Ground:
         if self._said is None:
             buffer = statx_buffer()  # any thread may ask
             for what, path, known in self._things:
-                found = device_and_inode(path, buffer)
+                found = self._found(path, buffer)
                 if found != known:
                     state = "was removed" if found is None else "was replaced by another"
+                    if device_and_inode(path, buffer) == known:
+                        state = "was emptied"
                     self._lose(f"{what[0].upper()}{what[1:]} ({os.fsdecode(path)}) {state}.")
                     break
         return self._said
@@ -96,9 +101,12 @@ class Ground:
 
     def _look(self, around: bool) -> None:
         for path, known in self._around_commit[around]:
-            if device_and_inode(path, self._buffer) != known:
+            if self._found(path, self._buffer) != known:
                 self.lost()
                 return
+
+    def _found(self, path: bytes, buffer: Any) -> _Id | None:
+        return (filled if path == self._database else device_and_inode)(path, buffer)
 
     def _look_at_all(self) -> None:
         now = time.monotonic()

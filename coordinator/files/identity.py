@@ -21,6 +21,8 @@ _SIZE = 256
 _WANTED = struct.Struct("=I28xQ40xqI44xII")
 _INODE = 0x100
 _WHICH = struct.Struct("=32xQ96xII")
+_BYTES = 0x200
+_FILLED = struct.Struct("=32xQQ88xII")
 
 
 def _found_statx() -> Callable[..., int] | None:
@@ -67,6 +69,19 @@ def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def filled(path: bytes, into: Any) -> tuple[int, int] | None:
+    """As `device_and_inode`, of a file that is not to be empty: one that is counts as none."""
+    if _statx is not None and _statx(
+            _AT_FDCWD, path, _AT_SYMLINK_NOFOLLOW, _INODE | _BYTES, into) == 0:
+        inode, size, major, minor = _FILLED.unpack_from(into)
+        return (os.makedev(major, minor), inode) if size else None
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found.st_size else None
 
 
 def identity(path: str, found: os.stat_result) -> str:

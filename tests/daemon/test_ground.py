@@ -66,11 +66,17 @@ def database(repo: Repo) -> None:
         copy.unlink()
 
 
+def emptied(repo: Repo) -> None:
+    repo.state.database.write_bytes(b"")
+    for copy in repo.state.path.glob("backup*"):
+        copy.unlink()
+
+
 def log(repo: Repo) -> None:
     repo.state.database.with_name("coord.sqlite3-wal").unlink()
 
 
-LOSSES: list[Loss] = [clean, whole, state_renamed, only_socket, socket_replaced, only_lock, lock_replaced, lock_and_socket, database, log]
+LOSSES: list[Loss] = [clean, whole, state_renamed, only_socket, socket_replaced, only_lock, lock_replaced, lock_and_socket, database, emptied, log]
 losses = pytest.mark.parametrize("lose", LOSSES, ids=lambda one: one.__name__)
 
 
