@@ -54,21 +54,32 @@ def check_not_gone(state: StateDir) -> None:
     """That what was leased, and the backlog, is not begun anew as if there had been nothing.
 
     Raises:
-        Refusal: STORAGE: there is no database, or an empty file, and a copy of one is there.
+        Refusal: STORAGE: there is no database, an empty file, or one that knows less than a copy
+            of it (its log is gone, or it is an older one), and the copy is there.
     """
     try:
-        if state.database.stat().st_size:
-            return
-        how = "empty"
+        last = _last_event(state.database) if state.database.stat().st_size else 0
+        how = "has lost what happened last" if last else "is empty"
     except FileNotFoundError:
-        how = "gone"
+        last, how = 0, "is gone"
+    if last is None or last >= (_last_event(state.backup) or 0):
+        return  # (what is damaged is told when it is opened)
     copy = whole_copy(state)
-    if copy is not None:
+    if copy is not None and last < (_last_event(copy) or 0):
         raise Refusal(
-            Code.STORAGE, f"{state.database} is {how}, but {copy.name} beside it has what was in "
-            "it before. Nothing was started, or files that are leased would be given away.",
+            Code.STORAGE, f"{state.database} {how}, but {copy.name} beside it has what was in it "
+            "before. Nothing was started, or files that are leased would be given away.",
             next="`coord doctor --restore` brings back what the copy has; to begin with nothing, "
             f"remove {state.path}/{state.backup.name}* first.")
+
+
+def _last_event(path: Path) -> int | None:
+    """The number of the last event that a database has; 0: it has none; None: it cannot be read."""
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+            return int(db.execute(Q["event_last"]).get or 0)
+    except (apsw.Error, ValueError, TypeError):
+        return None
 
 
 class Backups:
@@ -158,12 +169,5 @@ class Backups:
         return age_s > self._settings.backup_every_s
 
     def _in_newest(self) -> int:
-        try:
-            copy = apsw.Connection(str(self._state.backup), flags=apsw.SQLITE_OPEN_READONLY)
-            try:
-                return int(copy.execute(Q["event_last"]).get)
-            finally:
-                copy.close()
-        except (apsw.Error, ValueError, TypeError):
-            return -1
+        return _last_event(self._state.backup) or -1
 

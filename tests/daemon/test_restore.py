@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,25 @@ def test_a_whole_database_loses_nothing(repo: Repo, given_four: tuple[list[int],
         assert len(client.call(rq.Locks()).items) == 4
 
 
+@pytest.mark.parametrize("how", ["its log is gone", "an older one"])
+def test_nor_is_one_taken_that_knows_less_than_its_copy(repo: Repo, how: str) -> None:
+    with repo.client("ann") as ann:
+        ann.health()
+        older = repo.state.database.read_bytes()
+        ann.acquire("f0")
+        until(lambda: repo.state.backup.exists(), 20)
+    os.kill(repo.pid(), signal.SIGKILL)
+    if how == "an older one":
+        repo.state.database.write_bytes(older)
+    for part in ("-wal", "-shm"):
+        repo.state.database.with_name(f"coord.sqlite3{part}").unlink()
+    done = repo.coord("lock", "f0", "--agent", "bob")
+    assert done.returncode == 9 and ("has lost what happened last" in done.stderr or "is empty" in done.stderr), done
+    assert repo.coord("doctor", "--restore").returncode == 0
+    with repo.client("bob") as bob:
+        assert [x.locked_by for x in bob.call(rq.Locks()).items] == ["ann"]
+
+
 @pytest.mark.parametrize("how", ["gone", "empty"])
 def test_nothing_is_begun_anew_where_a_copy_tells_of_what_was_there(repo: Repo, given_four: tuple[list[int], list[str]], how: str) -> None:
     if how == "gone":
@@ -153,7 +174,7 @@ def test_nothing_is_begun_anew_where_a_copy_tells_of_what_was_there(repo: Repo, 
     kept = repo.state.backup.read_bytes()
     for words in (["lock", "f0", "--agent", "bob"], ["up"], ["status"]):
         done = repo.coord(*words)
-        assert done.returncode == 9 and f"coord.sqlite3 is {how}" in done.stderr and "doctor --restore" in done.stderr, done
+        assert done.returncode == 9 and f"coord.sqlite3 is {how}," in done.stderr and "doctor --restore" in done.stderr, done
     assert how in repo.coord("doctor").stdout
     assert repo.state.backup.read_bytes() == kept, "no copy is made of nothing"
     done = repo.coord("doctor", "--restore")
