@@ -103,7 +103,9 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
             or (rest[0] == "checkout" and _begins_from_a_remote(git, top, word)))
 
     if rest[0] not in _OF_HEAD and not git_commands.wide(rest, names_commit):
-        return _put_aside(git, check, rest) if rest[0] == "stash" else RUN
+        if rest[0] == "stash":
+            return _put_aside(git, check, rest)
+        return _brought_back(git, check, rest[0], git_commands.brought_back(rest, names_commit))
     _wait_for_turn(check.root, rq.GitTurn(pid=pid, top=top, command=" ".join(["git", *rest])))
     return HAS_TURN
 
@@ -120,6 +122,24 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     said = check.index_of(taken, "stash")
     sys.stderr.write(harmless(said))
     return STOP if said else HAS_TURN
+
+
+def _brought_back(git: Program, check: CommitCheck, name: str,
+                  what: git_commands.BroughtBack | None) -> int:
+    """A `checkout` or the like of named files: of what others hold neither file nor index. (In a
+    session their files cannot be written; what the index has of them could.)"""
+    if what is None:
+        return RUN
+    # What only the index or the tree has stays as it is, but for a `reset`.
+    only = ("--diff-filter=a",) if what.tree else ()
+    listed = ("diff", "--name-only", "-z", "--no-renames", *only)
+    commit = (what.commit,) if what.commit else ()
+    taken = _names(git.says(*listed, "--cached", *commit, "--", *what.files)) if commit else []
+    if what.tree:
+        taken += _names(git.says(*listed, *commit, "--", *what.files))
+    said = check.index_of(list(dict.fromkeys(taken)), name)
+    sys.stderr.write(harmless(said))
+    return STOP if said else RUN
 
 
 def _with_untracked(word: str) -> bool:

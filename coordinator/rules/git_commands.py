@@ -130,6 +130,51 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     return False
 
 
+class BroughtBack(NamedTuple):
+    """Files that are given what a commit has of them (empty: what the index has), as they are
+    written. `tree`: in the working tree, too."""
+
+    commit: str
+    files: tuple[str, ...]
+    tree: bool
+
+
+def brought_back(rest: Sequence[str], names_commit: Callable[[str], bool]) -> BroughtBack | None:
+    """What a `checkout`, `restore` or `reset` of named files changes; None: nothing, or it only
+    takes out of the index what was added to it."""
+    name, args = rest[0], list(rest[1:])
+    end = args.index("--") if "--" in args else len(args)
+    named, plain = args[end + 1 :], [word for word in args[:end] if not word.startswith("-")]
+    if name == "restore":
+        found = _restored(args[:end], named)
+    elif name in ("checkout", "reset") and not (name == "checkout" and _begins_a_branch(args)):
+        commit = plain[0] if plain and (end < len(args) or names_commit(plain[0])) else ""
+        files = (*(plain[1:] if commit else plain), *named)
+        found = BroughtBack(commit, files, name == "checkout")
+    else:
+        return None
+    only_index = not found.tree and found.commit in ("", "HEAD", "@")
+    return found if found.files and not only_index else None
+
+
+def _restored(before: Sequence[str], named: Sequence[str]) -> BroughtBack:
+    source, files, staged, tree = "", list[str](), False, False
+    words = iter(before)
+    for word in words:
+        if word in ("-s", "--source"):
+            source = next(words, "")
+        elif word.startswith("--"):
+            source = word.partition("=")[2] if word.startswith("--source=") else source
+            staged, tree = staged or word == "--staged", tree or word == "--worktree"
+        elif word.startswith("-s"):
+            source = word[2:]
+        elif word.startswith("-"):
+            staged, tree = staged or "S" in word, tree or "W" in word
+        else:
+            files.append(word)
+    return BroughtBack(source or ("HEAD" if staged else ""), (*files, *named), tree or not staged)
+
+
 class MovedRef(NamedTuple):
     """What `update-ref` or `symbolic-ref` writes. `ref`: empty where it reads that from its input.
     `to`: what it is to be; empty where that cannot be told, or it is removed."""

@@ -78,6 +78,33 @@ def test_named_files_of_ones_own_are_put_aside_while_others_are_at_work(repo: St
     assert agent.does("(git stash) 2>&1") != 0
 
 
+#: Files that are named, of which the index (and the file) would be as a commit has them.
+NAMED = ("git checkout topic -- b.py", "git checkout topic b.py", "git checkout topic -- '*.py'", "git restore --source topic -SW b.py",
+         "git restore -s topic --staged b.py", "git restore --source=topic b.py a.py", "git reset -q topic -- b.py", "git reset -q topic b.py",
+         "git checkout topic -- new.py", "(cd sub && git checkout topic -- ../b.py)")
+
+
+@pytest.mark.slow
+def test_what_the_index_has_of_others_files_is_not_brought_back_from_a_commit(repo: Stand) -> None:
+    repo.coord("lock", "b.py", "new.py", "--agent", "ann")
+    repo.write("sub/x", "x\n")
+    agent = repo.agent()
+    before = state(repo)
+    for command in NAMED:
+        assert agent.does(command) != 0, command
+        assert state(repo) == before, command
+    errors = repo.errors()
+    assert errors.count("ann") >= len(NAMED) and "would change what the index has" in errors
+    # Its own, and what takes out of the index again what was added, is never held up.
+    for command in ("git checkout topic -- a.py", "git restore --staged a.py", "git restore -s topic a.py", "git checkout -- a.py",
+                    "git restore --staged b.py", "git reset -q -- b.py", "git reset -q HEAD b.py", "git checkout -q trunk -- a.py"):
+        assert agent.does(command) == 0, (command, repo.errors()[len(errors):])
+    assert state(repo) == before
+    repo.coord("unlock", "b.py", "new.py", "--agent", "ann")
+    for command in NAMED[:4]:
+        assert agent.does(command) == 0, command
+
+
 @pytest.mark.slow
 def test_nothing_changes_the_tree_while_others_are_at_work(repo: Stand) -> None:
     agent = repo.agent()
