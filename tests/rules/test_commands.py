@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from coordinator.rules import commands
+from coordinator.rules import commands, git_commands
 from coordinator.rules.shell_words import redirects, simple_commands
 from coordinator.rules.versions import Known, Watched, replaced, violated
 from tests.effort import examples
@@ -187,3 +187,25 @@ def test_each_shell_says_in_its_own_way_that_a_file_is_read_only() -> None:
                  "mv: cannot move 'x' to 'notes.txt': Device or resource busy", "zsh: device or resource busy: notes.txt", "Error: EROFS: read-only file system, open 'notes.txt'"):
         assert "notes.txt" in (commands.not_writable(f"first\n{said}\nlast.txt") or []), said
     assert commands.not_writable("notes.txt: No such file or directory") is None
+
+
+COMMITS = {"topic", "HEAD", "HEAD~1", "@"}
+
+
+@pytest.mark.parametrize(("command", "commit", "files", "tree"), [
+    ("checkout topic -- a b", "topic", ("a", "b"), True), ("checkout topic a", "topic", ("a",), True), ("checkout a b", "", ("a", "b"), True),
+    ("checkout -- topic", "", ("topic",), True), ("checkout -q HEAD a", "HEAD", ("a",), True), ("checkout unknown -- a", "unknown", ("a",), True),
+    ("restore a", "", ("a",), True), ("restore -s topic a", "topic", ("a",), True), ("restore -stopic -- a", "topic", ("a",), True),
+    ("restore --source topic -SW a", "topic", ("a",), True), ("restore --source=topic --staged a b", "topic", ("a", "b"), False),
+    ("restore --staged --worktree a", "HEAD", ("a",), True), ("restore -W a", "", ("a",), True), ("reset topic -- a", "topic", ("a",), False),
+    ("reset -q topic a", "topic", ("a",), False), ("reset HEAD~1 a", "HEAD~1", ("a",), False),
+])
+def test_which_files_are_brought_back_and_from_where(command: str, commit: str, files: tuple[str, ...], tree: bool) -> None:
+    assert git_commands.brought_back(command.split(), COMMITS.__contains__) == git_commands.BroughtBack(commit, files, tree)
+
+
+@pytest.mark.parametrize("command", [
+    "checkout -b new topic", "checkout -B a topic", "checkout --orphan new", "checkout topic", "restore --staged a", "restore -S a", "restore --staged -s HEAD a",
+    "restore", "reset a", "reset -- a", "reset HEAD a", "reset @ -- a", "reset --hard topic", "reset", "status", "stash push -- a", "merge topic"])
+def test_nothing_is_brought_back_where_no_file_is_named_or_it_is_only_taken_out_of_the_index(command: str) -> None:
+    assert git_commands.brought_back(command.split(), COMMITS.__contains__) is None
