@@ -30,6 +30,8 @@ from coordinator.meaning.languages import row_of
 VERSION = 2
 #: So many files' facts are kept decoded, at most so many bytes of them (as stored).
 KEPT_FILES = 400
+#: How long another process may write (ms): it reads some files meanwhile.
+BUSY_MS = 30_000
 KEPT_BYTES = 4 << 20
 
 
@@ -67,9 +69,19 @@ class Index:
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[None]:
-        """What is changed within is written together."""
-        with self._db:
+        """What is changed within is written together. It is the only one that writes, from the
+        first: another process may keep the same index, and what this one has read must not be
+        older than what it writes on."""
+        if self._db.in_transaction:
             yield
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
 
     def put(self, path: str, name: bytes, facts: Facts, stamp: str = "") -> None:
         """Replace what is known of a file.
@@ -77,7 +89,7 @@ class Index:
         Args:
             name: a hash of its bytes. `stamp`: what tells this state of it without reading it.
         """
-        with self._db:
+        with self.batch():
             self._forget(path)
             packed = zlib.compress(msgspec.msgpack.encode(facts), 1)
             self._db.execute(
@@ -92,7 +104,7 @@ class Index:
 
     def drop(self, path: str) -> None:
         """Forget a file; nothing happens if it is not there."""
-        with self._db:
+        with self.batch():
             self._forget(path)
 
     def restamp(self, path: str, stamp: str) -> None:
@@ -226,7 +238,7 @@ class _OtherVersionError(Exception):
 def _opened(path: str) -> apsw.Connection:
     db = apsw.Connection(path)
     try:
-        db.set_busy_timeout(5000)
+        db.set_busy_timeout(BUSY_MS)
         db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000")
         (found,) = db.execute("PRAGMA user_version").fetchall()[0]
         if found != VERSION:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.meaning.file_facts import facts_of
 from coordinator.meaning.index import Index, module_of
 from coordinator.meaning.judging import judge
 from coordinator.meaning.reading import read
@@ -73,6 +76,30 @@ def test_it_outlives_its_process_and_what_is_no_index_is_replaced(tmp_path: Path
     db.close()
     with Index(file) as index:
         assert index.paths() == []
+
+
+def test_two_processes_keep_one_index(tmp_path: Path) -> None:
+    """The coordinator's and a command's: each reads what is known, and then writes."""
+    failed: list[BaseException] = []
+
+    def keep(who: str) -> None:
+        try:
+            with Index(tmp_path / "i") as index:
+                for n in range(60):
+                    with index.batch():
+                        index.known(f"{n % 7}.py")
+                        time.sleep(0.001)
+                        index.put(f"{n % 7}.py", f"{who}{n}".encode(), facts_of("a.py", b"def f(): pass\n"))
+                    index.drop(f"{n % 5}.py")
+        except BaseException as bad:
+            failed.append(bad)
+
+    both = [threading.Thread(target=keep, args=(who,)) for who in "ab"]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert failed == []
 
 
 def test_a_file_costs_only_its_own_rows() -> None:
