@@ -60,6 +60,17 @@ def claim(world: World, agent: str, name: str, **more: Any) -> str:
 # ------------------------------------------------------------ who it is
 
 
+def test_to_who_stands_in_no_line_nobody_gives_way(world: World) -> None:
+    world.acquire("ann", "x")
+    world.clock.advance(1000)
+    world.acquire("bob", "y")
+    ask(world, "bob", "x")
+    told = ask(world, "ann", "y", retry=False)
+    assert told.facts["victim"] is None and told.facts["deadlock"] == []
+    assert "each other" not in told.message and not ways(world, "bob"), "it would be told alone"
+    assert "bob was chosen" in ask(world, "ann", "y").message and len(ways(world, "bob")) == 1
+
+
 def test_the_one_that_began_last_gives_way_and_the_other_waits(world: World) -> None:
     # Given two that wait for each other, each in the middle of its task
     claim(world, "ann", "a.py")

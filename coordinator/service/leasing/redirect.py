@@ -67,6 +67,8 @@ def locked(
     task: str | None = None,
 ) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
+    if circle is not None and acquisition is None and not circle.gives_way(agent):
+        circle = None  # who stands in no line is waited out: nobody gives way to it
     conflicts_ = _conflicts(tx, obstacles)
     names = [one.resource.name for one in located]
     paths = [c["resource"] for c in conflicts_] or names
