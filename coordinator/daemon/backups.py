@@ -77,6 +77,7 @@ def _last_event(path: Path) -> int | None:
     """The number of the last event that a database has; 0: it has none; None: it cannot be read."""
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+            db.execute("PRAGMA trusted_schema = OFF")  # whose it is was not looked at yet
             return int(db.execute(Q["event_last"]).get or 0)
     except (apsw.Error, ValueError, TypeError):
         return None
