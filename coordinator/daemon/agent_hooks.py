@@ -84,8 +84,10 @@ class AgentHooks:
     """One per daemon; used from the loop's thread only."""
 
     def __init__(self, router: RequestRouter, own: CoordCommand,
-                 processes: SessionProcesses, git_asks: Callable[[str | None], bool]) -> None:
+                 processes: SessionProcesses, git_asks: Callable[[str | None], bool],
+                 rests: Callable[[str, bool], None]) -> None:
         self._router = router
+        self._rests = rests
         self._git_asks = git_asks
         self._processes = processes
         self._own = own
@@ -159,7 +161,7 @@ class AgentHooks:
 
         def told(value: Any) -> None:
             if token is None and caller and isinstance(value, tool_calls.Heeded):
-                self._note_process(profile, heard, value.holder)
+                self._note_process(profile, heard, value)
             if isinstance(value, Refusal):
                 receipt.lost()
                 if heard.moment != "before":  # nothing to stop: the agent must not be
@@ -244,14 +246,16 @@ class AgentHooks:
             return replace(heard, parent=self._processes.session(profile, heard.parent, caller))
         return replace(heard, session=self._processes.session(profile, heard.session, caller))
 
-    def _note_process(self, profile: str, heard: HookCall, holder: str) -> None:
-        session = heard.parent or heard.session
+    def _note_process(self, profile: str, heard: HookCall, heeded: tool_calls.Heeded) -> None:
+        session, holder = heard.parent or heard.session, heeded.holder
         if heard.moment == "end":
             self._processes.over(profile, session)
+            self._rests(holder, False)
         elif holder:
             owner = self._router.look(lambda view: view.agent(holder))
             above = None if owner is None or isinstance(owner, Refusal) else owner.parent
             self._processes.belongs(profile, session, above or holder)
+            self._rests(above or holder, heard.moment == "stop" and not heeded.again)
 
     def _table(self, name: str) -> HookTable:
         root = self._router.service.tree.root

@@ -1,4 +1,4 @@
-"""Agents whose processes are known live as long as these: their signs of life, and their ends.
+"""Agents whose processes are known live as long as these: signs of life, rest, and ends.
 
 Owns neither the processes (namespaces.py, session_processes.py) nor what becomes of what they held
 (service): it says to the coordinator what an agent would say itself.
@@ -14,6 +14,8 @@ import msgspec
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.words import requests as rq
 
+#: Agents at rest that are remembered.
+RESTING_MAX = 1_000
 #: The agents that somebody knows the processes of.
 Known = Callable[[], Iterable[str]]
 
@@ -24,6 +26,8 @@ class AgentsAlive:
     def __init__(self, router: RequestRouter) -> None:
         self._router = router
         self._known: list[Known] = []
+        #: Those whose turn is over; who began to rest last stands last.
+        self._resting: dict[str, None] = {}
 
     def add(self, known: Known) -> None:
         """Somebody who knows processes of agents."""
@@ -34,9 +38,21 @@ class AgentsAlive:
         for agent in {agent for known in self._known for agent in known()}:
             self._ask(rq.Heartbeat(agent=agent))
 
+    def rests(self, agent: str, at_rest: bool) -> None:
+        """What the last hook of this agent, or of a sub-agent of its, has told: that its turn is
+        over, or that it is at work."""
+        self._resting.pop(agent, None)
+        if at_rest:
+            self._resting[agent] = None
+            if len(self._resting) > RESTING_MAX:
+                del self._resting[next(iter(self._resting))]
+
     def ended(self, agent: str) -> None:
-        """Its process has ended: so has the agent, whatever it left half done."""
-        self._ask(rq.Leave(agent=agent, clean=False, reason="its process ended"))
+        """Its process has ended: so has the agent. What it left is half done where it was at work
+        then; several CLIs say no more at their end than that the turn is over."""
+        clean = agent in self._resting
+        self._resting.pop(agent, None)
+        self._ask(rq.Leave(agent=agent, clean=clean, reason="its process ended"))
 
     def _ask(self, request: rq.Request[Any]) -> None:
         self._router.ask(request.op, msgspec.json.encode(request), None, lambda value: None)

@@ -215,7 +215,7 @@ class Daemon:
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         self.router.verdicts.resume()
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
-                           self.namespaces.git_asks)
+                           self.namespaces.git_asks, self._alive.rests)
         self._heard = guard.heard
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()

@@ -98,6 +98,31 @@ def test_a_killed_process_ends_its_session(repo: Repo, begin: Begin) -> None:
         assert [file.path for one in client.call(rq.Reviews()).items for file in one.files] == ["a.py"]
 
 
+@pytest.mark.parametrize("last, kept", [
+    ([("Stop", {})], False),
+    ([("Stop", {}), ("UserPromptSubmit", {"prompt": "go on"})], True),
+    ([("Stop", {}), ("PreToolUse", {"tool_name": "Write", "tool_use_id": "s1", "agent_id": "sub-1",
+                                    "agent_type": "general", "tool_input": {"file_path": "b.py", "content": ""}})], True),
+], ids=["rests", "works again", "a sub-agent works"])
+def test_a_process_that_ends_at_rest_leaves_nothing_half_done(last: list[tuple[str, dict[str, Any]]], kept: bool, repo: Repo,
+                                                             begin: Begin) -> None:
+    """Some CLIs never say that their session ends: their last word is that the agent has stopped."""
+    (repo.root / "a.py").write_text("one\n")
+    one = begin(profile="qwen").begins()
+    assert one.hook("PreToolUse", tool_name="write_file", tool_use_id="w1", tool_input={
+        "file_path": str(repo.root / "a.py"), "content": "done\n"}).get("decision") != "block"
+    (repo.root / "a.py").write_text("done\n")
+    assert holders(repo)
+    for event, more in last:
+        one.hook(event, **more)
+    assert holders(repo), "its person may speak again"
+    one.agent.kill()
+    until(lambda: not holders(repo), 5)
+    with Client(repo.root, agent="") as client:
+        assert not client.call(rq.Agents()).items
+        assert bool(client.call(rq.Reviews()).items) == kept
+
+
 def test_two_processes_that_go_on_with_one_session_are_two(repo: Repo, begin: Begin) -> None:
     one = begin().begins()
     assert one.writes("a.py") != "deny"
