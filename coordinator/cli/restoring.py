@@ -31,7 +31,7 @@ from coordinator.store.database import (
     put_seal,
     storage_refusal,
 )
-from coordinator.words.clock import SystemClock, iso
+from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import counted
 
@@ -64,7 +64,7 @@ def restore(state: StateDir, as_json: bool) -> int:
 
 def _restore(state: StateDir, folder: Path) -> tuple[salvage.Rescue, str]:
     """What came back, and how what was there before is called now; empty: nothing was."""
-    now = iso(SystemClock().now_ms())
+    now = now_iso()
     copy = whole_copy(state)
     fresh = folder / "fresh.sqlite3"
     wreck = salvage.Wreck(folder, state.database, copy or _empty(folder))

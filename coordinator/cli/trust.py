@@ -23,7 +23,7 @@ from coordinator.client.locating import locate_root
 from coordinator.commands.lists import printable
 from coordinator.files import trusted
 from coordinator.git_guard.committer import Committer
-from coordinator.words.clock import SystemClock, iso
+from coordinator.words.clock import now_iso
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
@@ -158,7 +158,7 @@ def ask_for(root: Path, subject: Subject, *, yes: bool = False) -> bool:
 
 def _trust(root: Path, subject: Subject) -> None:
     try:
-        trusted.trust(root, subject.what, subject.data, iso(SystemClock().now_ms()))
+        trusted.trust(root, subject.what, subject.data, now_iso())
     except OSError as bad:
         raise Refusal(
             Code.STORAGE, f"Your trust cannot be written down in {trusted.folder()}: "

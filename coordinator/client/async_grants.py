@@ -22,7 +22,7 @@ from coordinator.client.async_held import AsyncHeld, to_the_end
 from coordinator.client.held import as_first_told
 from coordinator.client.turns import Turns, turn_names
 from coordinator.words import requests as rq
-from coordinator.words.clock import iso
+from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class AsyncGrants:
         Raises:
             Refusal: of `task_claim`.
         """
-        at = iso(time.time_ns() // 1_000_000)
+        at = now_iso()
         question = _Question(self._client, request, key)
         try:
             got: rq.Claimed = await question.answered()
@@ -299,7 +299,7 @@ class _Question:
 
     def __init__(self, client: AsyncClient, request: Any, key: str | None) -> None:
         self._client, self.request = client, request
-        self.at = iso(time.time_ns() // 1_000_000)
+        self.at = now_iso()
         self._key = how_asked(request, key)[2]
         #: Who waits does so on a connection of its own, to leave the line by hanging up.
         self._wire: AsyncWire | None = client._wire.another() if request.wait_s > 0 else None

@@ -21,7 +21,7 @@ from coordinator.files.state import StateDir
 from coordinator.launch import isolation, logs, recovery, runs
 from coordinator.launch.at_terminal import AtTerminal
 from coordinator.words import requests as rq
-from coordinator.words.clock import SystemClock, iso
+from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Refusal
 from coordinator.workers.process_group import end_orphan, mark, unrecorded
 
@@ -97,7 +97,7 @@ def _tidy_up(
     if record.door is not None:
         with contextlib.suppress(OSError):
             Path(record.door).unlink()
-    runs.close(path, record, iso(SystemClock().now_ms()))
+    runs.close(path, record, now_iso())
     return ended, isolation.tidy_up(root, state, record.run)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from coordinator.mcp import answers
 from coordinator.mcp.tools import INSTRUCTIONS, TOOLS, UNUSED, Tool
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
-from coordinator.words.clock import iso
+from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.mcp")
@@ -73,7 +72,7 @@ async def carry_out(
         Refusal: INVALID, LIMIT: nothing was asked.
     """
     request = tool.asked(arguments, agent, cwd)
-    since = now()
+    since = now_iso()
     try:
         reply = await ask(request)
     except Refusal as refusal:
@@ -101,11 +100,6 @@ async def give_back(
         if isinstance(reply, rq.Claimed) and (reply.task.claimed_at or "") >= since:
             await ask(rq.TaskFail(agent=agent, task=reply.task.task, model_error=True,
                                   reason="whoever asked for it took the question back"))
-
-
-def now() -> str:
-    """The time as replies tell it (ISO text, UTC)."""
-    return iso(time.time_ns() // 1_000_000)
 
 
 async def _with_news(

@@ -31,10 +31,11 @@ from coordinator.client.connection import Wire
 from coordinator.client.locating import locate_root
 from coordinator.files.roots import STATE_DIR, root_in_worktree
 from coordinator.files.state import StateDir
-from coordinator.mcp.server import Caller, carry_out, give_back, make_server, now
+from coordinator.mcp.server import Caller, carry_out, give_back, make_server
 from coordinator.mcp.tools import Tool
 from coordinator.profiles import McpTable, Profile, profiles
 from coordinator.words import requests as rq
+from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Code, Refusal
 
 R = TypeVar("R")
@@ -181,7 +182,7 @@ class StdioServer:
         that its client takes back hangs up."""
         # nobody, unless there is a token
         client = Client(self._root, agent="", token=token, autostart=autostart)
-        since = now()
+        since = now_iso()
         came: list[R] = []
         ended = threading.Event()
 

@@ -116,7 +116,8 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
             return True
         return len(plain) < 2 and (not plain or names_commit is None or names_commit(plain[0]))
     if name == "restore":
-        return not plain or bool(_EVERYTHING.intersection(plain))
+        return (not plain or bool(_EVERYTHING.intersection(plain))
+                or names_from(rest) is not None)
     if name == "add":
         return bool({"-A", "--all", "-u", "--update"}.intersection(flags)
                     or _EVERYTHING.intersection(plain))

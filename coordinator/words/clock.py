@@ -79,6 +79,11 @@ def iso(at_ms: int) -> str:
     return f"{_second(seconds)}{ms:03d}Z"
 
 
+def now_iso() -> str:
+    """The machine's time now, as replies tell it."""
+    return iso(time.time_ns() // 1_000_000)
+
+
 @lru_cache(maxsize=256)
 def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.")

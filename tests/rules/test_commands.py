@@ -75,7 +75,9 @@ SAID = [("timeout 60 git pull", "git pull"), ("timeout -k 5 --signal KILL 60 git
         ("git restore '*'", "git restore *"), ("git restore ':(top)'", "git restore :(top)"), ("git add :", "git add :"), ("git commit -amx", "git commit -amx"),
         ("git commit -mab", None), ("git commit", None), ("git stash push x", "git stash push x"), ("git stash -- .", "git stash -- ."),
         ("git stash drop", "git stash drop"), ("git stash apply -- a", "git stash apply -- a"), ("git stash push -- a/./.", "git stash push -- a/./."),
-        ("git stash push -- a/.//", "git stash push -- a/.//"), ("git mv a b", None)]
+        ("git stash push -- a/.//", "git stash push -- a/.//"), ("git mv a b", None),
+        ("git restore -s topic --staged --pathspec-from-file=l", "git restore -s topic --staged --pathspec-from-file=l"),
+        ("git restore -s topic --pathspec-from l", "git restore -s topic --pathspec-from l"), ("git restore -s topic a", None)]
 
 @pytest.mark.parametrize("command", WIDE)
 def test_git_wide(command: str) -> None:
