@@ -90,7 +90,8 @@ CREATE TABLE file_locks (
     agreed_as        TEXT                   -- U-n: shared with others who write it, too, as they agreed
         CHECK (agreed_as IS NULL OR mode = 'shared'),
     goes_with        TEXT,                  -- a rename made it: it ends with its holder's lease on this
-    lent_by          TEXT                   -- a session, or a sub-agent of it: has it back in the end
+    lent_by          TEXT,                  -- a session, or a sub-agent of it: has it back in the end
+    began_at         TEXT                   -- when what it began with was looked at; NULL: at its grant
 ) STRICT;
 -- One exclusive lease to a scope; one shared lease to a scope and holder.
 CREATE UNIQUE INDEX one_writer ON file_locks (scope, slot);

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 24
+SCHEMA_VERSION = 25
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -475,5 +475,9 @@ CREATE INDEX awaited_by_place ON awaited (acquisition_id);
     # Whose a lease is again when a sub-agent ends.
     23: """
 ALTER TABLE file_locks ADD COLUMN lent_by TEXT;
+""",
+    # When what a lease began with was looked at, where that was not at its grant.
+    24: """
+ALTER TABLE file_locks ADD COLUMN began_at TEXT;
 """,
 }

@@ -36,6 +36,13 @@ class LeaseRow(Row, frozen=True):
     agreed_as: str | None = None
     goes_with: str | None = None
     lent_by: str | None = None
+    began_at: str | None = None
+
+    @property
+    def began(self) -> str:
+        """Since when it is known what this lease began with: of what was seen of a file, all from
+        then on is later than that."""
+        return self.locked_at if self.began_at is None else self.began_at
 
 
 class WaiterRow(Row, frozen=True):

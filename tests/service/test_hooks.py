@@ -592,6 +592,57 @@ def test_what_was_gone_before_a_lease_began_is_nobodys_violation(world: World, a
     assert foreign("d/new.py"), "it was seen since"
 
 
+@pytest.mark.parametrize("leased", ["d/x.py", "d/"])
+@pytest.mark.parametrize("then", ["one\n", "three\n"])
+@pytest.mark.parametrize("began", ["two\n", None])
+def test_what_a_lease_began_with_counts_where_the_watcher_did_not_see_it(world: World, ann: Session, leased: str, then: str,
+                                                                        began: str | None) -> None:
+    """Somebody put the file back, it was leased, and another wrote it, all before the watcher told."""
+    saw(world, change(world, "d/x.py", "one\n"), change(world, "d/y.py", "one\n"))
+    world.clock.advance(1_000)
+    if began is None:
+        (world.root / "d/x.py").unlink()
+    else:
+        world.write("d/x.py", began)
+    ann.hook("SessionStart", source="startup")
+    world.ask(rq.Register(agent="bob"))
+    world.acquire(ann.name, leased)
+    world.clock.advance(1_000)
+    now = world.clock.now_ms() * 1_000_000
+    world.write("d/x.py", then)
+    found: list[object] = []
+    seen = Seen("d/x.py", Bytes(digest(then.encode()), then.encode(), stamp=(0, 0, 0, 0, now, now)),
+                calls=(Running("bob", is_command=True),))
+    world.decide(lambda tx: found.extend(seen_writes.seen(world.service, tx, [seen])))
+    was = None if began is None else digest(began.encode())
+    assert found == [Foreign(ann.name, "bob", seen, was)]
+    assert seen_again(world, seen) == [], "which is told once"
+
+
+def test_what_was_seen_since_a_lease_began_counts_also_where_it_was_made_smaller(world: World, ann: Session) -> None:
+    world.write("d/x.py", "one\n")
+    ann.hook("SessionStart", source="startup")
+    world.ask(rq.Register(agent="bob"))
+    world.acquire(ann.name, "d/")
+    world.clock.advance(1_000)
+    mine = change(world, "d/x.py", "two\n", calls=(Running(ann.name, is_command=True),))
+    saw(world, mine)
+    world.clock.advance(1_000)
+    world.ask(rq.Register(agent="cyd"))
+    asked = world.ask(rq.RequestFile(agent="cyd", resource="d/y.py", reason="y.py"))
+    world.ask(rq.RequestAnswer(agent=ann.name, request=asked.request, verdict="narrow", keep=["d/x.py"]))
+    world.clock.advance(1_000)
+    now = world.clock.now_ms() * 1_000_000
+    theirs = Seen("d/x.py", Bytes(digest(b"three\n"), b"three\n", stamp=(0, 0, 0, 0, now, now)), calls=(Running("bob", is_command=True),))
+    assert seen_again(world, theirs) == [Foreign(ann.name, "bob", theirs, mine.hash)]
+
+
+def seen_again(world: World, seen: Seen) -> list[object]:
+    found: list[object] = []
+    world.decide(lambda tx: found.extend(seen_writes.seen(world.service, tx, [seen])))
+    return found
+
+
 # ------------------------------------------------------------ the guard of commits
 
 def check(world: World, *paths: str, token: str | None = None, **more: Any) -> rq.GuardHeldList:

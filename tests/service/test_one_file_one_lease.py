@@ -876,6 +876,8 @@ STEPS = st.lists(st.one_of(
 @example([("lease", "ann", "a"), ("lease", "bob", "f/"), ("link", "f/a", "a"), ("link", "f/a", "f/a")])
 @example([("lease", "ann", "a"), ("lease", "bob", "d/b"), ("move", "b", "a"), ("hard", "d/b", "b"),
           ("move", "b", "a"), ("move", "a", "b")])
+@example([("lease", "ann", "a"), ("lease", "bob", "d/b"), ("move", "b", "a"), ("hard", "d/b", "b"),
+          ("move", "b", "a"), ("move", "d/b", "b")])
 @settings(max_examples=examples(40), deadline=None)
 def test_whatever_is_moved_and_linked_no_file_has_two_holders(
     steps: list[tuple[str, str, str]]

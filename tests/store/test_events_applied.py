@@ -48,7 +48,7 @@ LOG: list[ev.Event] = [
                     acquisition_id="A-2", ttl_ms=8, max_until="m2", baselines=[("gx", "h1")]),
     ev.LeaseAgreed(fencing_token=1, agent="ann", resource="a", slot="ann", agreed_as="U-1"),
     ev.LeaseGranted(fencing_token=4, resource="a", agent="bob", expires_at="e1", lease_kind="file", mode="shared", scope="p/a/",
-                    acquisition_id="A-4", ttl_ms=7, max_until="m1", slot="bob", agreed_as="U-1"),
+                    acquisition_id="A-4", ttl_ms=7, max_until="m1", slot="bob", agreed_as="U-1", began_at="at21"),
     ev.LeaseRenewed(agent="ann", until=[(1, "e11"), (2, "e12")]),
     ev.LeaseWarned(fencing_token=1, agent="ann", resource="a"),
     ev.LeasePlaced(fencing_token=1, agent="ann", resource="a", lease_kind="file", worktree="/v", content_hash=None),

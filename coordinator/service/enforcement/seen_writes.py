@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -174,16 +174,18 @@ def seen(
     out: list[Adopted | Foreign | Divided] = []
     for change in changes:
         known = tx.row("version_get", change.path)
-        if known is not None and known[0] == change.hash:
+        same = known is not None and known[0] == change.hash
+        if same and not active:
             continue
-        before = str(known[0]) if known and known[0] else None
         holder = rights.holder(change)
+        before = rights.before(change, known)
+        if same and before == change.hash:
+            continue
         if rights.is_divided():  # a revert needs what lies around the regions
             repository_files.keep(tx, change.now)
         if (holder is not None and rights.holds(change, known[1] if known else None)
                 and is_foreign(tx, change, holder)):
             agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
-            before = before or rights.baseline(change)
             out.append(Foreign(holder, agent, change, before))
             versions.append((change.path, change.hash, None))
             if agent is None and not _is_verdict(tx, change):
@@ -263,6 +265,16 @@ class _Rights:
             return iso(written) >= lease.locked_at
         return ((seen_at is not None and seen_at >= lease.locked_at)
                 or self.baseline(change) is not None)
+
+    def before(self, change: Seen, known: tuple[Any, ...] | None) -> str | None:
+        """What was there before: what was seen last, or what the lease of its holder, who was found
+        last, began with, if it began later. (Another may have put the file back meanwhile, and the
+        watcher tells of what is there by now.) `known`: what was seen last, and when."""
+        last = str(known[0]) if known and known[0] else None
+        lease = self._live
+        if lease is None or (known is not None and str(known[1]) >= lease.began):
+            return last
+        return self.baseline(change)
 
     def baseline(self, change: Seen) -> str | None:
         """What the file held when the lease of its holder, who was found last, began."""

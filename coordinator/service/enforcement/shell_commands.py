@@ -189,8 +189,7 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
             last = tx.row("version_get", row.file_path) if row.worktree is None else None
-            if last is not None and (row.lent_by or str(last[1]) >= row.locked_at):
-                # What is lent was written over before, maybe: what it was granted with says little.
+            if last is not None and str(last[1]) >= row.began:
                 before[row.file_path] = last[0], str(last[1]) if row.lent_by else row.locked_at
             else:
                 before[row.file_path] = row.content_hash, row.locked_at

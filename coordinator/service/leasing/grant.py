@@ -31,6 +31,10 @@ from coordinator.words.texts import figures
 _BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
 
 
+#: Of a lease whose beginning nobody had looked at when it was: whatever was seen is later.
+EARLIER = ""
+
+
 class Agreed(NamedTuple):
     """One thing that is granted to be written together with others, as its holder agreed.
 
@@ -94,12 +98,13 @@ def grant(
         event.worktree = located.worktree
         if agreed is not None:
             event.agreed_as, event.content_hash, event.baselines = agreed
+            event.began_at = EARLIER
         elif before is not None:
-            event.content_hash = before[0]
+            event.content_hash, event.began_at = before[0], EARLIER
         elif own is not None and own.agreed_as is not None and own.expires_at > tx.now:
             # It had written there already: that is judged from where it began.
             event.content_hash, event.baselines = own.content_hash, had.get(own.fencing_token)
-            event.goes_with = own.goes_with
+            event.goes_with, event.began_at = own.goes_with, own.began
         elif located.inode is not None or asked.kind != "file":
             event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
             unkept += lost
@@ -350,6 +355,7 @@ def in_its_place(
             acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
             max_until=row.max_until, content_hash=row.content_hash, baselines=known,
             agreed_as=row.agreed_as, goes_with=row.goes_with, lent_by=row.lent_by,
+            began_at=row.began,
         )
     )
     return token

@@ -245,7 +245,7 @@ def _with_what_was(tx: Tx, files: dict[Rewound, list[LeaseRow]]
             whole = next((digest for _, digest in tx.rows(
                 "baselines_of", last.fencing_token)), None)
             seen = tx.row("version_get", path_of(last)) if last.worktree is None else None
-            known = None if seen is None or str(seen[1]) < last.locked_at else seen[0] or seen[3]
+            known = None if seen is None or str(seen[1]) < last.began else seen[0] or seen[3]
             if known is None or tx.row("blob_has", known) is None:
                 known = whole
             one = msgspec.structs.replace(one, gone=known if now is None else None, whole=whole)

@@ -26,6 +26,7 @@ class LeaseGranted(Event, tag="lease_granted"):
     agreed_as: str | None = None  # the unlock request by which others write it, too
     goes_with: str | None = None  # a rename made it: it ends with its holder's lease on this
     lent_by: str | None = None  # a session, or a sub-agent of it, which has it back in the end
+    began_at: str | None = None  # when what it began with was looked at, if not now; empty: before
 
 
 class LeaseAgreed(Event, tag="lease_agreed"):

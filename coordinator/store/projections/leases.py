@@ -19,6 +19,7 @@ def _lease_granted(db: Database, at: str, e: ev.LeaseGranted) -> None:
             e.fencing_token, e.resource, e.agent, at, e.description, e.expires_at, e.lease_kind,
             e.mode, e.scope, e.slot, e.inode, e.worktree, e.content_hash, e.acquisition_id, e.task,
             e.ttl_ms, e.max_until, e.agreed_as, e.goes_with, e.lent_by,
+            e.began_at,
         ),
     )
     if e.baselines:
