@@ -109,21 +109,21 @@ class WatchBridge:
         seen: list[seen_writes.Seen] = []
         moved, moves[:] = moves[:], []
         keeps = self._keeps or self._calls.several()
-        before = self._committed([c.to or c.path for c in changes
-                                  if not c.is_dir and c.kind != "overflow"])
-        for change in changes:
-            if change.kind == "overflow":
-                log.warning("more changes at once than could be told one by one")
-                if self._service.impact is not None:
-                    self._service.impact.note_all()
-                continue
-            path = change.to if change.kind == "moved" and change.to else change.path
-            if change.is_dir:
-                continue
+        if any(change.kind == "overflow" for change in changes):
+            log.warning("more changes at once than could be told one by one")
+            if self._service.impact is not None:
+                self._service.impact.note_all()
+        files = _of_files(changes)
+        before = self._committed([one.to or one.path for one in files])
+        deleted = [one.path for one in files if one.kind == "deleted"]
+        in_git = set(before) if self._keeps else self._in_git(deleted)
+        for change in files:
+            path = change.to or change.path
             now = repository_files.look(self._service, None, path, keep=keeps)
-            seen.append(seen_writes.Seen(path, now, before.get(path, NOTHING),
-                                         change.path if change.kind == "moved" else None,
-                                         is_new=change.kind == "created"))
+            seen.append(seen_writes.Seen(
+                path, now, before.get(path, NOTHING), change.path if change.to else None,
+                is_new=change.kind == "created", is_in_git=path in in_git,
+                gone_ms=change.heard_ms if change.kind == "deleted" else None))
         if seen or moved:
             self._loop.call_soon_threadsafe(self._tell, seen, moved)
         if self._service.impact is not None:
@@ -141,6 +141,12 @@ class WatchBridge:
         if not self._keeps and not adopts:
             return {}
         return repository_files.committed(self._service, paths)
+
+    def _in_git(self, paths: Sequence[str]) -> set[str]:
+        """Which of these git has: what it has was there before it was deleted."""
+        if not paths or self._service.settings.watch.unleased == "ignore":
+            return set()
+        return repository_files.in_git(self._service, paths)
 
     def _tell(self, seen: list[seen_writes.Seen], moved: list[Change]) -> None:
         now = from_iso(self._router.now())
@@ -209,6 +215,14 @@ class WatchBridge:
                 by_agent.setdefault(other.agent, []).append(other)
         for agent, foreign in by_agent.items():
             await decide(engine, service, partial(_tell_foreign, service, agent, foreign))
+
+
+def _of_files(changes: Sequence[Change]) -> list[Change]:
+    """The changes of files; of one that was moved, that it is gone from where it was, too."""
+    files = [one for one in changes if not one.is_dir and one.kind != "overflow"]
+    named = {one.to or one.path for one in files}
+    return files + [Change("deleted", one.path, heard_ms=one.heard_ms) for one in files
+                    if one.to is not None and one.path not in named]
 
 
 def _beyond(service: Service, found: seen_writes.Divided, tx: Tx) -> None:

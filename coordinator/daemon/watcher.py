@@ -56,6 +56,8 @@ STOP_S = 5.0
 _OF_ONE_PATH: dict[str, ChangeKind] = {
     "created": "created", "modified": "modified", "deleted": "deleted"
 }
+#: Of these it is told when they were heard of.
+_TIMED = ("moved", "deleted")
 _WANTED: list[type[FileSystemEvent]] = [
     FileCreatedEvent, FileModifiedEvent, FileDeletedEvent, FileMovedEvent,
     DirCreatedEvent, DirDeletedEvent, DirMovedEvent,
@@ -294,19 +296,20 @@ class Watcher(FileSystemEventHandler):
                 return
             if kind == "modified" and path is not None and self._changes.knows_written(path):
                 return
+            polled = kind == "deleted" and self._mode != "inotify"  # which is heard of late
+            heard_ms = time.time_ns() // 1_000_000 if kind in _TIMED and not polled else None
             left = path is not None and not self._ignored(path, is_dir)
             came = to is not None and to != "" and not self._ignored(to, is_dir)
             if kind == "moved":
                 if left and came:
-                    self._changes.add("moved", path or "", to, is_dir,
-                                      time.time_ns() // 1_000_000)
+                    self._changes.add("moved", path or "", to, is_dir, heard_ms)
                 elif left:
-                    self._changes.add("deleted", path or "", None, is_dir)
+                    self._changes.add("deleted", path or "", None, is_dir, heard_ms)
                 elif came:
                     # From where nothing is reported, as temporary files are: it has new bytes.
                     self._changes.add("created" if is_dir else "modified", to or "", None, is_dir)
             elif left and kind in _OF_ONE_PATH:
-                self._changes.add(_OF_ONE_PATH[kind], path or "", None, is_dir)
+                self._changes.add(_OF_ONE_PATH[kind], path or "", None, is_dir, heard_ms)
             if not left and not came:
                 return
             if len(self._changes) > self._queue_max:
@@ -411,5 +414,5 @@ class Watcher(FileSystemEventHandler):
                 elif change.to is not None:
                     out.append(Change("created", change.to, None, change.is_dir))
             elif left:
-                out.append(Change("deleted", change.path, None, change.is_dir))
+                out.append(Change("deleted", change.path, None, change.is_dir, change.heard_ms))
         return out

@@ -29,7 +29,8 @@ class Change:
     Attributes:
         path: relative to the root; of a move, where from.
         to: of a move, where to; else None.
-        heard_ms: of a move, when it was heard of (Unix ms), if whoever tells of it knows.
+        heard_ms: of a move or a deletion, when it was heard of (Unix ms), if whoever tells of it
+            knows.
     """
 
     kind: ChangeKind
@@ -47,6 +48,8 @@ class _Net:
     """Of a path that something was moved to: where that came from."""
     written: bool = False
     """Whether it was also written to, before or after it was moved."""
+    heard_ms: int | None = None
+    """When it was heard of, of what is deleted or moved."""
 
 
 class Changes:
@@ -72,12 +75,12 @@ class Changes:
         elif kind == "modified":
             self._modified(path, is_dir)
         elif kind == "deleted":
-            self._deleted(path, is_dir)
+            self._deleted(path, is_dir, heard_ms)
         elif kind == "moved" and to is not None:
             net = self._net.get(path)
             if (net is None or net.kind != "created") and len(self._moves) <= MOVES_MAX:
                 self._moves.append(Change("moved", path, to, is_dir, heard_ms))
-            self._moved(path, to, is_dir)
+            self._moved(path, to, is_dir, heard_ms)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -98,11 +101,11 @@ class Changes:
         out = []
         for path, net in self._net.items():
             if net.kind == "moved":
-                out.append(Change("moved", net.origin, path, net.is_dir))
+                out.append(Change("moved", net.origin, path, net.is_dir, net.heard_ms))
                 if net.written and not net.is_dir:
                     out.append(Change("modified", path))
             else:
-                out.append(Change(net.kind, path, None, net.is_dir))
+                out.append(Change(net.kind, path, None, net.is_dir, net.heard_ms))
         self._net = {}
         return out
 
@@ -124,16 +127,16 @@ class Changes:
         else:
             net.written = True
 
-    def _deleted(self, path: str, is_dir: bool) -> None:
+    def _deleted(self, path: str, is_dir: bool, heard_ms: int | None) -> None:
         net = self._net.pop(path, None)
         if net is not None and net.kind == "created":
             return
         if net is not None and net.kind == "moved":
             self._gone(net)
         # Something else may have been at `path` before the move: better said once too often.
-        self._net[path] = _Net("deleted", is_dir)
+        self._net[path] = _Net("deleted", is_dir, heard_ms=heard_ms)
 
-    def _moved(self, path: str, to: str, is_dir: bool) -> None:
+    def _moved(self, path: str, to: str, is_dir: bool, heard_ms: int | None) -> None:
         net = self._net.pop(path, None)
         there = self._net.pop(to, None)
         if there is not None and there.kind == "moved":
@@ -143,11 +146,11 @@ class Changes:
             new = is_dir or (there is not None and there.kind == "created")
             self._net[to] = _Net("created" if new else "modified", is_dir)
             return
-        moved = _Net("moved", is_dir, path, net is not None and net.kind == "modified")
+        moved = _Net("moved", is_dir, path, net is not None and net.kind == "modified", heard_ms)
         if net is not None and net.kind == "moved":
             moved.origin, moved.written = net.origin, net.written
             # The first move may have hit a file at `path`, of which nobody told.
-            self._net[path] = _Net("deleted", is_dir)
+            self._net[path] = _Net("deleted", is_dir, heard_ms=heard_ms)
         if moved.origin != to:
             self._net[to] = moved
         elif moved.written and not is_dir:
@@ -157,6 +160,6 @@ class Changes:
         """What had been moved was then lost: at its origin it is deleted, or something newer."""
         newer = self._net.get(net.origin)
         if newer is None:
-            self._net[net.origin] = _Net("deleted", net.is_dir)
+            self._net[net.origin] = _Net("deleted", net.is_dir, heard_ms=net.heard_ms)
         elif newer.kind == "created":
             newer.kind = "deleted" if newer.is_dir != net.is_dir else "modified"

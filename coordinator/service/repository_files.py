@@ -214,6 +214,16 @@ def committed(svc: Service, paths: Sequence[str]) -> dict[str, Bytes]:
     return {path.removeprefix(above): content for path, content in found.items()}
 
 
+def in_git(svc: Service, paths: Sequence[str]) -> set[str]:
+    """Which of these git has, as of its last commit; none where it can tell nothing. For a worker:
+    it asks git."""
+    git = Git(svc.tree.root)
+    try:
+        return set(git.entries("HEAD", paths))
+    except GitError:
+        return set()
+
+
 def keep(tx: Tx, content: Bytes) -> None:
     """Keep, in this transaction, what was looked at: its bytes, or a note of where they are."""
     if content.hash is None:

@@ -123,6 +123,63 @@ def test_a_write_without_a_lease_is_recorded(make_repo: Callable[..., Repo]) -> 
     assert repo.client().call(rq.Reviews()).items == []
 
 
+def committed(repo: Repo, *names: str) -> None:
+    for name in names:
+        (repo.root / name).parent.mkdir(exist_ok=True)
+        (repo.root / name).write_text(f"{name}\n")
+    git = ["git", "-C", str(repo.root), "-c", "user.name=n", "-c", "user.email=e@x"]
+    subprocess.run([*git, "add", *names], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+
+
+def test_what_is_removed_or_moved_without_a_lease_is_recorded_too(make_repo: Callable[..., Repo]) -> None:
+    """Nobody has seen these before; but git has them."""
+    repo = make_repo(config=QUICK)
+    committed(repo, "gone.py", "d/gone.py", "old.py")
+    repo.client("ann").register()
+    (repo.root / "gone.py").unlink()
+    (repo.root / "d/gone.py").unlink()
+    (repo.root / "old.py").rename(repo.root / "d/new.py")
+    expected = {"gone.py", "d/gone.py", "old.py", "d/new.py"}
+    until(lambda: {e.resource for e in kinds(repo, "unleased_write")} == expected)
+    (repo.root / "temporary").write_text("x")
+    (repo.root / "temporary").unlink()
+    (repo.root / "d/new.py").rename(repo.root / "last.py")
+    until(lambda: {e.resource for e in kinds(repo, "unleased_write")} == {*expected, "last.py"})
+    assert [e.resource for e in kinds(repo, "unleased_write")].count("d/new.py") == 2, "it has come, and gone"
+    assert "without a lease" in repo.coord("explain", "gone.py").stdout
+
+
+def test_by_policy_a_move_is_flagged_by_both_names(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config='[watch]\ndebounce_s = 0.05\nunleased = "review"\n')
+    committed(repo, "old.py", "gone.py")
+    repo.client("ann").register()
+    (repo.root / "old.py").rename(repo.root / "new.py")
+    until(lambda: len(repo.client().call(rq.Reviews()).items) == 2)
+    reviews = repo.client().call(rq.Reviews()).items
+    assert {(file.path, file.change, file.kept) for review in reviews for file in review.files} == {
+        ("old.py", "deleted", True), ("new.py", "created", True)}
+    repo.coord("review", "revert", *[review.review for review in reviews])
+    assert (repo.root / "old.py").read_text() == "old.py\n" and not (repo.root / "new.py").exists()
+    (repo.root / "gone.py").unlink()
+    (review,) = until(lambda: repo.client().call(rq.Reviews()).items)
+    assert [(file.path, file.change, file.kept) for file in review.files] == [("gone.py", "deleted", True)]
+
+
+def test_who_has_given_it_back_a_while_before_did_not_remove_it(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config=QUICK)
+    committed(repo, "a.py", "b.py")
+    ann = repo.client("ann")
+    ann.acquire("a.py", "b.py")
+    (repo.root / "b.py").unlink()
+    ann.release("a.py", "b.py")
+    time.sleep(1.2)
+    (repo.root / "a.py").unlink()
+    until(lambda: [e.resource for e in kinds(repo, "unleased_write")] == ["a.py"])
+    seen = {v[0]: v[2] for e in kinds(repo, "versions_seen") for v in e.data["versions"]}
+    assert seen == {"a.py": None, "b.py": "ann"}
+
+
 def test_a_write_that_is_seen_after_its_lease_was_released_is_still_the_holders(
     make_repo: Callable[..., Repo],
 ) -> None:

@@ -540,15 +540,15 @@ def test_what_nobody_leased_is_noted_as_the_policy_says(tmp_path: Path, policy: 
     saw(world, change(world, "back.py", "committed\n", before=b"committed\n"))
     saw(world, change(world, "early.py", None), change(world, "came and went", None))
     written = [one.resource for one in world.ask(rq.Events(kind="unleased_write")).items]
-    expected = ["new.py", "new.py", "old.py", "back.py", "early.py"]
+    expected = ["new.py", "moved.py", "new.py", "old.py", "back.py", "early.py"]
     assert written == ([] if policy == "ignore" else expected)
     reviews = world.ask(rq.Reviews()).items
     if policy != "review":
         assert reviews == []
     else:
         kinds = [(file.path, file.change, file.kept) for one in reviews for file in world.ask(rq.ReviewShow(review=one.review)).files]
-        assert sorted(set(kinds)) == [("early.py", "deleted", False), ("new.py", "created", True), ("new.py", "modified", True),
-                                      ("old.py", "modified", True)]
+        assert sorted(set(kinds)) == [("early.py", "deleted", False), ("moved.py", "created", True), ("new.py", "created", True),
+                                      ("new.py", "modified", True), ("old.py", "modified", True)]
         old = next(one for one in reviews if "old.py" in str(world.ask(rq.ReviewShow(review=one.review)).files[0].path))
         assert files_of(world, old.review) == {"old.py": ("modified", True, "committed\n", "by nobody\n")}
         world.ask(rq.ReviewDecide(review=old.review, verdict="revert"))

@@ -49,6 +49,8 @@ VERSIONS_MAX = 500
 #: far back (ms; and events) the log is searched for whoever had the right to write it then.
 LATE_MS = 10_000
 LATE_EVENTS = 5_000
+#: So long before (ms) it was heard of a file may have been deleted.
+HEARD_LATE_MS = 1_000
 _ENDINGS = frozenset({"lease_released", "lease_lapsed"})
 
 
@@ -58,7 +60,8 @@ class Seen:
     was there before.
 
     `before` is what git has of it, for policies that want to show the difference. `calls` are those
-    of agents that ran when it was written, as far as hooks have told.
+    of agents that ran when it was written, as far as hooks have told. Of what is gone `is_in_git`
+    says whether git has it, and `gone_ms` when that was heard of, if it is known.
     """
 
     path: str
@@ -69,6 +72,8 @@ class Seen:
     calls: tuple[Running, ...] = ()
     lately: tuple[Running, ...] = ()
     """Those, and what had ended a moment before."""
+    is_in_git: bool = False
+    gone_ms: int | None = None
 
     @property
     def hash(self) -> str | None:
@@ -195,8 +200,7 @@ def seen(
             holder = writer(tx, change) if svc.settings.hooks.adopt else None
             if holder is not None and change.hash is not None:
                 out.append(Adopted(holder, change, before))
-            elif (holder is None and active and change.moved_from is None
-                  and not _is_verdict(tx, change)):
+            elif holder is None and active and not _is_verdict(tx, change):
                 if policy != "ignore":
                     _unleased(svc, tx, change, before, policy)
                 if doubtful(tx, change):
@@ -286,15 +290,17 @@ class _Rights:
 
     def holder(self, change: Seen) -> str | None:
         """Who had the right to write this path when it was written: the writer, as far as a lease
-        can tell. Of a deletion the instant is not known: whoever has the right now, or had it just
-        before."""
+        can tell. Of a deletion the instant is hardly known: whoever has the right now, or had it
+        just before that was heard of."""
         tx, written = self._tx, None
         asked = resource(change.path, "file", fold_case=self._svc.fold_case)
         if change.changed_ms is not None:
             written = iso(change.changed_ms)
+        gone = None if change.gone_ms is None else iso(change.gone_ms - HEARD_LATE_MS)
+        since = max(written or gone or "", tx.later(-LATE_MS))
         holder = None
         self._live = None
-        writing = self._writing(change, written)
+        writing = self._writing(change, written, since)
         if writing is not None:
             return writing
         for raw in near(tx, "rivals", asked):
@@ -307,10 +313,10 @@ class _Rights:
                 if written is None or written >= lease.locked_at:
                     return holder
         end = self._last_end(asked)
-        if end is not None and end.at >= max(written or "", tx.later(-LATE_MS)):
+        if end is not None and end.at >= since:
             self._live = None
             return end.agent
-        return holder or self._turn()
+        return holder or self._turn(since)
 
     def covers(self, region: Resource, held: Sequence[Resource]) -> bool:
         """Whether somebody has a region, or a part of it, or had it just before."""
@@ -323,7 +329,7 @@ class _Rights:
         """Whether the right that was found is to a region of the file."""
         return self._live is not None and self._live.kind == "region"
 
-    def _writing(self, change: Seen, written: str | None) -> str | None:
+    def _writing(self, change: Seen, written: str | None, since: str) -> str | None:
         """Whose edit of this file was in the middle when it was written, or just before."""
         scope = write_window(change.path, self._svc.fold_case).scope
         for raw in self._tx.rows("leases_at_scope", scope):
@@ -331,18 +337,17 @@ class _Rights:
             if written is None or written >= row.locked_at:
                 return row.locked_by
         end = self._last_end(Resource(change.path, "key", scope))
-        late = end is not None and end.at >= max(written or "", self._tx.later(-LATE_MS))
-        return end.agent if end is not None and late else None
+        return end.agent if end is not None and end.at >= since else None
 
-    def _turn(self) -> str | None:
-        """Whose git changes the tree just now, or did until a moment ago."""
+    def _turn(self, since: str) -> str | None:
+        """Whose git changes the tree just now, or did when this was written."""
         if self._tx.present().turns:
             for raw in self._tx.rows("leases_of_git"):
                 lease = LeaseRow(*raw)
                 if lease.worktree is None and lease.expires_at > self._tx.now:
                     return lease.locked_by
         end = self._last_end(resource(GIT_INDEX, "key"))
-        return end.agent if end is not None and end.at >= self._tx.later(-LATE_MS) else None
+        return end.agent if end is not None and end.at >= since else None
 
     def _last_end(self, asked: Resource) -> _End | None:
         """The last end of a right to what overlaps this file, if it was lately."""
@@ -363,7 +368,8 @@ def _is_verdict(tx: Tx, change: Seen) -> bool:
 
 def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str,
               holder: str | None = None) -> None:
-    if change.hash is None and known is None and change.before.hash is None:
+    if (change.hash is None and known is None and change.before.hash is None
+            and not change.is_in_git):
         return  # it came and went: nothing was there, as far as is known
     tx.record(ev.UnleasedWrite(resource=change.path, hash=change.hash))
     if policy != "review":
