@@ -239,6 +239,10 @@ def own(
         def ends(*_: object) -> None:
             owner.stop()
             session.hang_up()
+            if owner.at is not None:
+                complain(f"coord: it ends after {owner.at}; once more ends it at once")
+            for sent in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(sent, signal.default_int_handler)
 
         for sent in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sent, ends)
@@ -254,9 +258,9 @@ def own(
                 raise
             applied = owner.applied
         finally:
-            if own:  # it may have hung up before it could give the key back
-                with suppress(Refusal), client() as again:
-                    again.call(rq.Leave(agent=who, reason="it has ended"))
+            if own:
+                with suppress(Refusal):
+                    session.call(rq.Leave(agent=who, reason="it has ended"))
     refused = f", {owner.refused} refused" if owner.refused else ""
     say(f"{applied} {'change' if applied == 1 else 'changes'} applied{refused}")
     for change, why in owner.failing.items():

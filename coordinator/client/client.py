@@ -96,11 +96,20 @@ class Client(Operations):
             self._wire.close()
             self._first.release()
 
-    def hang_up(self) -> None:
-        """From another thread: the questions that wait for their answers end now, DAEMON_DOWN, and
-        the coordinator sees that nobody listens any more."""
+    def hang_up(self, *, for_good: bool = False) -> None:
+        """From another thread, or a signal handler: the questions that wait for their answers end
+        now, DAEMON_DOWN, and so does `follow`; the coordinator sees that nobody listens any more.
+        What is asked later is asked as always, unless it is `for_good`. Leases stay, and are
+        renewed and given back as always."""
+        self._wire.hang_ups.for_good |= for_good
+        self._wire.hang_ups.count += 1
         for wire in (self._wire, *tuple(self._busy)):
             wire.hang_up()
+
+    @property
+    def hang_ups(self) -> int:
+        """How often `hang_up` was called."""
+        return self._wire.hang_ups.count
 
     def starts_nothing(self) -> None:
         """From now on no coordinator is started where none runs: DAEMON_DOWN in place of that."""
@@ -111,18 +120,20 @@ class Client(Operations):
         """The agent's token, once it is registered."""
         return self._wire.token
 
-    def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
+    def call(self, request: rq.Request[R], *, key: str | None = None,
+             mark: int | None = None) -> R:
         """Ask anything that the coordinator can be asked.
 
         Args:
             key: an idempotency key: whoever asks the same again under it, within a day, gets the
                 same answer, and it takes effect once. Without one, a request that changes something
                 gets a key of its own, so that it can be sent again when the connection breaks.
+            mark: `hang_ups` as it was before: it is not asked where the client has hung up since.
 
         Raises:
             Refusal: with its code and facts.
         """
-        answer = self._ask(request, key)
+        answer = self._ask(request, key, mark)
         if isinstance(answer, rq.Acquired):
             self.holdings.acquired(answer.leases)
         elif isinstance(answer, rq.Claimed):
@@ -131,7 +142,7 @@ class Client(Operations):
             self.holdings.acquired(answer.released)  # what is only read now has another token
         return answer
 
-    def _ask(self, request: rq.Request[R], key: str | None = None) -> R:
+    def _ask(self, request: rq.Request[R], key: str | None = None, mark: int | None = None) -> R:
         kind = type(request)
         params = encoded(request)
         wait_s, repeatable, key = how_asked(request, key)
@@ -139,7 +150,7 @@ class Client(Operations):
             wire.prepares = self._prepares or kind.writes
             raw = wire.ask(
                 kind.op, params, REPLY_TIMEOUT_S + wait_s, repeatable=repeatable,
-                key=key,
+                key=key, mark=mark,
             )
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
@@ -163,8 +174,6 @@ class Client(Operations):
         except IndexError:
             wire = self._wire.another()
         self._busy.add(wire)
-        if self._wire.ended:  # perhaps since it was made
-            wire.hang_up()
         try:
             yield wire
         finally:
@@ -218,13 +227,15 @@ class Client(Operations):
         connection of its own; until the iterator is closed.
 
         Raises:
-            Refusal: DAEMON_DOWN: the coordinator stopped.
+            Refusal: DAEMON_DOWN: the coordinator stopped, or another thread has called `hang_up`.
         """
         wire = self._wire.another()
+        self._busy.add(wire)
         try:
             for raw in wire.events(after):
                 yield read(raw, rq.EventRow)
         finally:
+            self._busy.discard(wire)
             wire.close()
 
     @contextlib.contextmanager

@@ -98,12 +98,22 @@ def _is_unicode(value: Any) -> bool:
 _PARENTS: list[Any] = []
 
 
+class HangUps:
+    """How often a client has hung up on what it had asked, on all its connections."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        #: Nothing is asked any more.
+        self.for_good = False
+
+
 class Wire:
     """One connection. Not for several threads at once."""
 
     def __init__(self, state: StateDir, *, token: str | None = None, autostart: bool = True,
-                 starting: Any = None) -> None:
+                 starting: Any = None, hang_ups: HangUps | None = None) -> None:
         self.state = state
+        self.hang_ups = hang_ups or HangUps()
         self.token = token
         #: Whether a daemon is started where none runs; may be changed at any time.
         self.autostart = autostart
@@ -115,18 +125,13 @@ class Wire:
         self._sock: socket.socket | None = None
         self._file: Any = None
         self._number = 0
-        self._over = False
+        self._asking = False
         self._process = os.getpid()
 
     def another(self) -> Wire:
         """A connection of its own, for the same agent."""
         return Wire(self.state, token=self.token, autostart=self.autostart,
-                    starting=self._starting)
-
-    @property
-    def ended(self) -> bool:
-        """Whether `hang_up` was called."""
-        return self._over
+                    starting=self._starting, hang_ups=self.hang_ups)
 
     @property
     def process(self) -> int:
@@ -201,31 +206,46 @@ class Wire:
         return self._sock is None
 
     def hang_up(self) -> None:
-        """From another thread: end what waits here now; nothing is asked again."""
-        self._over = True
+        """From another thread, after it was counted: end what waits here now."""
         sock = self._sock
-        if sock is not None:
+        if self._asking and sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
     def ask(self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S,
-            repeatable: bool = False, key: str | None = None) -> bytes:
+            repeatable: bool = False, key: str | None = None, mark: int | None = None) -> bytes:
         """The reply's JSON. When the connection breaks it is made anew, for `RECONNECT_S` at most;
         a request that may have been carried out is sent again only if `repeatable`, or under the
         idempotency `key` that it had: then it takes effect once.
 
         Whoever is interrupted (Ctrl-C, a signal handler of the program's own) has hung up: it
-        counts as gone, and is granted nothing as if it listened.
+        counts as gone, and is granted nothing as if it listened. `mark`: the count of `hang_ups`
+        from which on it is not to be asked.
 
         Raises:
             Refusal: what the daemon refused; DAEMON_DOWN; LIMIT: it is too long to be sent.
         """
+        self._asking = True
+        try:
+            return self._asked(op, params, timeout_s, repeatable, key,
+                               self.hang_ups.count if mark is None else mark)
+        finally:
+            self._asking = False
+
+    def _is_over(self, mark: int) -> bool:
+        return self.hang_ups.for_good or self.hang_ups.count != mark
+
+    def _asked(self, op: str, params: bytes, timeout_s: float, repeatable: bool, key: str | None,
+               mark: int) -> bytes:
         deadline = time.monotonic() + RECONNECT_S
         while True:
+            if self._is_over(mark):
+                raise Refusal(Code.DAEMON_DOWN, f"This client has hung up: `{op}` was not asked.",
+                              next="Ask it again, if it is still wanted.")
             self.open()
             sent = False
             try:
-                if self._over:
+                if self._is_over(mark):
                     raise EOFError
                 assert self._sock is not None
                 self._sock.settimeout(timeout_s)
@@ -262,10 +282,11 @@ class Wire:
                 # "Reset" means that it ended before it had read all of this.
                 begun = sent and not isinstance(bad, ConnectionResetError)
                 again = not begun or repeatable or key is not None
-                if self._over or not again or time.monotonic() > deadline:
+                over = self._is_over(mark)
+                if over or not again or time.monotonic() > deadline:
+                    who = "This client hung up" if over else "The coordinator went away"
                     raise Refusal(
-                        Code.DAEMON_DOWN,
-                        f"The coordinator went away during `{op}`; whether it was done is not "
+                        Code.DAEMON_DOWN, f"{who} during `{op}`; whether it was done is not "
                         "known.", next="`coord status` shows what is so.",
                     ) from None
                 time.sleep(0.02)  # a daemon that was killed takes a moment to be gone
@@ -290,6 +311,7 @@ class Wire:
         Raises:
             Refusal: DAEMON_DOWN when the daemon goes.
         """
+        self._asking, mark = True, self.hang_ups.count
         self.open()
         assert self._sock is not None
         self._sock.settimeout(None)
@@ -298,13 +320,14 @@ class Wire:
         while True:
             try:
                 self._sock.sendall(asked)
-                raw = self._file.readline()
+                raw = b"" if self._is_over(mark) else self._file.readline()
             except OSError:  # one that is killed before it has read all of that resets it
                 raw = b""
             asked = b""
             if not raw:
                 self.close()
-                raise Refusal(Code.DAEMON_DOWN, "The coordinator stopped.")
+                raise Refusal(Code.DAEMON_DOWN, "This client hung up." if self._is_over(mark)
+                              else "The coordinator stopped.")
             line = decode(raw)
             if line.error is not None:
                 raise Refusal.from_body(line.error)

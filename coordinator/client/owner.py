@@ -63,14 +63,17 @@ class Owner:
         self._client, self._key, self._apply = client, key, apply
         self._ttl, self._give = ttl, give
         self._stop = threading.Event()
+        #: The change that it is at.
+        self.at: str | None = None
         #: Changes that it has applied, and refused for good.
         self.applied = self.refused = 0
         #: Why the last attempt failed, of changes that were neither applied nor refused since.
         self.failing: dict[str, str] = {}
 
     def stop(self) -> None:
-        """From another thread: end after the change that it is at; where it waits for one, within
-        20 s, or at once with the client's `hang_up` after it."""
+        """From another thread, or a signal handler: end after the change that it is at; where it
+        waits for one, within 20 s, or at once with the client's `hang_up` after it. The key is
+        given back."""
         self._stop.set()
 
     @property
@@ -94,19 +97,25 @@ class Owner:
         """
         with self._client.lease(self._key, ttl=self._ttl, wait=wait, description="owner") as held:
             begun()
-            while not self._stop.is_set():
+            while True:
+                mark = self._client.hang_ups
+                if self._stop.is_set():
+                    break
                 held.check()
-                given = self._next(0.0 if until_idle else ASK_S)
+                given = self._next(0.0 if until_idle else ASK_S, mark)
                 if given is None and until_idle:
                     break
                 if given is not None:
+                    self.at = given.change.change
                     self._serve(given)
+                    self.at = None
         return self.applied
 
-    def _next(self, wait: float) -> rq.ChangeGiven | None:
+    def _next(self, wait: float, mark: int) -> rq.ChangeGiven | None:
         try:
             return self._client.call(rq.ChangeNext(
-                agent=self._client.name(), key=self._key, wait_s=wait, give_s=self._give))
+                agent=self._client.name(), key=self._key, wait_s=wait, give_s=self._give),
+                mark=mark)
         except Refusal as refusal:
             ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
             if refusal.code is Code.NOTHING_TO_DO or ends:

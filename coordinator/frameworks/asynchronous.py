@@ -160,7 +160,7 @@ class _Asking:
         """Whoever asked has gone: a wait in line ends now."""
         self._over = True
         if self._asker is not None:
-            self._asker.hang_up()
+            self._asker.hang_up(for_good=True)
 
     def undo(self) -> None:
         """After `call_off`: nothing is held, whatever came of the question."""

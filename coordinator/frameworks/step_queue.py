@@ -75,8 +75,11 @@ class StepQueue:
             wait: end when none has come for so long (seconds); default: never.
         """
         done = 0
-        while not self._stop.is_set():
-            step = self._next(list(functions), ASK_S if wait is None else wait)
+        while True:
+            mark = self._client.hang_ups
+            if self._stop.is_set():
+                break
+            step = self._next(list(functions), ASK_S if wait is None else wait, mark)
             if step is None:
                 if wait is not None:
                     break
@@ -84,10 +87,11 @@ class StepQueue:
             done += self._serve(functions[step.name], step)
         return done
 
-    def _next(self, names: list[str], wait: float) -> rq.Step | None:
+    def _next(self, names: list[str], wait: float, mark: int) -> rq.Step | None:
         try:
             return self._client.call(rq.StepNext(
-                agent=self._client.name(), names=names, wait_s=wait, give_s=self._give))
+                agent=self._client.name(), names=names, wait_s=wait, give_s=self._give),
+                mark=mark)
         except Refusal as refusal:
             ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
             if refusal.code is not Code.NOTHING_TO_DO and not ends:

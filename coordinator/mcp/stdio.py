@@ -203,12 +203,12 @@ class StdioServer:
             return reply
         except anyio.get_cancelled_exc_class():
             if not isinstance(request, (rq.Acquire, rq.TaskClaim)):
-                client.hang_up()
+                client.hang_up(for_good=True)
                 raise
             with anyio.CancelScope(shield=True):
                 # It may have been granted at this very moment, and the answer be on its way.
                 await anyio.to_thread.run_sync(ended.wait, ON_ITS_WAY_S)
-                client.hang_up()
+                client.hang_up(for_good=True)
                 await anyio.to_thread.run_sync(ended.wait, HANG_UP_S)
                 for reply in came:
                     await give_back(request.agent, reply, partial(self._ask, token=token), since)

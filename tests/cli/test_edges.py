@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -48,6 +49,45 @@ def test_an_owner_that_is_ended_gives_its_key_back(repo: Repo, number: int) -> N
         told, said = going.communicate(timeout=30)
         assert going.returncode == 0 and "0 changes applied" in told and "owns key:k" in said
         assert boss.call(rq.Locks()).items == []
+
+
+@pytest.mark.parametrize("in_a_shell", [False, True])
+def test_an_owner_that_is_ended_at_a_change_ends_after_it(repo: Repo, in_a_shell: bool) -> None:
+    repo.coord("up")
+    with repo.client("boss") as boss, repo.client("agent") as agent:
+        agent.register()
+        env = {**os.environ, "COORD_AGENT": "agent", "COORD_AGENT_TOKEN": str(agent.token)} if in_a_shell else dict(os.environ)
+        change = "touch at; while [ ! -e goes-on ]; do sleep 0.02; done; echo 7"
+        going = subprocess.Popen([sys.executable, "-m", "coordinator.cli.main", "state", "own", "key:k", "--", "sh", "-c", change],
+                                 cwd=repo.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until(lambda: boss.locks(resource="key:k").items)
+        repo.coord("state", "change", "key:k", "1", "--agent", "boss")
+        until((repo.root / "at").exists)
+        going.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert going.poll() is None
+        repo.write("goes-on", "")
+        told, said = going.communicate(timeout=30)
+        assert going.returncode == 0 and "1 change applied" in told and "ends after K-1; once more" in said
+        assert boss.state_get("key:k").decoded() == 7 and not boss.locks(resource="key:k").items
+
+
+def test_an_owner_that_is_ended_twice_does_not_wait_for_its_change(repo: Repo) -> None:
+    repo.coord("up")
+    going = subprocess.Popen([sys.executable, "-m", "coordinator.cli.main", "state", "own", "key:k", "--", "sh", "-c", "touch at; sleep 50"],
+                             cwd=repo.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with repo.client("boss") as boss:
+        until(lambda: boss.locks(resource="key:k").items)
+        repo.coord("state", "change", "key:k", "1", "--agent", "boss")
+        until((repo.root / "at").exists)
+        for _ in range(2):
+            going.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        _, said = going.communicate(timeout=10)
+        assert going.returncode == 130 and "Traceback" not in said, said
+        assert not boss.locks(resource="key:k").items
+        (change,) = boss.call(rq.Changes()).items
+        assert change.state == "given", "the next owner is given it again"
 
 
 def test_why_an_owner_failed_and_under_which_name_it_works(repo: Repo) -> None:

@@ -200,9 +200,45 @@ def test_hanging_up_ends_every_question_and_closing_leaves_no_connection(repo: R
     for thread in asking:
         thread.join(10)
     assert met == [Code.DAEMON_DOWN] * 3
+    assert ann.call(rq.Status()).agents, "what is asked later is asked as always"
     ann.close()
     bob.close()
     until(lambda: connections(repo) == 0)
+
+
+def test_a_lease_is_given_back_by_who_has_hung_up_while_it_was_held(repo: Repo) -> None:
+    with repo.client("ann") as ann:
+        with ann.lease("a.py", ttl=600):
+            ann.hang_up()
+        assert not ann.locks().items
+        assert ann.hang_ups == 1
+        mark = ann.hang_ups
+        ann.hang_up()
+        with pytest.raises(Refusal, match="hung up: `status` was not asked") as no:
+            ann.call(rq.Status(), mark=mark)
+        assert no.value.code is Code.DAEMON_DOWN
+
+
+def test_hanging_up_ends_what_follows(repo: Repo) -> None:
+    met: list[Refusal] = []
+    with repo.client("ann") as ann:
+        ann.register()
+
+        def follow() -> None:
+            try:
+                for _ in ann.follow(0):
+                    seen.set()
+            except Refusal as refusal:
+                met.append(refusal)
+
+        seen = threading.Event()
+        thread = threading.Thread(target=follow)
+        thread.start()
+        assert seen.wait(10)
+        ann.hang_up()
+        thread.join(10)
+        assert [one.code for one in met] == [Code.DAEMON_DOWN] and "hung up" in met[0].message
+        assert next(iter(ann.follow(0))).seq == 1, "and may do so again"
 
 
 class Alarm(Exception):

@@ -8,10 +8,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import pytest
 
 from coordinator.client.client import Client
 from coordinator.client.owner import Owner, update
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.waiting import until
@@ -131,3 +133,27 @@ def test_an_owner_that_is_stopped_and_hung_up_on_has_ended(repo: Repo, asked: bo
     bank.hang_up()
     thread.join(30)
     assert ends == [0 if asked else Code.DAEMON_DOWN]
+    assert not bank.locks().items, "the key is given back"
+
+
+def test_an_owner_that_is_stopped_ends_after_the_change_that_it_is_at(repo: Repo) -> None:
+    bank, goes_on, is_at = Client(repo.root, agent="bank"), threading.Event(), threading.Event()
+
+    def apply(value: Any, wanted: Any, change: rq.Change) -> Any:
+        is_at.set()
+        assert goes_on.wait(20)
+        return wanted
+
+    owner, ends = Owner(bank, "key:n", apply), list[int]()
+    thread = threading.Thread(target=lambda: ends.append(owner.run()))
+    thread.start()
+    with repo.client("boss") as boss:
+        until(lambda: boss.locks().items)
+        asked = boss.call(rq.ChangeAdd(agent=boss.name(), key="key:n", wanted=msgspec.Raw(b"7")))
+        assert is_at.wait(20) and owner.at == asked.change
+        owner.stop()
+        bank.hang_up()
+        goes_on.set()
+        thread.join(30)
+        assert ends == [1] and owner.at is None
+        assert boss.state_get("key:n").decoded() == 7 and not boss.locks().items
