@@ -244,7 +244,7 @@ class Conversation(asyncio.Protocol):
         try:
             asked = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-            self._reply(None, malformed.no_request(bad))
+            self._reply(_id_of(line), malformed.no_request(bad))
             return
         if asked.v != PROTOCOL:
             self._reply(asked.id, Refusal(
@@ -321,6 +321,18 @@ class Conversation(asyncio.Protocol):
         """Say no more; what was written is still sent."""
         if self._transport is not None:
             self._transport.close()
+
+
+class _Id(msgspec.Struct, gc=False):
+    id: int | str | None = None
+
+
+def _id_of(line: bytes) -> int | str | None:
+    """The id of a line that is no request, as far as it can be read: whoever asked waits for it."""
+    try:
+        return msgspec.json.decode(line, type=_Id).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 class _From(msgspec.Struct, forbid_unknown_fields=True):

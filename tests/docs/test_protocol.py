@@ -91,7 +91,10 @@ def test_what_the_page_states_holds(repo: Repo) -> None:
         assert ask(add)["ok"]["task"] == ask(add)["ok"]["task"] == "T-1", "it takes effect once"
         assert ask({"op": "status", "v": 2})["error"]["code"] == Code.VERSION_SKEW
         assert ask({"id": 2, "op": "locks", "params": {"more": 1}})["error"]["code"] == Code.INVALID
-        assert ask(b"no json")["id"] is None
+        for odd in ({"id": "b", "op": "locks", "extra": 1}, {"id": 5, "op": "locks", "token": 5}, {"id": 6}):
+            no = ask(odd)
+            assert (no["id"], no["error"]["code"]) == (odd["id"], Code.INVALID), "whoever asked waits for it"
+        assert ask(b"no json")["id"] is None and ask({"id": [1], "op": "locks"})["id"] is None
         told = ask({"id": 3, "op": "subscribe", "params": {"after": 0}})
         assert told == {"id": 3, "ok": {"after": 0}}
         assert json.loads(answers.readline())["event"]["seq"] == 1
