@@ -113,7 +113,7 @@ class WatchBridge:
             log.warning("more changes at once than could be told one by one")
             if self._service.impact is not None:
                 self._service.impact.note_all()
-        files = _of_files(changes)
+        files = _of_files([*changes, *self._gone_with_their_directories(changes)])
         before = self._committed([one.to or one.path for one in files])
         deleted = [one.path for one in files if one.kind == "deleted"]
         in_git = set(before) if self._keeps else self._in_git(deleted)
@@ -142,11 +142,25 @@ class WatchBridge:
             return {}
         return repository_files.committed(self._service, paths)
 
-    def _in_git(self, paths: Sequence[str]) -> set[str]:
-        """Which of these git has: what it has was there before it was deleted."""
+    def _gone_with_their_directories(self, changes: Sequence[Change]) -> list[Change]:
+        """What git has below directories that are gone: one that was moved out of the tree is told
+        of alone."""
+        gone = {one.path: one.heard_ms for one in changes if one.is_dir and one.kind == "deleted"}
+        told = {one.path for one in changes}
+        tops = list[str]()
+        for path in sorted(gone):  # (most of what lies in another of these is left out)
+            if not tops or not path.startswith(f"{tops[-1]}/"):
+                tops.append(path)
+        heard_ms = max(filter(None, gone.values()), default=None)
+        return [Change("deleted", path, heard_ms=heard_ms)
+                for path in self._in_git(tops, below=True) if path not in told]
+
+    def _in_git(self, paths: Sequence[str], *, below: bool = False) -> set[str]:
+        """Which of these git has, or what it has below them: that was there before it was deleted.
+        """
         if not paths or self._service.settings.watch.unleased == "ignore":
             return set()
-        return repository_files.in_git(self._service, paths)
+        return repository_files.in_git(self._service, paths, below=below)
 
     def _tell(self, seen: list[seen_writes.Seen], moved: list[Change]) -> None:
         now = from_iso(self._router.now())

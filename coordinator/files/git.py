@@ -203,9 +203,10 @@ class Git:
             out.append(Entry(path, old_mode, new_mode, old, new))
         return out
 
-    def entries(self, commit: str, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """What a commit has at these paths (relative to the directory that git runs in): path ->
-        (mode, id); without those that it does not have.
+    def entries(self, commit: str, paths: Sequence[str], *, below: bool = False,
+                ) -> dict[str, tuple[str, str]]:
+        """What a commit has at these paths (relative to the directory that git runs in), or the
+        files that it has `below` them: path -> (mode, id); without those that it does not have.
 
         Raises:
             GitError: there is no such commit.
@@ -213,7 +214,8 @@ class Git:
         out = {}
         for start in range(0, len(paths), PATHS_AT_ONCE):
             some = paths[start : start + PATHS_AT_ONCE]
-            for line in self.names("ls-tree", "-z", commit, "--", *some):
+            for line in self.names("ls-tree", *(("-r",) if below else ()), "-z", commit, "--",
+                                   *some):
                 about, _, path = line.partition("\t")
                 mode, _, name = about.split(" ")
                 out[path] = mode, name

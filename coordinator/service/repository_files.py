@@ -214,12 +214,12 @@ def committed(svc: Service, paths: Sequence[str]) -> dict[str, Bytes]:
     return {path.removeprefix(above): content for path, content in found.items()}
 
 
-def in_git(svc: Service, paths: Sequence[str]) -> set[str]:
-    """Which of these git has, as of its last commit; none where it can tell nothing. For a worker:
-    it asks git."""
+def in_git(svc: Service, paths: Sequence[str], *, below: bool = False) -> set[str]:
+    """Which of these git has, or what it has `below` them, as of its last commit; none where it can
+    tell nothing. For a worker: it asks git."""
     git = Git(svc.tree.root)
     try:
-        return set(git.entries("HEAD", paths))
+        return set(git.entries("HEAD", paths, below=below))
     except GitError:
         return set()
 

@@ -150,6 +150,19 @@ def test_what_is_removed_or_moved_without_a_lease_is_recorded_too(make_repo: Cal
     assert "without a lease" in repo.coord("explain", "gone.py").stdout
 
 
+def test_a_directory_that_is_moved_out_is_gone_with_all_that_git_has_of_it(make_repo: Callable[..., Repo]) -> None:
+    """The kernel tells of the directory alone."""
+    repo = make_repo(config=QUICK)
+    committed(repo, "d/a.py", "d/b.py", "e/c.py")
+    (repo.root / "d/new.py").write_text("nobody has seen this\n")
+    ann = repo.client("ann")
+    ann.acquire("d/b.py")
+    (repo.root / "d").rename(repo.root.parent / "away")
+    until(lambda: {e.resource for e in kinds(repo, "unleased_write")} == {"d/a.py"})
+    assert {v[0]: v[1:] for e in kinds(repo, "versions_seen") for v in e.data["versions"]} == {
+        "d/a.py": [None, None], "d/b.py": [None, "ann"]}
+
+
 def test_by_policy_a_move_is_flagged_by_both_names(make_repo: Callable[..., Repo]) -> None:
     repo = make_repo(config='[watch]\ndebounce_s = 0.05\nunleased = "review"\n')
     committed(repo, "old.py", "gone.py")
