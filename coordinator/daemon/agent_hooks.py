@@ -271,10 +271,11 @@ class AgentHooks:
             )
         return profile.hooks
 
-    def _writes(self, agent: str, heard: HookCall) -> bool:
-        """Whether another edit of this agent is running while this is heard of it."""
+    def _writes(self, agent: str, heard: HookCall) -> frozenset[str] | None:
+        """The files of other edits of this agent that run while this is heard of it; None: none
+        does."""
         if heard.moment not in ("before", "after"):
-            return False
+            return None
         return self.calls.writes(agent, heard.call_id if heard.moment == "after" else None)
 
     def _patience(self, table: HookTable, heard: HookCall) -> tuple[float, float, float]:
@@ -331,8 +332,9 @@ class AgentHooks:
                 self.calls.ended(heeded.holder, heard.call_id, now)
             elif heard.moment == "before" and not heeded.deny:
                 words = commands.words(call.command)[:WORDS_MAX] if call.kind == "shell" else ()
-                self.calls.began(Running(heeded.holder, call.kind != "write", frozenset(words)),
-                                 heard.call_id, now)
+                self.calls.began(
+                    Running(heeded.holder, call.kind != "write", frozenset(words), heeded.files),
+                    heard.call_id, now)
 
     def _now_ms(self) -> int:
         return from_iso(self._router.now())

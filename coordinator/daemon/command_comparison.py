@@ -24,9 +24,9 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.rules.versions import Watched, violated
 from coordinator.service.enforcement import git_moves, renames, shell_commands
-from coordinator.service.enforcement.adoption import owner
 from coordinator.service.enforcement.git_moves import Moved
 from coordinator.service.engine import decide
+from coordinator.service.holders.families import owner
 from coordinator.service.leasing.overlapping import holders_of_regions
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow

@@ -63,15 +63,15 @@ class RunningCalls:
             if call.running.holder == holder and call.ended is None:
                 call.ended = now_ms
 
-    def writes(self, holder: str, but: str | None) -> bool:
-        """Whether a write of this agent runs; `but`: other than the one of this id, or where ids
-        are not told than the newest. (None: other than none.)"""
+    def writes(self, holder: str, but: str | None) -> frozenset[str] | None:
+        """The files of this agent's writes that run; None: none runs. `but`: other than the one of
+        this id, or where ids are not told than the newest. (None: other than none.)"""
         running = [call for call in self._calls if call.running.holder == holder
                    and call.ended is None and not call.running.is_command]
-        if but is None or not running:
-            return bool(running)
-        over = next((call for call in reversed(running) if not but or call.call_id == but), None)
-        return any(call is not over for call in running)
+        over = None if but is None else next(
+            (call for call in reversed(running) if not but or call.call_id == but), None)
+        files = [call.running.files for call in running if call is not over]
+        return frozenset().union(*files) if files else None
 
     def any(self) -> bool:
         """Whether any is remembered. From any thread."""

@@ -23,6 +23,9 @@ class Known(NamedTuple):
     held_since_read: bool
     """Whether the agent has had the exclusive lease ever since it read: nobody else could lawfully
     have changed it, so what changed it is the agent's own doing."""
+    by_others: bool = False
+    """But it is known that it was not: what is there was made by somebody else, or while nothing of
+    the agent's session ran."""
 
 
 def replaced(known: Known, agent: str) -> bool:
@@ -31,7 +34,7 @@ def replaced(known: Known, agent: str) -> bool:
         return False
     if known.last == known.now and known.last_by == agent and not known.partial:
         return False
-    return not known.held_since_read
+    return not known.held_since_read or known.by_others
 
 
 class Watched(NamedTuple):

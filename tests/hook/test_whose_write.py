@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.hook.test_sessions import Claude, held
@@ -281,3 +282,56 @@ def test_what_a_command_left_running_writes_is_found_though_nothing_tells_of_it(
         (file,) = client.call(rq.ReviewShow(review=review.review)).files
     assert (review.agent, file.path, file.change, file.kept) == (ann.name, "a.py", "modified", True)
     assert "+HAC" in file.diff and "A command of claude-code-ann changed a.py" in said_to(repo, bob.name)
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["", "while another edit of the agent waits for its permission"])
+def test_what_a_person_writes_over_a_holder_is_not_undone(repo: Repo, beside: bool) -> None:
+    repo.write("n.txt", "one\n")
+    repo.write("free.txt", "one\n")
+    ann = Claude(repo, "ann")
+    ann.read("n.txt")
+    assert ann.edit("n.txt", "two\n") == "" and held(repo)["n.txt"] == ann.name
+    if beside:
+        ann.hook("PreToolUse", tool_name="Write", tool_use_id="open", tool_input={"file_path": str(repo.root / "free.txt"), "content": "two\n"})
+    time.sleep(0.1)
+    repo.write("n.txt", "two\na person's\n")
+    with repo.client() as client:
+        until(lambda: digest(b"two\na person's\n") in [
+            one.data["hash"] for one in client.call(rq.Events(kind="unleased_write", limit=100)).items])
+    said = ann.edit("n.txt", "three\n")
+    assert "Your environment changed" in said and "+a person's" in said
+    assert "n.txt, which you hold, was changed" in said
+    assert ann.edit("n.txt", "three\na person's\n") == "", "it knows it by now"
+    assert ann.edit("n.txt", "four\na person's\n") == ""
+
+
+def test_what_an_edit_writes_is_its_agents_however_late_that_is_seen(repo: Repo) -> None:
+    ann = Claude(repo, "ann")
+    for number in range(5):
+        assert ann.edit("n.txt", f"{number}\n") == "" and ann.edit("a.py", f"{number}\n") == ""
+        time.sleep(0.1 * number)
+    assert "changed while" not in said_to(repo, ann.name)
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_an_edits_window_closes_with_it_whatever_else_its_agent_edits(repo: Repo, same: bool) -> None:
+    repo.write("two.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n\n\ndef h():\n    return 3\n")
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+
+    def edit(agent: Claude, event: str, old: str, number: int) -> str:
+        """Its edit's hook; why not, if it was denied."""
+        given = {"file_path": str(repo.root / "two.py"), "old_string": old, "new_string": f"{old}0"}
+        said = agent.hook(event, tool_name="Edit", tool_use_id=f"{agent.session}-{number}", tool_input=given)
+        return str(said.get("permissionDecisionReason", ""))
+
+    if same:
+        assert edit(ann, "PreToolUse", "return 3", 0) == ""
+    else:
+        ann.hook("PreToolUse", tool_name="Write", tool_use_id="open", tool_input={"file_path": str(repo.root / "a.py"), "content": "two\n"})
+    assert edit(ann, "PreToolUse", "return 1", 1) == ""
+    repo.write("two.py", (repo.root / "two.py").read_text().replace("return 1", "return 10"))
+    edit(ann, "PostToolUse", "return 1", 1)
+    assert ("edit:two.py" in held(repo)) == same, "another edit of the same file goes on"
+    if same:
+        edit(ann, "PostToolUse", "return 3", 0)
+    assert edit(bob, "PreToolUse", "return 2", 2) == ""

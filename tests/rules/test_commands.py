@@ -159,12 +159,12 @@ def test_no_text_upsets_it(command: str) -> None:
 hashes = st.sampled_from([None, "a", "b", "c"])
 
 
-@given(hashes, hashes, hashes, st.sampled_from([None, "me", "other"]), st.booleans())
+@given(hashes, hashes, hashes, st.sampled_from([None, "me", "other"]), st.booleans(), st.booleans())
 def test_a_write_is_refused_only_on_content_that_somebody_else_made(
-    read: str | None, now: str | None, last: str | None, by: str | None, held: bool
+    read: str | None, now: str | None, last: str | None, by: str | None, held: bool, by_others: bool,
 ) -> None:
-    refused = replaced(Known(read, now, last, by, False, held), "me")
-    if read == now or held or (last == now and by == "me"):
+    refused = replaced(Known(read, now, last, by, False, held, by_others), "me")
+    if read == now or (last == now and by == "me") or (held and not by_others):
         assert not refused
     else:
         assert refused

@@ -38,12 +38,12 @@ class Lease:
 # ------------------------------------------------------------ versions
 
 def test_a_write_is_stale_only_when_somebody_else_may_have_replaced_what_was_read() -> None:
-    for read, now, last, by, partial, held in itertools.product(
-            HASHES, HASHES, HASHES, [None, "ann", "bob"], [True, False], [True, False]):
-        stale = replaced(Known(read, now, last, by, partial, held), "ann")
+    for read, now, last, by, partial, held, others in itertools.product(
+            HASHES, HASHES, HASHES, [None, "ann", "bob"], [True, False], [True, False], [True, False]):
+        stale = replaced(Known(read, now, last, by, partial, held, others), "ann")
         same = read == now
         own_writing = last == now and by == "ann" and not partial
-        assert stale == (not same and not own_writing and not held), (read, now, last, by, partial, held)
+        assert stale == (not same and not own_writing and not (held and not others)), (read, now, last, by, partial, held)
 
 
 def test_a_command_is_to_blame_only_for_what_nobody_else_explains() -> None:

@@ -16,6 +16,7 @@ from coordinator.rules.commands import may_mean
 from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service, listed
 from coordinator.service.holders import notices
+from coordinator.service.holders.families import owner
 from coordinator.service.leasing import leases
 from coordinator.service.leasing.conflicts import weigh
 from coordinator.store.ledger import Tx, View
@@ -31,11 +32,17 @@ ADOPTED_MAX = 200
 
 
 class Running(NamedTuple):
-    """A call of an agent that ran when a file was written. `words`: what its command may name."""
+    """A call of an agent that ran when a file was written. `words`: what its command may name.
+    `files`: what an edit names, as resources."""
 
     holder: str
     is_command: bool
     words: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
+
+    def may_have_written(self, path: str) -> bool:
+        """Whether this call can have written that file: an edit writes what it names."""
+        return self.is_command or not self.files or path in self.files
 
 
 class Adopted(NamedTuple):
@@ -53,12 +60,6 @@ class Foreign(NamedTuple):
     agent: str | None
     change: Seen
     before: str | None
-
-
-def owner(view: View, agent: str) -> str:
-    """Whose session an agent works in: a sub-agent in its parent's."""
-    row = view.agent(agent)
-    return row.parent if row is not None and row.parent else agent
 
 
 def writer(view: View, change: Seen, *, but: str = "") -> str | None:
@@ -92,7 +93,8 @@ def is_foreign(view: View, change: Seen, holder: str) -> bool:
     raw = view.row("agent_get", owner(view, holder))
     if raw is None or AgentRow(*raw).hooked_at is None:
         return False  # of whom no hook tells nothing is known
-    return all(owner(view, one.holder) != owner(view, holder) for one in change.calls)
+    return not any(one.may_have_written(change.path) and owner(view, one.holder) == owner(
+        view, holder) for one in change.calls)
 
 
 def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:

@@ -20,7 +20,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.enforcement.divided_files import may_be_divided, region_place
-from coordinator.service.leasing.git_turn import family
+from coordinator.service.holders.families import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow

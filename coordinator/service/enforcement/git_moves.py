@@ -12,9 +12,9 @@ from typing import NamedTuple
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service.core import listed
-from coordinator.service.enforcement.adoption import owner
 from coordinator.service.holders import notices
-from coordinator.service.leasing.git_turn import HELD_MAX, family, is_turn
+from coordinator.service.holders.families import family, owner
+from coordinator.service.leasing.git_turn import HELD_MAX, is_turn
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow

@@ -19,8 +19,8 @@ from coordinator.rules.leases import as_resource
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import broken_callers, write_windows
 from coordinator.service.enforcement.divided_files import may_be_divided, region_place
+from coordinator.service.holders.families import family
 from coordinator.service.leasing import agreements
-from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow

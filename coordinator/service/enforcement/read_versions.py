@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from coordinator.files.content import unified
 from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts
 from coordinator.rules.versions import Known, replaced, shown
+from coordinator.service.holders.families import owner
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words.refusals import Code, Refusal
@@ -214,6 +215,8 @@ def stale(
             held_since_read=name not in agreed and all(
                 locked_at.get(one, tx.now) <= str(row[1]) for one in (
                     [name] if own is None else [f"{name}::{region}" for region in own])),
+            by_others=last is not None and last[0] == content.hash and (
+                last[2] is None or owner(tx, last[2]) != owner(tx, agent)),
         )
         foreign = known.last_by != agent
         if own is not None and known.read != known.now and (foreign or known.partial):

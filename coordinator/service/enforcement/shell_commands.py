@@ -23,10 +23,9 @@ from coordinator.rules.leases import as_resource
 from coordinator.service import branches
 from coordinator.service.core import Service, listed
 from coordinator.service.enforcement import git_turns, read_versions
-from coordinator.service.enforcement.adoption import owner
 from coordinator.service.holders import notices
+from coordinator.service.holders.families import family, owner
 from coordinator.service.leasing import agreements, grant, partial_work
-from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import holders_of_regions, near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View

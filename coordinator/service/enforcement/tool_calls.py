@@ -50,6 +50,8 @@ class Heeded:
     """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
     wait_s: float = 0.0
     """For how long."""
+    files: frozenset[str] = frozenset()
+    """What an edit that may run names, as resources."""
     outside: list[str] = field(default_factory=list)
     """Files of the call that lie outside of this repository: they may be another coordinator's."""
     receipt: list[ev.Event] = field(default_factory=list)
@@ -60,7 +62,8 @@ def serve(
     svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
     wait_s: float = 0.0, turn_wait_s: float = 0.0, git_asks: bool = False,
     broken: Sequence[str] = (), on_the_way: Collection[str] = (), kept: bool = False,
-    window_wait_s: float = 0.0, writing: Callable[[str], bool] = lambda agent: False,
+    window_wait_s: float = 0.0,
+    writing: Callable[[str], frozenset[str] | None] = lambda agent: None,
     goes_on: bool = False,
 ) -> Heeded:
     """Serve one hook call.
@@ -75,7 +78,8 @@ def serve(
             wait for the next call, so that all come once and in order.
         kept: its shell commands cannot write what others hold, though a person started it.
         window_wait_s: how long the call may be held while another writes the same file.
-        writing: whether another edit of this agent is running now.
+        writing: the files of other edits of this agent that are running now, as resources; None:
+            none is.
         goes_on: the call was held, and has got what it waited for.
     """
     if heard.moment == "other":
@@ -83,12 +87,15 @@ def serve(
     name = sessions.holder(svc, tx, actor, profile, heard)
     heeded = Heeded(name)
     edited = {write_windows.path(row) for row in write_windows.of(tx, name)}
-    if edited and not goes_on and not writing(name):
-        broken = [*broken, *write_windows.close(svc, tx, name)]
+    others = writing(name)
+    over = set() if goes_on else edited if others is None else _over(tx, heard) & edited - others
+    if over:
+        broken = [*broken, *write_windows.close(svc, tx, name, over)]
     if heard.moment == "before":
         if turn_wait_s > wait_s and tx.present().turns:
             wait_s = turn_wait_s
-        _before(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s, writing(name))
+        _before(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s,
+                others is not None)
         if heard.sub and not heeded.deny and _commits(heard):
             shell_commands.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
@@ -137,7 +144,9 @@ def _before(
                     refusal = broken_callers.explained(refusal, asked.why)
                 if not writing:
                     write_windows.drop(tx, heeded.holder, [] if refusal else asked.windows)
-        heeded.outside = _outside(tx, call.paths, heard.cwd) if refusal is None else []
+        if refusal is None:
+            heeded.files = frozenset(one.resource.name for one in located)
+            heeded.outside = _outside(tx, call.paths, heard.cwd)
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
         refusal = None
@@ -160,6 +169,14 @@ def _before(
                 "repository's policy is to stop such tools (hooks.unknown_tools)."
             )
         heeded.protects = True
+
+
+def _over(tx: Tx, heard: HookCall) -> set[str]:
+    """The files of the edit that has ended, where this says that one has."""
+    if heard.moment != "after" or heard.call is None or heard.call.kind != "write":
+        return set()
+    located, _ = located_in(tx, heard.call.paths, heard.cwd)
+    return {one.resource.name for one in located}
 
 
 def _commits(heard: HookCall) -> bool:

@@ -14,8 +14,8 @@ from coordinator.looking.facts import Between, Content, Ignored
 from coordinator.service.core import Actor, Service, listed
 from coordinator.service.enforcement import read_versions
 from coordinator.service.holders import notices
+from coordinator.service.holders.families import family
 from coordinator.service.leasing import agreements, grant, leases, partial_work
-from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -102,15 +102,15 @@ def drop(tx: Tx, agent: str, but: Collection[str]) -> None:
             grant.end(tx, row)
 
 
-def close(svc: Service, tx: Tx, agent: str) -> list[str]:
-    """The agent's edits are over: its windows close, it is noted what it wrote, and what that did
-    to others' regions is flagged; what the agent is told of that. What cannot be compared stops
-    nobody.
+def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]:
+    """The agent's edits of these files are over: their windows close, it is noted what it wrote,
+    and what that did to others' regions is flagged; what the agent is told of that. What cannot be
+    compared stops nobody.
 
     Raises:
         Unready: the files have to be looked at.
     """
-    rows = of(tx, agent)
+    rows = [row for row in of(tx, agent) if path(row) in files]
     if not rows:
         return []
     looks = {row.fencing_token: Between(svc.where(None, path(row)), row.content_hash)

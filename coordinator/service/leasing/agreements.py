@@ -16,9 +16,9 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.negotiation import no_longer_than, same_for_both, within
 from coordinator.service.core import Service, listed
 from coordinator.service.holders import notices
+from coordinator.service.holders.families import family
 from coordinator.service.leasing import earlier_content
 from coordinator.service.leasing.conflicts import place, weigh
-from coordinator.service.leasing.git_turn import family
 from coordinator.service.leasing.grant import Agreed, check_looked
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev

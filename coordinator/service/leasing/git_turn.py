@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from coordinator.rules import leases as rule
-from coordinator.store.ledger import Tx, View
+from coordinator.service.holders.families import family
+from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.resource_names import Located, resource
 
@@ -42,9 +43,3 @@ def in_the_way(tx: Tx, holder: str, located: Located, mode: str, most: int) -> l
             if len(out) == most:
                 break
     return out
-
-
-def family(view: View, agent: str) -> set[str]:
-    """An agent, and the one whose sub-agent it is."""
-    row = view.agent(agent)
-    return {agent, row.parent} if row is not None and row.parent else {agent}

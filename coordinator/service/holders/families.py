@@ -1,0 +1,19 @@
+"""Who belongs together: a session and its sub-agents, which write the same files for one person.
+
+Owns these two questions only; what follows from them is for others to say.
+"""
+
+from __future__ import annotations
+
+from coordinator.store.ledger import View
+
+
+def owner(view: View, agent: str) -> str:
+    """Whose session an agent works in: a sub-agent in its parent's."""
+    row = view.agent(agent)
+    return row.parent if row is not None and row.parent else agent
+
+
+def family(view: View, agent: str) -> set[str]:
+    """An agent, and the one whose sub-agent it is."""
+    return {agent, owner(view, agent)}
