@@ -79,7 +79,8 @@ class AsyncClient(Operations):
         await self.close()
 
     async def close(self) -> None:
-        """Hang up. Leases stay until they are released, or lapse."""
+        """Hang up; what other tasks wait for they still get, and `follow` goes on: cancel them
+        before. Leases stay until they are released, or lapse."""
         await self._wire.close()
 
     @property

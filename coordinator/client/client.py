@@ -99,8 +99,9 @@ class Client(Operations):
     def hang_up(self, *, for_good: bool = False) -> None:
         """From another thread, or a signal handler: the questions that wait for their answers end
         now, DAEMON_DOWN, and so does `follow`; the coordinator sees that nobody listens any more.
-        What is asked later is asked as always, unless it is `for_good`. Leases stay, and are
-        renewed and given back as always."""
+        What is asked later is asked as always, and leases are renewed and given back as always.
+        `for_good`: nothing is asked any more, so that leases stay until they lapse: of a client
+        that is thrown away."""
         self._wire.hang_ups.for_good |= for_good
         self._wire.hang_ups.count += 1
         for wire in (self._wire, *tuple(self._busy)):

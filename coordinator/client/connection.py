@@ -11,7 +11,8 @@ import os
 import select
 import socket
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import REQUEST_BYTES_MAX, harmless
 
+T = TypeVar("T")
 PROTOCOL = 1
 #: A coordinator that is killed as it starts is started so often; and so often one that was killed
 #: just after, before anybody spoke to it.
@@ -48,6 +50,28 @@ def ends_before(refusal: Refusal, once: bool) -> bool:
     `once`: it takes effect once, however often it is asked."""
     begun = refusal.facts.get("begun")
     return refusal.code is Code.SHUTTING_DOWN and (begun is False or (begun is True and once))
+
+
+def through_restarts(ask: Callable[[], T]) -> T:
+    """The answer to what may be asked again: where the coordinator ends meanwhile, the next one's.
+
+    Raises:
+        Refusal: SHUTTING_DOWN: there was no other within `RECONNECT_S`; and what `ask` raises.
+    """
+    deadline = time.monotonic() + RECONNECT_S
+    while True:
+        began = time.monotonic()
+        try:
+            return ask()
+        except Refusal as refusal:
+            if refusal.code is not Code.SHUTTING_DOWN:
+                raise
+            now = time.monotonic()
+            if now - began > 1.0:  # it has waited with a coordinator that ran
+                deadline = now + RECONNECT_S
+            if now > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def start(state: StateDir) -> None:

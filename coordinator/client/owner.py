@@ -23,6 +23,7 @@ import msgspec
 
 from coordinator.client.asking import json
 from coordinator.client.client import Client, LeaseLost
+from coordinator.client.connection import through_restarts
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 
@@ -113,9 +114,9 @@ class Owner:
 
     def _next(self, wait: float, mark: int) -> rq.ChangeGiven | None:
         try:
-            return self._client.call(rq.ChangeNext(
+            return through_restarts(lambda: self._client.call(rq.ChangeNext(
                 agent=self._client.name(), key=self._key, wait_s=wait, give_s=self._give),
-                mark=mark)
+                mark=mark))
         except Refusal as refusal:
             ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
             if refusal.code is Code.NOTHING_TO_DO or ends:
@@ -130,10 +131,11 @@ class Owner:
         try:
             made = json(self._apply(value, _plain(change.wanted), change), "value")
         except ChangeRefused as no:
-            self._answer(rq.ChangeFail(agent=self._client.name(), change=change.change,
-                                       attempt=change.attempts, why=_why(no), refuse=True))
-            self.refused += 1
-            self.failing.pop(change.change, None)
+            if self._answer(rq.ChangeFail(
+                    agent=self._client.name(), change=change.change, attempt=change.attempts,
+                    why=_why(no), refuse=True)):
+                self.refused += 1
+                self.failing.pop(change.change, None)
             return
         except Exception as failed:
             self._answer(rq.ChangeFail(agent=self._client.name(), change=change.change,

@@ -22,6 +22,7 @@ import msgspec
 
 from coordinator.client.asking import json
 from coordinator.client.client import Client
+from coordinator.client.connection import through_restarts
 from coordinator.frameworks.postponing import StepPostponed
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -69,10 +70,15 @@ class StepQueue:
         self._stop.set()
 
     def run(self, functions: Mapping[str, Callable[..., Any]], *, wait: float | None = None) -> int:
-        """Run steps of these names, each with its arguments, until `stop()`; how many were done.
+        """Run steps of these names, each with its arguments, until `stop()`; how many were done. An
+        attempt that ends too late counts no more: the step is run again, or was by another.
 
         Args:
             wait: end when none has come for so long (seconds); default: never.
+
+        Raises:
+            Refusal: SHUTTING_DOWN, DAEMON_DOWN: the coordinator ended, and no other could be
+                reached.
         """
         done = 0
         while True:
@@ -89,9 +95,9 @@ class StepQueue:
 
     def _next(self, names: list[str], wait: float, mark: int) -> rq.Step | None:
         try:
-            return self._client.call(rq.StepNext(
+            return through_restarts(lambda: self._client.call(rq.StepNext(
                 agent=self._client.name(), names=names, wait_s=wait, give_s=self._give),
-                mark=mark)
+                mark=mark))
         except Refusal as refusal:
             ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
             if refusal.code is not Code.NOTHING_TO_DO and not ends:
@@ -104,13 +110,16 @@ class StepQueue:
             function(**(msgspec.json.decode(step.content) or {}))  # (null: it has none)
         except Exception as failed:
             why = f"{type(failed).__name__}: {failed}"[:WHY_CHARS_MAX]
-            self._client.call(rq.StepFail(agent=agent, step=step.step, attempt=step.attempts,
-                                          why=why))
+            self._answer(rq.StepFail(agent=agent, step=step.step, attempt=step.attempts, why=why))
             return 0
+        return self._answer(rq.StepDone(agent=agent, step=step.step, attempt=step.attempts))
+
+    def _answer(self, answer: rq.StepDone | rq.StepFail) -> int:
+        """Whether it counted, 1 or 0: one that comes too late changes nothing."""
         try:
-            self._client.call(rq.StepDone(agent=agent, step=step.step, attempt=step.attempts))
+            self._client.call(answer)
         except Refusal as refusal:
-            if refusal.code is not Code.STALE_TOKEN:
+            if refusal.code not in (Code.STALE_TOKEN, Code.BAD_TRANSITION):
                 raise
             return 0
         return 1

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from coordinator.client.client import Client
-from coordinator.client.owner import Owner, update
+from coordinator.client.owner import ChangeRefused, Owner, update
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -134,6 +134,38 @@ def test_an_owner_that_is_stopped_and_hung_up_on_has_ended(repo: Repo, asked: bo
     thread.join(30)
     assert ends == [0 if asked else Code.DAEMON_DOWN]
     assert not bank.locks().items, "the key is given back"
+
+
+def test_an_owner_goes_on_with_the_next_coordinator(repo: Repo) -> None:
+    bank, ends = Client(repo.root, agent="bank"), list[int]()
+    owner = Owner(bank, "key:n", lambda value, wanted, change: wanted)
+    thread = threading.Thread(target=lambda: ends.append(owner.run()))
+    thread.start()
+    with repo.client("boss") as boss:
+        until(lambda: boss.locks().items)
+    until(bank._first.locked)
+    repo.coord("down")
+    repo.coord("up")
+    with repo.client("boss") as boss:
+        boss.call(rq.ChangeAdd(agent=boss.name(), key="key:n", wanted=msgspec.Raw(b"7")))
+        until(lambda: owner.applied == 1)
+        owner.stop()
+        bank.hang_up()
+        thread.join(30)
+        assert ends == [1] and not boss.locks().items
+
+
+def test_a_refusal_that_comes_too_late_is_none(repo: Repo) -> None:
+    with repo.client("bank") as bank, repo.client("boss") as boss:
+        boss.call(rq.ChangeAdd(agent=boss.name(), key="key:n", wanted=msgspec.Raw(b"7")))
+
+        def apply(value: Any, wanted: Any, change: rq.Change) -> Any:
+            until(lambda: boss.call(rq.Changes()).items[0].state == "queued", 20)
+            raise ChangeRefused("too late")
+
+        owner = Owner(bank, "key:n", apply, give=1.0)
+        owner.run(until_idle=True)
+        assert owner.refused == 0 and boss.call(rq.Changes()).items[0].state == "queued"
 
 
 def test_an_owner_that_is_stopped_ends_after_the_change_that_it_is_at(repo: Repo) -> None:

@@ -101,3 +101,22 @@ def test_a_step_without_arguments_is_run(repo: Repo) -> None:
     with repo.client("ann") as client:
         client.call(rq.StepAdd(agent=client.name(), name="bare", delay_s=0.0))
         assert StepQueue(client).run({"bare": lambda: None}, wait=0.0) == 1
+
+
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize("attempts", [1, 5])
+def test_a_worker_whose_attempt_ends_too_late_goes_on(repo: Repo, fails: bool, attempts: int) -> None:
+    """Whatever has become of the step meanwhile: it waits for its next attempt, or is a dead letter."""
+    with repo.client("ann") as client, repo.client("bob") as other:
+        for name, most in (("slow", attempts), ("next", 5)):
+            client.call(rq.StepAdd(agent=client.name(), name=name, arguments=msgspec.Raw(b"{}"), delay_s=0.0, attempts_max=most))
+        done = list[str]()
+
+        def slow() -> None:
+            until(lambda: all(one.state != "given" for one in other.call(rq.Steps(state="all")).items), 20)
+            if fails:
+                raise ValueError("too late")
+
+        assert StepQueue(client, give=1.0).run({"slow": slow, "next": lambda: done.append("next")}, wait=0.3) == 1
+        assert done == ["next"]
+        assert [one.what for one in client.call(rq.Dead()).items] == (["slow"] if attempts == 1 else [])
