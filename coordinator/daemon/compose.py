@@ -46,7 +46,7 @@ from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.writer import Writer
-from coordinator.files import coordinators
+from coordinator.files import coordinators, disk_room
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir, database_seal
@@ -433,6 +433,8 @@ class Daemon:
         )
         if watch_bridge.get("mode") == "polling":
             warnings.append(str(watch_bridge.get("detail")))
+        if (full := disk_room.little(self.state.path)) is not None:
+            warnings.append(full)
         wal = self.state.database.with_name(self.state.database.name + "-wal")
         found = integrity(self._reader) if req.integrity else None
         return rq.HealthReply(

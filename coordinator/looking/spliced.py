@@ -308,17 +308,32 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
     if beyond:
         there = regions.names(path, data)
         new = [name for name in beyond[:8] if name not in there]
+        around = [name for name in beyond if any(
+            one in there and one.startswith(f"{name}.") for one in own)]
         raise Refusal(
             Code.OUT_OF_SCOPE_EDIT,
             f"With this text more of {shown} would change than {', '.join(own)}: "
             f"{', '.join(beyond[:8])}. Nothing was written.",
             next=f"Keep to the region; or propose {_listed(shown, beyond)} with it, each by its "
             "own part of the text, or the whole file." if proposed else
+            _as_a_whole(shown, beyond, around) if around else
             f"Commit {_listed(shown, beyond)} with it, each by its own part of the text, all "
             "in one; lease what you have not yet"
             + (f" (as new: {', '.join(new)})" if new else "") + ". Or keep to the region.",
             path=shown, regions=beyond[:8],
         )
+
+
+def _as_a_whole(shown: str, beyond: Sequence[str], around: Sequence[str]) -> str:
+    """What changes with a region that was there is one around it: of the two only the outer one can
+    be committed."""
+    outer = [name for name in around if not any(
+        name.startswith(f"{other}.") for other in around)]
+    more = [name for name in beyond if not any(
+        f"{name}.".startswith(f"{one}.") for one in outer)]
+    also = f", and {_listed(shown, more)} with it" if more else ""
+    return (f"Commit {_listed(shown, outer)} in its place, as a whole, with all that is in "
+            f"it{also}; lease what you have not yet. Or keep to the region.")
 
 
 def _listed(shown: str, names: Sequence[str]) -> str:

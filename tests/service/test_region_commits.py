@@ -587,6 +587,21 @@ def test_at_the_end_of_what_contains_it_is_before_its_bracket(world: World, file
     assert (world.root / file).read_bytes().decode() == (then or "").replace("\n", ends)
 
 
+@pytest.mark.parametrize(("file", "before", "left"), [
+    ("k.ts", "export class K {\n  m() {\n    return 1;\n  }\n}\n", "export class K {\n}\n"),
+    ("k.py", "class K:\n    def m(self):\n        return 1\n", "class K:\n    pass\n")])
+def test_the_last_member_of_a_class_goes_with_the_whole_of_it(world: World, file: str, before: str, left: str) -> None:
+    """What is advised can be done."""
+    world.write(file, before)
+    world.acquire("ann", f"{file}::K.m")
+    refusal = world.refused(texts((f"{file}::K.m", "", None)))
+    if refusal.code is not Code.PARSE_INVALID:  # (a class of Python's has to have something in it)
+        assert refusal.code is Code.OUT_OF_SCOPE_EDIT and f"Commit {file}::K in its place, as a whole" in refusal.next
+    world.acquire("ann", f"{file}::K")
+    world.ask(texts((f"{file}::K", left, None)))
+    assert read(world, file) == left
+
+
 def test_the_first_member_of_a_class_changes_the_class_and_is_committed_with_it(world: World) -> None:
     world.write("n.js", "class Foo {\n}\n")
     world.ask(rq.Acquire(agent="ann", resources=["n.js::Foo.b"], new=True))

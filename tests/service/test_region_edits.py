@@ -123,7 +123,7 @@ def test_what_is_changed_of_others_with_it_is_flagged(world: World, ann: Session
     shown = world.ask(rq.ReviewShow(review=review.review, content=True)).files[0]
     assert shown.kept and "-    return 30" in shown.diff
     bob.shell("true")
-    assert "An edit of claude-code-ann changed a.py::g, which you hold" in bob.before.context
+    assert "a.py::g, which you hold, changed while claude-code-ann edited a.py: by its edit, or by somebody" in bob.before.context
 
 
 def test_what_others_changed_elsewhere_in_the_file_is_no_reason(world: World, ann: Session, bob: Session) -> None:

@@ -191,8 +191,8 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
     holders = sorted(set(theirs.values()))
     flagged = partial_work.flag(
         tx, reason="unleased", agent=agent, task=None, leased_at=None,
-        why=f"{agent} edited {name}, and {listed(list(theirs))} changed with it, held by "
-        f"{listed(holders)}.",
+        why=f"{listed(list(theirs))}, held by {listed(holders)}, changed while {agent} edited "
+        f"{name}: by that edit, or by somebody else meanwhile.",
         files=[ev.FlaggedFile(
             path=name, scope=path_scope(name, svc.fold_case),
             change="deleted" if now.hash is None else "modified", kept=kept,
@@ -202,13 +202,14 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
     for holder in holders:
         notices.post(
             tx, holder, "violated",
-            f"An edit of {agent} changed "
-            f"{listed([one for one, by in theirs.items() if by == holder])}, which you hold."
+            f"{listed([one for one, by in theirs.items() if by == holder])}, which you hold, "
+            f"changed while {agent} edited {name}: by its edit, or by somebody else meanwhile."
             f"{flagged.told('Both contents are')} Look at the file before you write it again.",
             review=flagged.review,
         )
     return [
-        f"[coord] Your edit of {name} changed {listed(list(theirs))}, held by {listed(holders)}: "
-        f"it was made on what you had read before. A person will look at it ({flagged.review}). "
-        "Read the file again before you write it; do not undo it by yourself."
+        f"[coord] While you edited {name}, {listed(list(theirs))} changed, held by "
+        f"{listed(holders)}: by your edit, if it was made on what you had read before, or by "
+        f"somebody else. A person will look at it ({flagged.review}). Read the file again before "
+        "you write it; do not undo it by yourself."
     ]

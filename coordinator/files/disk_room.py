@@ -1,0 +1,27 @@
+"""Whether a disk has room left for what the coordinator writes next.
+
+Looks, and says so in a sentence; frees nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+#: With less than this (bytes) the next transaction may find no room.
+LITTLE_BYTES = 2_000_000
+
+
+def little(folder: Path) -> str | None:
+    """What to do where little is left for this folder, in words; None: there is enough, or nobody
+    can tell."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    left = found.f_bavail * found.f_frsize
+    if left >= LITTLE_BYTES and (found.f_favail or not found.f_files):
+        return None
+    what = f"{left // 1000:,} KB" if left < LITTLE_BYTES else "no inode (`df -i`)"
+    return (f"the disk of {folder} has {what} left: where there is no room, what is to be written "
+            "is refused (STORAGE). Make room; nothing has to be started again")
