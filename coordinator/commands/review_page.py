@@ -41,7 +41,7 @@ def parts(row: rq.Review) -> Iterator[str | rq.ReviewFile]:
         for line in printable(row.log_tail).splitlines()[-LOG_LINES:]:
             yield "  | " + line
     if row.state == "open":
-        others = "revert or reassign" if row.task else "revert"
+        others = f"revert; reassign, if {row.task} waits for it" if row.task else "revert"
         yield from ("", f"next: coord review keep {row.review}   (or {others})")
         if len(row.files) > 1 or any((file.hunks or 0) > 1 for file in row.files):
             yield "      or a part of it: --file PATH, and of one file --hunk 1,3"

@@ -305,6 +305,31 @@ def test_what_a_person_writes_over_a_holder_is_not_undone(repo: Repo, beside: bo
     assert ann.edit("n.txt", "four\na person's\n") == ""
 
 
+@pytest.mark.parametrize("was", ["", "one\n"], ids=["new", "there"])
+def test_who_was_refused_a_file_that_it_never_read_does_not_undo_what_came_of_it(repo: Repo, was: str) -> None:
+    """Not every CLI asks its model to read a file before it writes it."""
+    if was:
+        repo.write("plan.md", was)
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "plan")
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    assert ann.edit("plan.md", "ann's plan\n") == ""
+    assert "leased by" in bob.edit("plan.md", "bob's plan\n")
+    ann.hook("SessionEnd")
+    said = bob.edit("plan.md", "bob's plan\n")
+    assert "Your environment changed" in said and "+ann's plan" in said
+    assert (repo.root / "plan.md").read_text() == "ann's plan\n"
+    assert bob.edit("plan.md", "ann's plan\nbob's plan\n") == "", "it knows it by now"
+
+
+def test_who_was_refused_what_did_not_change_writes_it_at_its_turn(repo: Repo) -> None:
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    ann.hook("PreToolUse", tool_name="Write", tool_use_id="x", tool_input={"file_path": str(repo.root / "a.py"), "content": "two\n"})
+    assert "leased by" in bob.edit("a.py", "bob's\n")
+    ann.hook("SessionEnd")
+    assert bob.edit("a.py", "bob's\n") == ""
+
+
 def test_what_an_edit_writes_is_its_agents_however_late_that_is_seen(repo: Repo) -> None:
     ann = Claude(repo, "ann")
     for number in range(5):

@@ -77,6 +77,7 @@ def test_while_one_writes_the_other_waits(mixed: World) -> None:
     assert ann.name not in held(mixed).values()
     mixed.clock.advance(61_000)
     mixed.tend()
+    assert "+two" in bob.call("Write", given).deny, "it has never read what came of that"
     assert not bob.call("Write", given).deny
 
 

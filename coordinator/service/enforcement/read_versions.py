@@ -15,6 +15,7 @@ from coordinator.rules.versions import Known, replaced, shown
 from coordinator.service.holders.families import owner
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located
 
@@ -126,6 +127,22 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
         if shown(_text(before), _text(now), output):
             read.append(one)
     note(tx, agent, read, written=False)
+
+
+def note_refused(tx: Tx, agent: str, files: Sequence[Located]) -> None:
+    """The agent may not write these now, for others have them whole. Of what it has never read it
+    knows at most what they began with: when it is its turn, it is told what has become of that."""
+    reads: list[tuple[str, str | None]] = []
+    for one in files:
+        name = one.resource.name
+        if (one.resource.kind != "file" or one.worktree is not None
+                or tx.row("read_get", agent, name) is not None):
+            continue
+        reads += [(name, row.content_hash) for raw in tx.rows("leases_at_scope", one.resource.scope)
+                  if (row := LeaseRow(*raw)).kind == "file" and row.mode == "exclusive"
+                  and row.expires_at > tx.now and owner(tx, row.locked_by) != owner(tx, agent)]
+    if reads:
+        tx.record(ev.ContentRead(agent=agent, reads=reads))
 
 
 def _text(source: object) -> str:

@@ -147,6 +147,8 @@ def _before(
         if refusal is None:
             heeded.files = frozenset(one.resource.name for one in located)
             heeded.outside = _outside(tx, call.paths, heard.cwd)
+        elif refusal.code in HELD and not wait_s:
+            read_versions.note_refused(tx, heeded.holder, located)
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
         refusal = None

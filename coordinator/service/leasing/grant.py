@@ -264,7 +264,8 @@ def quarantined(obstacles: Obstacles) -> Refusal:
     else:
         message = (f"{told} holds partial work ({review}) that waits for a human's verdict, or for "
                    "its task to go on with it; nothing was leased.")
-        following = f"`coord review show {review}`, then keep, revert or reassign."
+        following = (f"`coord review show {review}`, then keep or revert it; or reassign it, if "
+                     "its task waits for that.")
     return Refusal(Code.REVIEW_OPEN, message, next=following,
                    reviews=sorted({r for r, _, _ in obstacles.closed}))
 

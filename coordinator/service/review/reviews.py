@@ -307,6 +307,10 @@ def undone(tx: Tx, row: ReviewRow, by: str, *, reopened: bool) -> rq.Review:
     if not reopened:
         reopen_task(tx, row)
     tx.record(ev.ReviewUndone(review=row.review_id, agent=row.agent, task=row.task_id, by=by))
+    if row.agent is not None:
+        notices.post(tx, row.agent, "verdict", f"The verdict on your partial work {row.review_id} "
+                     "was taken back: it waits for a person again.", review=row.review_id,
+                     verdict="undone")
     return _reply(tx, find(tx, row.review_id))
 
 
