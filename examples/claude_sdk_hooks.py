@@ -36,8 +36,8 @@ async def my_rules(tool: str, given: dict[str, Any], context: ToolPermissionCont
 
 
 class ScriptedCLI(Transport):
-    """Asks before it appends a line to a file, as the CLI does before its Write, and writes if it
-    may. It rests with the file written until `go_on` is set."""
+    """Reads a file, asks before it appends a line to it, as the CLI does before its Write, and
+    writes if it may. It rests with the file written until `go_on` is set."""
 
     def __init__(self, file: Path, line: str, go_on: asyncio.Event) -> None:
         self.file, self.line, self.go_on = file.resolve(), line, go_on
@@ -64,15 +64,19 @@ class ScriptedCLI(Transport):
         self._out.put_nowait({"type": "control_request", "request_id": "r", "request": request})
         return await self._answers.get()
 
-    async def _hook(self, event: str, given: dict[str, Any]) -> dict[str, Any]:
+    async def _hook(self, event: str, given: dict[str, Any], tool: str = "Write",
+                    ) -> dict[str, Any]:
         return await self._ask({
             "subtype": "hook_callback", "callback_id": self._hooks[event], "tool_use_id": "t",
             "input": {"hook_event_name": event, "session_id": self.line, "transcript_path": "",
-                      "cwd": str(self.file.parent), "tool_name": "Write", "tool_input": given,
+                      "cwd": str(self.file.parent), "tool_name": tool, "tool_input": given,
                       "tool_use_id": "t", "tool_response": {}}})
 
     async def _turn(self) -> None:
+        read = {"file_path": str(self.file)}
+        await self._hook("PreToolUse", read, "Read")
         text = (self.file.read_text() if self.file.exists() else "") + self.line + "\n"
+        await self._hook("PostToolUse", read, "Read")
         given = {"file_path": str(self.file), "content": text}
         answer = (await self._hook("PreToolUse", given)).get("hookSpecificOutput", {})
         if answer.get("permissionDecision") == "deny":
