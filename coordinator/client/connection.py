@@ -256,20 +256,21 @@ class Wire:
         finally:
             self._asking = False
 
-    def _is_over(self, mark: int) -> bool:
+    def _hung_up(self, mark: int) -> bool:
+        """Whether the client has hung up since that many times."""
         return self.hang_ups.for_good or self.hang_ups.count != mark
 
     def _asked(self, op: str, params: bytes, timeout_s: float, repeatable: bool, key: str | None,
                mark: int) -> bytes:
         deadline = time.monotonic() + RECONNECT_S
         while True:
-            if self._is_over(mark):
+            if self._hung_up(mark):
                 raise Refusal(Code.DAEMON_DOWN, f"This client has hung up: `{op}` was not asked.",
                               next="Ask it again, if it is still wanted.")
             self.open()
             sent = False
             try:
-                if self._is_over(mark):
+                if self._hung_up(mark):
                     raise EOFError
                 assert self._sock is not None
                 self._sock.settimeout(timeout_s)
@@ -306,7 +307,7 @@ class Wire:
                 # "Reset" means that it ended before it had read all of this.
                 begun = sent and not isinstance(bad, ConnectionResetError)
                 again = not begun or repeatable or key is not None
-                over = self._is_over(mark)
+                over = self._hung_up(mark)
                 if over or not again or time.monotonic() > deadline:
                     who = "This client hung up" if over else "The coordinator went away"
                     raise Refusal(
@@ -344,13 +345,13 @@ class Wire:
         while True:
             try:
                 self._sock.sendall(asked)
-                raw = b"" if self._is_over(mark) else self._file.readline()
+                raw = b"" if self._hung_up(mark) else self._file.readline()
             except OSError:  # one that is killed before it has read all of that resets it
                 raw = b""
             asked = b""
             if not raw:
                 self.close()
-                raise Refusal(Code.DAEMON_DOWN, "This client hung up." if self._is_over(mark)
+                raise Refusal(Code.DAEMON_DOWN, "This client hung up." if self._hung_up(mark)
                               else "The coordinator stopped.")
             line = decode(raw)
             if line.error is not None:
