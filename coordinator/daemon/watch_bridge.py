@@ -28,6 +28,7 @@ from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso, iso
+from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records: others wait for it.
@@ -35,6 +36,8 @@ SEEN_AT_ONCE = 25
 #: So long (seconds) it may take until the watcher has heard of what was done, and handed it over;
 #: and until that is recorded (git may be asked for it).
 HEAR_S, RECORDED_S = 1.0, 1.5
+#: So often a file is looked at again because something newer was recorded of it meanwhile.
+LOOKED_AGAIN = 3
 #: Leases that are looked for at the start.
 LEASES_MAX = 10_000
 #: For so long (ms) after a command what it left running is taken to write.
@@ -119,11 +122,13 @@ class WatchBridge:
         in_git = set(before) if self._keeps else self._in_git(deleted)
         for change in files:
             path = change.to or change.path
+            looked_ms = self._router.now_ms()
             now = repository_files.look(self._service, None, path, keep=keeps)
             seen.append(seen_writes.Seen(
                 path, now, before.get(path, NOTHING), change.path if change.to else None,
                 is_new=change.kind == "created", is_in_git=path in in_git,
-                gone_ms=change.heard_ms if change.kind == "deleted" else None))
+                gone_ms=change.heard_ms if change.kind == "deleted" else None,
+                looked_ms=looked_ms))
         if seen or moved:
             self._loop.call_soon_threadsafe(self._tell, seen, moved)
         if self._service.impact is not None:
@@ -208,13 +213,42 @@ class WatchBridge:
                     renames.follow, service, old=one.path, new=one.to, by=by, is_dir=one.is_dir))
             ended = seen_writes.EndedRights()
             for at in range(0, len(seen), SEEN_AT_ONCE):
-                some = seen[at : at + SEEN_AT_ONCE]
-                found = await engine.write(partial(seen_writes.seen, service, changes=some,
-                                                   ended=ended))
-                if isinstance(found, list):
+                some, again = seen[at : at + SEEN_AT_ONCE], LOOKED_AGAIN
+                while some:
+                    found = await engine.write(partial(seen_writes.seen, service, changes=some,
+                                                       ended=ended))
+                    if not isinstance(found, list):
+                        break
                     await self._follow_up(found)
+                    some = [one.change for one in found if isinstance(one, seen_writes.Outdated)]
+                    some, again = await self._looked_again(some, again), again - 1
 
-    async def _follow_up(self, found: list[Adopted | Foreign | seen_writes.Divided]) -> None:
+    async def _looked_again(self, changes: list[seen_writes.Seen], times: int
+                            ) -> list[seen_writes.Seen]:
+        """These as they are by now; after so many times, as they were seen last."""
+        if not changes:
+            return []
+        if not times:
+            return [replace(one, looked_ms=None) for one in changes]
+        keeps = self._keeps or self._calls.several()
+
+        def look() -> list[tuple[int, Bytes]]:
+            return [(self._router.now_ms(), repository_files.look(
+                self._service, None, one.path, keep=keeps)) for one in changes]
+
+        found = await self._router.engine.do(look)
+        if isinstance(found, Refusal):
+            return []
+        at, out = self._router.now_ms(), list[seen_writes.Seen]()
+        for one, (looked_ms, now) in zip(changes, found, strict=True):
+            fresh = replace(one, looked_ms=looked_ms)
+            if now.stamp != one.now.stamp:  # others may have run when that was written
+                fresh = self._with_calls(replace(fresh, now=now, calls=(), lately=()), at)
+            out.append(fresh)
+        return out
+
+    async def _follow_up(self, found: Sequence[
+            Adopted | Foreign | seen_writes.Divided | seen_writes.Outdated]) -> None:
         """What is to be done about writes whose writer is known, each by itself."""
         engine, service = self._router.engine, self._service
         for part in [one for one in found if isinstance(one, seen_writes.Divided)]:

@@ -61,7 +61,8 @@ class Seen:
 
     `before` is what git has of it, for policies that want to show the difference. `calls` are those
     of agents that ran when it was written, as far as hooks have told. Of what is gone `is_in_git`
-    says whether git has it, and `gone_ms` when that was heard of, if it is known.
+    says whether git has it, and `gone_ms` when that was heard of, if it is known. `looked_ms` is
+    the moment before it was looked at; None: it is taken to be as it is now.
     """
 
     path: str
@@ -74,6 +75,7 @@ class Seen:
     """Those, and what had ended a moment before."""
     is_in_git: bool = False
     gone_ms: int | None = None
+    looked_ms: int | None = None
 
     @property
     def hash(self) -> str | None:
@@ -97,6 +99,14 @@ class Divided:
 
     change: Seen
     before: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A change that was looked at before something newer was recorded of its file: a hook, say, was
+    faster. It has to be looked at again, else what is newer would be forgotten."""
+
+    change: Seen
 
 
 class EndedRights:
@@ -165,7 +175,7 @@ _what = msgspec.json.Decoder(What).decode
 
 def seen(
     svc: Service, tx: Tx, changes: Sequence[Seen], ended: EndedRights | None = None
-) -> list[Adopted | Foreign | Divided]:
+) -> list[Adopted | Foreign | Divided | Outdated]:
     """Record what the watcher saw; unleased writes are told apart. (Leases have followed the
     renames among these before: `follow`.) `ended` goes from one slice of a batch to the next.
 
@@ -176,11 +186,15 @@ def seen(
     active = bool((tx.row("agents_active") or (0,))[0])
     versions: list[tuple[str, str | None, str | None]] = []
     rights = _Rights(svc, tx, ended or EndedRights())
-    out: list[Adopted | Foreign | Divided] = []
+    out: list[Adopted | Foreign | Divided | Outdated] = []
     for change in changes:
         known = tx.row("version_get", change.path)
         same = known is not None and known[0] == change.hash
         if same and not active:
+            continue
+        if (not same and known is not None and change.looked_ms is not None
+                and str(known[1]) > iso(change.looked_ms)):
+            out.append(Outdated(change))
             continue
         holder = rights.holder(change)
         before = rights.before(change, known)
