@@ -101,6 +101,8 @@ class AgentHooks:
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
         self.heard: dict[str, str] = {}
+        #: Edits that were allowed by now, and are not noted as running yet: whose, of what.
+        self._allowed: dict[_Receipt, tuple[str, frozenset[str]]] = {}
         #: Agents whose messages a hook is about to print.
         self._on_the_way: set[str] = set()
 
@@ -148,8 +150,10 @@ class AgentHooks:
                 wait_s=wait_s, turn_wait_s=turn_wait_s, git_asks=self._git_asks(actor.agent),
                 broken=[one for said in sentences.values() for one in said],
                 on_the_way=self._on_the_way, kept=kept, window_wait_s=window_wait_s,
-                writing=lambda agent: self._writes(agent, heard), goes_on=not wait,
+                writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
+                goes_on=not wait,
             )
+            self._allowed[receipt] = heeded.holder, heeded.files
             if heeded.waiting is None:  # else nothing is told yet
                 if confirms:
                     receipt.take(heeded)
@@ -171,15 +175,20 @@ class AgentHooks:
                     value = tool_calls.Heeded("", deny=tool_calls.told(value))
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None:
+                self._allowed.pop(receipt, None)
                 self._router.held.hold(waits, value.wait_s, lambda late: self._late(
                     late, table, heard, answer, lambda: self._serve(
                         name, token, payload, answer, False, confirms, caller)))
                 return
+
+            def say(held: list[shell_commands.Held], others: tuple[str, ...]) -> None:
+                verdict = self._verdict(heard, self._typed(profile, heard, value, token), held)
+                self._allowed.pop(receipt, None)
+                answer(hook_protocol.Answer(0, encode(table, heard, verdict), elsewhere=others,
+                                            receipt=receipt if receipt.due else None))
+
             self._elsewhere(profile, table, heard, value, lambda others: self._protect(
-                heard, value, lambda held: answer(hook_protocol.Answer(
-                    0, encode(table, heard, self._verdict(heard, self._typed(
-                        profile, heard, value, token), held)),
-                    receipt=receipt if receipt.due else None, elsewhere=others))))
+                heard, value, lambda held: say(held, others)))
 
         def compared(found: dict[str, list[str]]) -> None:
             sentences.update(found)
@@ -277,6 +286,13 @@ class AgentHooks:
         if heard.moment not in ("before", "after"):
             return None
         return self.calls.writes(agent, heard.call_id if heard.moment == "after" else None)
+
+    def _edits_now(self, agent: str) -> frozenset[str]:
+        """The files of edits of this agent that were allowed a moment ago, and run still."""
+        window_ms = int(1000 * self._router.service.settings.leases.window_s)
+        files = [self.calls.writes(agent, None, self._now_ms() - window_ms) or frozenset(),
+                 *(files for holder, files in list(self._allowed.values()) if holder == agent)]
+        return frozenset().union(*files)
 
     def _patience(self, table: HookTable, heard: HookCall) -> tuple[float, float, float]:
         """How long a call may be held: for what others hold, while another's git is at work, and

@@ -63,11 +63,13 @@ class RunningCalls:
             if call.running.holder == holder and call.ended is None:
                 call.ended = now_ms
 
-    def writes(self, holder: str, but: str | None) -> frozenset[str] | None:
-        """The files of this agent's writes that run; None: none runs. `but`: other than the one of
-        this id, or where ids are not told than the newest. (None: other than none.)"""
+    def writes(self, holder: str, but: str | None, since_ms: int = 0) -> frozenset[str] | None:
+        """The files of this agent's writes that run, and began since; None: none runs. `but`: other
+        than the one of this id, or where ids are not told than the newest. (None: other than none.)
+        """
         running = [call for call in self._calls if call.running.holder == holder
-                   and call.ended is None and not call.running.is_command]
+                   and call.ended is None and not call.running.is_command
+                   and call.began >= since_ms]
         over = None if but is None else next(
             (call for call in reversed(running) if not but or call.call_id == but), None)
         files = [call.running.files for call in running if call is not over]

@@ -434,12 +434,15 @@ def test_what_was_waited_for_is_told_once_with_what_changed(up: Repo) -> None:
     assert bob.edit("hot.py", "one\ntwo\nthree\n") == ""
 
 
-def test_a_hook_may_hold_the_call_until_the_file_is_free(make_repo: Any) -> None:
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_hook_may_hold_the_call_until_the_file_is_free(make_repo: Any, changes: bool) -> None:
+    """And it passes then, unless it would wipe out what it has never read."""
     repo = make_repo(config="[hooks]\nwait_s = 20\n")
+    repo.write("hot.py", "1\n")
     with repo.client() as client:
         client.call(rq.Health())
     ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
-    ann.edit("hot.py", "1\n")
+    ann.edit("hot.py", "1\nmore\n" if changes else "1\n")
     given = {"session_id": "bob", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
              "tool_input": {"file_path": "hot.py", "content": "2"}}
     waiting = subprocess.Popen(
@@ -453,7 +456,9 @@ def test_a_hook_may_hold_the_call_until_the_file_is_free(make_repo: Any) -> None
             assert waiting.poll() is None
         ann.hook("SessionEnd")
     assert waiting.wait(30) == 0
-    assert waiting.stdout is not None and waiting.stdout.read() == b""
+    assert waiting.stdout is not None
+    said = waiting.stdout.read()
+    assert b"+more" in said and b'"deny"' in said if changes else said == b""
     assert held(repo) == {"hot.py": bob.name}
 
 

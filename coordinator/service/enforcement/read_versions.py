@@ -13,11 +13,12 @@ from coordinator.files.content import unified
 from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts
 from coordinator.rules.versions import Known, replaced, shown
 from coordinator.service.holders.families import owner
+from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located
+from coordinator.words.resource_names import Located, path_of
 
 #: A difference longer than this (characters) is cut: the agent is told to read the file again.
 DIFF_CHARS_MAX = 6_000
@@ -129,18 +130,29 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
     note(tx, agent, read, written=False)
 
 
-def note_refused(tx: Tx, agent: str, files: Sequence[Located]) -> None:
-    """The agent may not write these now, for others have them whole. Of what it has never read it
-    knows at most what they began with: when it is its turn, it is told what has become of that."""
+def note_refused(tx: Tx, agent: str, files: Sequence[Located],
+                 parents: Collection[str] = (), *, parts: bool = True) -> None:
+    """The agent may not write all of these now, for others have them (or `parts` of them), or its
+    parent writes them (`parents`). Of what it has never read it knows at most what they began with:
+    when it is its turn, it is told what has become of that."""
     reads: list[tuple[str, str | None]] = []
     for one in files:
         name = one.resource.name
         if (one.resource.kind != "file" or one.worktree is not None
                 or tx.row("read_get", agent, name) is not None):
             continue
-        reads += [(name, row.content_hash) for raw in tx.rows("leases_at_scope", one.resource.scope)
-                  if (row := LeaseRow(*raw)).kind == "file" and row.mode == "exclusive"
-                  and row.expires_at > tx.now and owner(tx, row.locked_by) != owner(tx, agent)]
+        began: list[tuple[str, str | None]] = []
+        for row in (LeaseRow(*raw) for raw in near(tx, "rivals", one.resource)):
+            if (row.mode != "exclusive" or row.expires_at <= tx.now or row.locked_by == agent
+                    or path_of(row.file_path, row.kind) != name
+                    or not (name in parents or owner(tx, row.locked_by) != owner(tx, agent))):
+                continue
+            if row.kind == "region" and parts:
+                whole = tx.row("baseline_get", row.fencing_token, name)
+                began += [(row.locked_at, str(whole[0]))] if whole is not None else []
+            elif row.kind == "file":
+                began.append((row.locked_at, row.content_hash))
+        reads += [(name, known) for _, known in sorted(began, key=lambda one: one[0])[:1]]
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads))
 

@@ -25,8 +25,8 @@ from coordinator.service.core import Service, listed
 from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import family, owner
-from coordinator.service.leasing import agreements, grant, partial_work
-from coordinator.service.leasing.overlapping import holders_of_regions, near
+from coordinator.service.leasing import agreements, partial_work
+from coordinator.service.leasing.overlapping import holders_of_regions
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -43,8 +43,6 @@ NAMED_MAX = 12
 ASKED_MAX = 5
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
-#: What goes from a session to its sub-agent and back: leases on single files and their regions.
-PLAIN = frozenset({"file", "region"})
 #: What stands at a name and holds no bytes of its own.
 NO_FILE = frozenset({DIRECTORY, SPECIAL})
 
@@ -322,59 +320,3 @@ def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
         return False
     by = str(known[2]) if known[2] else ""
     return known[0] == now.hash and (by == agent or owner(tx, by) in one.also)
-
-
-def hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> str:
-    """Who writes these files when a sub-agent wants to: itself, with the leases that its parent has
-    on them and on their regions handed down; or its parent, where the parent holds what contains
-    them."""
-    row = tx.agent(agent)
-    parent = row.parent if row is not None else None
-    if parent is None:
-        return agent
-    exact: dict[int, LeaseRow] = {}
-    for one in located:
-        for raw in near(tx, "rivals", one.resource):
-            lease = LeaseRow(*raw)
-            if (lease.locked_by == parent and lease.kind in PLAIN and lease.expires_at > tx.now
-                    and overlaps(as_resource(lease.file_path, lease.kind, lease.scope),
-                                 one.resource)):
-                exact[lease.fencing_token] = lease
-    held = {lease.scope for lease in exact.values()}
-    for raw in tx.rows("leases_of_holder", parent):
-        lease = LeaseRow(*raw)
-        if lease.kind in ("dir", "glob") and lease.expires_at > tx.now and any(
-            overlaps(as_resource(lease.file_path, lease.kind, lease.scope), one.resource)
-            for one in located if one.resource.scope not in held
-        ):
-            return parent
-    for lease in exact.values():
-        grant.lend(tx, lease, agent)
-    return agent
-
-
-def hand_up(tx: Tx, agent: str) -> None:
-    """What a sub-agent holds of files is its parent's now; to write them again, it is handed down.
-    """
-    row = tx.agent(agent)
-    above = tx.agent(row.parent) if row is not None and row.parent is not None else None
-    if above is not None and above.state != "gone":
-        for raw in tx.rows("leases_of_holder", agent):
-            lease = LeaseRow(*raw)
-            if lease.kind in PLAIN and lease.expires_at > tx.now:
-                grant.lend(tx, lease, above.agent)
-
-
-def hand_back(tx: Tx, agent: str) -> None:
-    """A sub-agent ends: leases that it has of its parent, and those that belong to its parent's
-    task, go back to the parent."""
-    row = tx.agent(agent)
-    parent = row.parent if row is not None else None
-    above = tx.agent(parent) if parent is not None else None
-    if above is None or above.state == "gone":
-        return
-    for raw in tx.rows("leases_of_holder", agent):
-        lease = LeaseRow(*raw)
-        if (lease.expires_at > tx.now and lease.kind in PLAIN
-                and (lease.task_id is not None or lease.lent_by == above.agent)):
-            grant.hand_over(tx, lease, above.agent)

@@ -22,6 +22,7 @@ from coordinator.service.enforcement import (
     proposed_edits,
     read_versions,
     shell_commands,
+    sub_agents,
     write_windows,
 )
 from coordinator.service.holders import notice_delivery, sessions
@@ -64,7 +65,7 @@ def serve(
     broken: Sequence[str] = (), on_the_way: Collection[str] = (), kept: bool = False,
     window_wait_s: float = 0.0,
     writing: Callable[[str], frozenset[str] | None] = lambda agent: None,
-    goes_on: bool = False,
+    edits: Callable[[str], frozenset[str]] = lambda agent: frozenset(), goes_on: bool = False,
 ) -> Heeded:
     """Serve one hook call.
 
@@ -80,6 +81,7 @@ def serve(
         window_wait_s: how long the call may be held while another writes the same file.
         writing: the files of other edits of this agent that are running now, as resources; None:
             none is.
+        edits: the files of edits of an agent that were allowed a moment ago and run still.
         goes_on: the call was held, and has got what it waited for.
     """
     if heard.moment == "other":
@@ -87,6 +89,7 @@ def serve(
     name = sessions.holder(svc, tx, actor, profile, heard)
     heeded = Heeded(name)
     edited = {write_windows.path(row) for row in write_windows.of(tx, name)}
+    noted = write_windows.noted(svc, tx, name) if edited else set()
     others = writing(name)
     over = set() if goes_on else edited if others is None else _over(tx, heard) & edited - others
     if over:
@@ -94,16 +97,18 @@ def serve(
     if heard.moment == "before":
         if turn_wait_s > wait_s and tx.present().turns:
             wait_s = turn_wait_s
+        parent = sub_agents.parent_of(tx, name)
         _before(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s,
-                others is not None)
+                others is not None,
+                frozenset() if parent is None or goes_on else edits(parent))
         if heard.sub and not heeded.deny and _commits(heard):
-            shell_commands.hand_up(tx, name)  # what commits is the process, which is its parent's
+            sub_agents.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
-        _after(svc, tx, heard, heeded, git_asks, edited)
+        _after(svc, tx, heard, heeded, git_asks, noted)
     elif heard.moment == "session":
         heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent or kept else profile)
     elif heard.moment == "sub stop" and heard.sub:
-        shell_commands.hand_back(tx, name)
+        sub_agents.hand_back(tx, name)
         sessions.ended(svc, tx, actor, name, why="the sub-agent ended")
     elif heard.moment == "end":
         sessions.ended(svc, tx, actor, name, why="its session ended")
@@ -124,18 +129,23 @@ def serve(
 
 def _before(
     svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded, wait_s: float,
-    git_asks: bool, window_wait_s: float, writing: bool,
+    git_asks: bool, window_wait_s: float, writing: bool, parents: frozenset[str],
 ) -> None:
+    """`writing`: another edit of this agent is in the middle; `parents`: the files of edits of its
+    parent that are."""
     call = heard.call
     if call is None:
         return
     if call.kind == "own" and heard.call_id and actor.agent is None:
         svc.announce(heard.call_id, heeded.holder)
     if call.kind == "write":
+        asked: proposed_edits.Wanted | Refusal | None = None
         located, refusal = located_in(tx, call.paths, heard.cwd)
         if refusal is None:
-            asked = proposed_edits.open_windows(svc, tx, actor, heeded.holder, heard, located,
-                                                window_wait_s)
+            asked = write_windows.wait_for_parent(
+                svc, tx, actor, heeded.holder, located, parents, window_wait_s
+            ) or proposed_edits.open_windows(svc, tx, actor, heeded.holder, heard, located,
+                                             window_wait_s)
             if isinstance(asked, Refusal):
                 refusal, wait_s = asked, window_wait_s
             else:
@@ -147,8 +157,11 @@ def _before(
         if refusal is None:
             heeded.files = frozenset(one.resource.name for one in located)
             heeded.outside = _outside(tx, call.paths, heard.cwd)
-        elif refusal.code in HELD and not wait_s:
-            read_versions.note_refused(tx, heeded.holder, located)
+        elif refusal.code in HELD:
+            known = asked if isinstance(asked, proposed_edits.Wanted) else None
+            read_versions.note_refused(tx, heeded.holder, [
+                one for one in located if known is None or one.resource.name not in known.regions
+            ], parents, parts=known is not None)
         _deny(heeded, refusal, wait_s)
     elif call.kind == "shell":
         refusal = None
@@ -160,7 +173,9 @@ def _before(
             named = *shell_commands.targets(call.command), *(one.path for one in files)
             located, _ = located_in(tx, list(dict.fromkeys(named)), heard.cwd, all_or_none=False)
             if located:
-                refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s,
+                refusal = write_windows.wait_for_parent(
+                    svc, tx, actor, heeded.holder, located, parents, wait_s
+                ) or take(svc, tx, actor, heeded, located, heard.tool, wait_s,
                                by_command=True)
         _deny(heeded, refusal, wait_s)
         heeded.protects = refusal is None
@@ -202,7 +217,8 @@ def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
 
 
 def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool,
-           edited: Collection[str]) -> None:
+           noted: Collection[str]) -> None:
+    """`noted`: files of which it was noted what the agent wrote, as their windows closed."""
     call = heard.call
     if call is None:
         return
@@ -212,7 +228,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
         located, _ = located_in(tx, call.paths, heard.cwd)
         written = call.kind == "write"
         read_versions.note(tx, heeded.holder, located, written=written,
-                           but=edited if written else ())
+                           but=noted if written else ())
         heeded.outside = _outside(tx, call.paths, heard.cwd)
     elif call.kind == "shell":
         shell_commands.settle_own(svc, tx, heeded.holder, heard)
@@ -300,7 +316,7 @@ def take(
     if not wanted and not agreed:
         return None
     brief = strategies.for_the_write(svc, wanted)
-    agent = shell_commands.hand_down(tx, heeded.holder, wanted)
+    agent, lent = sub_agents.to_hand_down(tx, heeded.holder, wanted)
     claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
     request = rq.Acquire(
         agent=agent, resources=[one.resource.name for one in wanted], wait_s=wait_s,
@@ -312,7 +328,7 @@ def take(
     answer: rq.Acquired | Refusal | None = None
     if wanted:
         try:
-            answer = leases.acquire_located(svc, tx, actor, request, wanted)
+            answer = leases.acquire_located(svc, tx, actor, request, wanted, lent=lent)
         except Refusal as refusal:
             return refusal
         if isinstance(answer, Refusal):

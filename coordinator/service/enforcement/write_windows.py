@@ -8,11 +8,11 @@ Nothing is put back.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from coordinator.looking.facts import Between, Content, Ignored
 from coordinator.service.core import Actor, Service, listed
-from coordinator.service.enforcement import read_versions
+from coordinator.service.enforcement import read_versions, sub_agents
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import family
 from coordinator.service.leasing import agreements, grant, leases, partial_work
@@ -93,6 +93,37 @@ def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
         return answer
     tx.keep_found(content)
     return None
+
+
+def wait_for_parent(svc: Service, tx: Tx, actor: Actor, agent: str, located: Sequence[Located],
+                    edits: Collection[str], wait_s: float) -> Refusal | None:
+    """LOCKED for a sub-agent that wants to write what its parent is writing (`edits`, files by
+    name): that has the parent's window from now on, if it has none yet (of a file that it holds
+    whole), and the sub-agent stands in line for `wait_s` seconds.
+
+    Raises:
+        Unready: the file was not looked at.
+    """
+    parent = sub_agents.parent_of(tx, agent)
+    busy = sorted((one for one in located if one.resource.name in edits),
+                  key=lambda one: one.resource.name)
+    for one in busy if parent is not None else ():
+        assert parent is not None
+        asked = Located(write_window(one.resource.name, svc.fold_case), None, None)
+        tx.looked.require([Content(str(one.path))])
+        leases.acquire_located(svc, tx, Actor(), rq.Acquire(
+            agent=parent, resources=[asked.resource.name], retry=False,
+            ttl_s=svc.settings.leases.window_s, description="is writing it"), [asked])
+        refusal = open_one(svc, tx, actor, agent, one, wait_s)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def noted(svc: Service, tx: Tx, agent: str) -> set[str]:
+    """The files of the agent's windows of which it is noted what it wrote when these close."""
+    return {path(row) for row in of(tx, agent) if row.content_hash is not None
+            or agreements.by_which(tx, agent, _file(svc, row)) is not None}
 
 
 def drop(tx: Tx, agent: str, but: Collection[str]) -> None:

@@ -8,7 +8,7 @@ facts of the look, nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -153,7 +153,7 @@ def once_wanted(wanted: Iterable[Wanted]) -> list[Wanted]:
 def weigh(
     svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], *, priority: int = 0,
     asked_at: str | None = None, acquisition: str | None = None, task: str | None = None,
-    agreed: str | None = None,
+    agreed: str | None = None, lent: Collection[LeaseRow] = (),
 ) -> Obstacles:
     """All that stands in the way now.
 
@@ -161,6 +161,7 @@ def weigh(
     `task` is the task that is being claimed: work that was reassigned waits for its own task, so
     that others do not begin on it. (One who is in the middle of a task and asks for such a file
     gets it: it may hold what that task waits for.) `agreed`: it is wanted by this agreement.
+    `lent`: leases of its parent, which go over to it with the grant.
 
     Raises:
         Unready: lapsed leases have to be closed before, or files to be looked at.
@@ -168,6 +169,7 @@ def weigh(
     out = Obstacles()
     now = tx.now
     lapsed: list[Lapsed] = []
+    passed = {lease.fencing_token for lease in lent}
     for located, mode in wanted:
         asked = located.resource
         for lease, scope in _rivals(svc, tx, located):
@@ -185,6 +187,8 @@ def weigh(
                 continue
             if not rule.conflicts(asked, mode, holder, lease, agreed):
                 continue
+            if lease.fencing_token in passed:
+                continue
             if rule.dead(lease.expires_at, now):
                 lapsed.append(Lapsed(lease.locked_by, lease.task_id))
                 continue
@@ -201,7 +205,7 @@ def weigh(
         if present.waiters:
             place = rule.standing(priority, asked_at or now, tx.now_ms,
                                   ms(svc.settings.leases.age_step_s))
-            _ahead(svc, tx, out, holder, asked, mode, place, acquisition)
+            _ahead(svc, tx, out, holder, asked, mode, place, acquisition, passed)
         if present.reviews:
             for review, path, scope, state, left_by, unkept in near(tx, "reviews_near", asked):
                 if state == "reassigned" and task in (None, left_by):
@@ -338,11 +342,12 @@ def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
 
 def _ahead(
     svc: Service, tx: Tx, out: Obstacles, holder: str, asked: Resource, mode: str,
-    place: tuple[int, str], acquisition: str | None,
+    place: tuple[int, str], acquisition: str | None, lent: Collection[int],
 ) -> None:
     """Waiters of others that overlap `asked` and stand before it. One that waits for `holder`
-    itself is passed, and bounds what is granted; so is one that stands behind such a one, or all
-    three would wait for each other. One that is set aside is passed, too."""
+    itself, or for what is `lent` to it, is passed, and bounds what is granted; so is one that
+    stands behind such a one, or all three would wait for each other. One that is set aside is
+    passed, too."""
     step = ms(svc.settings.leases.age_step_s)
     before: list[tuple[tuple[int, str], NearWaiter]] = []
     for raw in near(tx, "waiters_near", asked):
@@ -363,7 +368,7 @@ def _ahead(
         before.append((theirs, waiter))
     passed: list[tuple[NearWaiter, str]] = []
     for _, waiter in sorted(before, key=lambda one: (one[0], one[1].acquisition_id)):
-        until = _waits_for(tx, waiter, holder) or next(
+        until = _waits_for(tx, waiter, holder, lent) or next(
             (its for other, its in passed if _stands_behind(waiter, other)), None)
         if until is None:
             out.waiters.append(waiter)
@@ -379,7 +384,7 @@ def _stands_behind(waiter: NearWaiter, other: NearWaiter) -> bool:
         rule.as_resource(other.name, other.kind, other.scope))
 
 
-def _waits_for(tx: Tx, waiter: NearWaiter, holder: str) -> str | None:
+def _waits_for(tx: Tx, waiter: NearWaiter, holder: str, lent: Collection[int]) -> str | None:
     """Until when, at the latest, `holder` has what this waiter waits for; None if it has none of
     it."""
     latest: str | None = None
@@ -388,7 +393,7 @@ def _waits_for(tx: Tx, waiter: NearWaiter, holder: str) -> str | None:
         for raw in near(tx, "rivals", asked):
             lease = LeaseRow(*raw)
             if (
-                lease.locked_by == holder
+                (lease.locked_by == holder or lease.fencing_token in lent)
                 and lease.expires_at > tx.now
                 and rule.conflicts(asked, waiter.mode, waiter.agent, lease)
             ):

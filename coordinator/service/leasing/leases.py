@@ -37,6 +37,7 @@ from coordinator.service.leasing.grant import (
     grant,
     had_already,
     lease_reply,
+    lend,
     make_shared,
     quarantined,
     take_over,
@@ -91,10 +92,11 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
 
 def acquire_located(
     svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located], *,
-    held_before: tuple[str | None] | None = None,
+    held_before: tuple[str | None] | None = None, lent: Sequence[LeaseRow] = (),
 ) -> rq.Acquired | Refusal:
     """`acquire` where what the request's resources mean is known already. `held_before`: what
-    its one file held before its new holder had changed it (kept already)."""
+    its one file held before its new holder had changed it (kept already). `lent`: leases of its
+    parent that are handed down to it, if nothing else is in the way."""
     limits = svc.settings.leases
     ttl_ms = checked_ttl(svc, req.ttl_s)
     check_wait(svc, req.wait_s)
@@ -109,7 +111,7 @@ def acquire_located(
     asked_at = before.asked_at if before is not None else tx.now
     obstacles = weigh(
         svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
-        acquisition=before.acquisition_id if before is not None else None,
+        acquisition=before.acquisition_id if before is not None else None, lent=lent,
     )
     other = circle = None
     blocked = bool(obstacles.leases or obstacles.waiters)
@@ -134,6 +136,11 @@ def acquire_located(
         stays = blocked and (req.retry or req.wait_s > 0 or keeps)
         asks = waiting_line.asked_again(tx, before, stays, joins)
     if not blocked:
+        for lease in lent:
+            lend(tx, lease, req.agent)
+        if lent:
+            obstacles = weigh(svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at)
+            obstacles.looked = True
         granted = grant(
             svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=task,
             description=req.description, before=held_before,
