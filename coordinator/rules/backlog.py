@@ -33,6 +33,7 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     ("dead", "retry"): "ready",
     ("failed", "retry"): "ready",
     ("cancelled", "retry"): "ready",
+    ("cancelled", "reopen"): "review",
     ("pending", "cancel"): "cancelled",
     ("ready", "cancel"): "cancelled",
     ("blocked", "cancel"): "cancelled",

@@ -477,3 +477,33 @@ def test_the_story_of_a_file_tells_of_its_reviews(world: World) -> None:
         assert said in story, (said, story)
     assert "coord/" not in story
     assert "R-1" not in "\n".join(world.ask(rq.Explain(subject="b.py")).sentences)
+
+
+@pytest.mark.parametrize("quarantine", [False, True])
+@pytest.mark.parametrize(("verdict", "state"), [("keep", "done"), ("revert", "ready"), ("reassign", "ready"), (None, "ready")])
+def test_a_cancelled_task_that_is_put_back_waits_for_its_verdict_again(tmp_path: Path, quarantine: bool, verdict: Any,
+                                                                      state: str) -> None:
+    """Else it would be ready, and nobody could go on with what waits for a person."""
+    world = World(tmp_path, Settings(review=Reviewing(quarantine=quarantine)))
+    world.write("a.py", "one\n")
+    task = world.task("t", "a.py")
+    later = world.task("after it", "b.py", after=[task])
+    world.ask(rq.TaskClaim(agent="ann", task=task))
+    world.write("a.py", "half\n")
+    world.ask(rq.TaskCancel(task=task, force=True))
+    review = world.ask(rq.Reviews()).items[0].review
+    assert world.ask(rq.TaskShow(task=later)).state == "blocked"
+    if verdict is None:  # it was decided before that
+        world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    put_back = world.ask(rq.TaskRetry(task=task))
+    world.settle()
+    assert world.ask(rq.TaskShow(task=later)).state == "pending"
+    if verdict is not None:
+        assert put_back.state == "review" and world.refused(rq.TaskClaim(agent="bob")).code is Code.NOTHING_TO_DO
+        assert review in world.ask(rq.TaskShow(task=task)).explanation
+        world.ask(rq.ReviewDecide(review=review, verdict=verdict))
+    assert world.ask(rq.TaskShow(task=task)).state == state
+    if state == "ready":
+        assert world.ask(rq.TaskClaim(agent="bob")).task.task == task
+    assert world.replay_differs() == []
+    world.close()

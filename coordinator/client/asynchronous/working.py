@@ -167,7 +167,8 @@ class Working(AsyncAsking):
         ))
 
     async def task_retry(self, task: str) -> rq.Task:
-        """Put a dead, failed or cancelled task back, with its attempts counted afresh.
+        """Put a dead, failed or cancelled task back, with its attempts counted afresh. A cancelled
+        one whose partial work is under review waits for the verdict again.
 
         Args:
             task: The task's id, like `T-3`.

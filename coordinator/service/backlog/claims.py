@@ -317,7 +317,12 @@ def _waits_no_more(tx: Tx, agent: str, names: set[str]) -> None:
 def retry(svc: Service, tx: Tx, actor: Actor, req: rq.TaskRetry) -> rq.Task:
     """See `requests.TaskRetry`."""
     task = tasks.find(tx, req.task)
-    tasks.move(tx, task, "retry", attempts=0, why="put back by a person")
+    if task.partial is not None and task.state == "cancelled" and (
+            reviews.find(tx, task.partial).state == "open"):
+        # What was begun waits for its verdict still: nobody could go on before that.
+        tasks.move(tx, task, "reopen", attempts=0, why="put back by a person")
+    else:
+        tasks.move(tx, task, "retry", attempts=0, why="put back by a person")
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 
 

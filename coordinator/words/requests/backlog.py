@@ -217,7 +217,8 @@ class TaskOutcome(Request[Judged]):
 
 
 class TaskRetry(Request[Task]):
-    """Put a dead, failed or cancelled task back, with its attempts counted afresh."""
+    """Put a dead, failed or cancelled task back, with its attempts counted afresh. A cancelled one
+    whose partial work is under review waits for the verdict again."""
 
     op = "task_retry"
     http = ("POST", "/v1/tasks/{task}/retry")
