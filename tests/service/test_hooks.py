@@ -637,6 +637,23 @@ def test_what_was_seen_since_a_lease_began_counts_also_where_it_was_made_smaller
     assert seen_again(world, theirs) == [Foreign(ann.name, "bob", theirs, mine.hash)]
 
 
+@pytest.mark.parametrize("folds", [True, False])
+def test_an_edit_that_runs_writes_what_it_names_by_whatever_case(tmp_path: Path, folds: bool) -> None:
+    world = World(tmp_path / "r", fold_case=folds)
+    ann = Session(world, "ann")
+    ann.hook("SessionStart", source="startup")
+    for name in ("A.py", "a.py"):
+        world.write(name, "one\n")
+        world.acquire(ann.name, name)
+    world.clock.advance(1_000)
+    now = world.clock.now_ms() * 1_000_000
+    for name in ("A.py", "a.py"):
+        wrote = Seen(name, Bytes(digest(b"two\n"), b"two\n", stamp=(0, 0, 0, 0, now, now)),
+                     calls=(Running(ann.name, is_command=False, files=frozenset({"A.py"})),))
+        assert bool(seen_again(world, wrote)) == (not folds and name == "a.py")
+    world.close()
+
+
 def seen_again(world: World, seen: Seen) -> list[object]:
     found: list[object] = []
     world.decide(lambda tx: found.extend(seen_writes.seen(world.service, tx, [seen])))

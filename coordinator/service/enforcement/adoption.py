@@ -23,6 +23,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import path_scope
 
 if TYPE_CHECKING:
     from coordinator.service.enforcement.seen_writes import Seen
@@ -40,9 +41,10 @@ class Running(NamedTuple):
     words: frozenset[str] = frozenset()
     files: frozenset[str] = frozenset()
 
-    def may_have_written(self, path: str) -> bool:
+    def may_have_written(self, path: str, fold_case: bool) -> bool:
         """Whether this call can have written that file: an edit writes what it names."""
-        return self.is_command or not self.files or path in self.files
+        return self.is_command or not self.files or path_scope(path, fold_case) in {
+            path_scope(one, fold_case) for one in self.files}
 
 
 class Adopted(NamedTuple):
@@ -88,13 +90,13 @@ def late_writer(view: View, change: Seen, holder: str) -> str | None:
     return writer(view, replace(change, calls=change.lately))
 
 
-def is_foreign(view: View, change: Seen, holder: str) -> bool:
+def is_foreign(view: View, change: Seen, holder: str, fold_case: bool) -> bool:
     """Whether a write to what this agent holds was certainly not made by its session."""
     raw = view.row("agent_get", owner(view, holder))
     if raw is None or AgentRow(*raw).hooked_at is None:
         return False  # of whom no hook tells nothing is known
-    return not any(one.may_have_written(change.path) and owner(view, one.holder) == owner(
-        view, holder) for one in change.calls)
+    return not any(one.may_have_written(change.path, fold_case)
+                   and owner(view, one.holder) == owner(view, holder) for one in change.calls)
 
 
 def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:

@@ -203,7 +203,7 @@ def seen(
         if rights.is_divided():  # a revert needs what lies around the regions
             repository_files.keep(tx, change.now)
         if (holder is not None and rights.holds(change, known[1] if known else None)
-                and is_foreign(tx, change, holder)):
+                and is_foreign(tx, change, holder, svc.fold_case)):
             agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
             out.append(Foreign(holder, agent, change, before))
             versions.append((change.path, change.hash, None))
