@@ -23,12 +23,10 @@ import msgspec
 
 from coordinator.client.asking import json
 from coordinator.client.client import Client, LeaseLost
-from coordinator.client.connection import through_restarts
+from coordinator.client.work_loop import ASK_S, WorkLoop
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 
-#: How long one question for the next change waits (seconds): then it looks whether to stop.
-ASK_S = 20.0
 #: Characters of a failure that are told.
 WHY_CHARS_MAX = 500
 
@@ -63,7 +61,7 @@ class Owner:
                  give: float = 60.0) -> None:
         self._client, self._key, self._apply = client, key, apply
         self._ttl, self._give = ttl, give
-        self._stop = threading.Event()
+        self._loop = WorkLoop(client)
         #: The change that it is at.
         self.at: str | None = None
         #: Changes that it has applied, and refused for good.
@@ -75,12 +73,12 @@ class Owner:
         """From another thread, or a signal handler: end after the change that it is at; where it
         waits for one, within 20 s, or at once with the client's `hang_up` after it. The key is
         given back."""
-        self._stop.set()
+        self._loop.stop()
 
     @property
     def stopping(self) -> bool:
         """Whether it was told to end."""
-        return self._stop.is_set()
+        return self._loop.stopping
 
     def run(self, *, until_idle: bool = False, wait: float = 0.0,
             begun: Callable[[], None] = lambda: None) -> int:
@@ -98,29 +96,23 @@ class Owner:
         """
         with self._client.lease(self._key, ttl=self._ttl, wait=wait, description="owner") as held:
             begun()
-            while True:
-                mark = self._client.hang_ups
-                if self._stop.is_set():
-                    break
+
+            def ask(mark: int) -> rq.ChangeGiven:
                 held.check()
-                given = self._next(0.0 if until_idle else ASK_S, mark)
-                if given is None and until_idle:
-                    break
-                if given is not None:
-                    self.at = given.change.change
-                    self._serve(given)
-                    self.at = None
+                return self._next(0.0 if until_idle else ASK_S, mark)
+
+            for given in self._loop.pieces(ask, while_any=until_idle):
+                self.at = given.change.change
+                self._serve(given)
+                self.at = None
         return self.applied
 
-    def _next(self, wait: float, mark: int) -> rq.ChangeGiven | None:
+    def _next(self, wait: float, mark: int) -> rq.ChangeGiven:
         try:
-            return through_restarts(lambda: self._client.call(rq.ChangeNext(
+            return self._client.call(rq.ChangeNext(
                 agent=self._client.name(), key=self._key, wait_s=wait, give_s=self._give),
-                mark=mark))
+                mark=mark)
         except Refusal as refusal:
-            ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
-            if refusal.code is Code.NOTHING_TO_DO or ends:
-                return None
             if refusal.code is Code.NOT_HOLDER:
                 raise LeaseLost([self._key], refusal.message) from None
             raise

@@ -14,7 +14,6 @@ the worker's loop; a step may be run twice (a worker dies after it), so it must 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,13 +21,11 @@ import msgspec
 
 from coordinator.client.asking import json
 from coordinator.client.client import Client
-from coordinator.client.connection import through_restarts
+from coordinator.client.work_loop import ASK_S, WorkLoop
 from coordinator.frameworks.postponing import StepPostponed
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: How long one question for the next step waits (seconds): then it looks whether to stop.
-ASK_S = 20.0
 #: Characters of a failure that are told.
 WHY_CHARS_MAX = 500
 
@@ -44,7 +41,7 @@ class StepQueue:
 
     def __init__(self, client: Client, *, attempts: int = 10, give: float = 60.0) -> None:
         self._client, self._attempts, self._give = client, attempts, give
-        self._stop = threading.Event()
+        self._loop = WorkLoop(client)
 
     def put(self, step: StepPostponed, /) -> None:
         """Keep a step (`on_blocked=queue.put`).
@@ -67,7 +64,7 @@ class StepQueue:
     def stop(self) -> None:
         """From another thread: end after the step that is being run, a moment later; at once, with
         the client's `hang_up` after it, where it waits for one."""
-        self._stop.set()
+        self._loop.stop()
 
     def run(self, functions: Mapping[str, Callable[..., Any]], *, wait: float | None = None) -> int:
         """Run steps of these names, each with its arguments, until `stop()`; how many were done. An
@@ -80,29 +77,16 @@ class StepQueue:
             Refusal: SHUTTING_DOWN, DAEMON_DOWN: the coordinator ended, and no other could be
                 reached.
         """
-        done = 0
-        while True:
-            mark = self._client.hang_ups
-            if self._stop.is_set():
-                break
-            step = self._next(list(functions), ASK_S if wait is None else wait, mark)
-            if step is None:
-                if wait is not None:
-                    break
-                continue
+        names, done = list(functions), 0
+
+        def ask(mark: int) -> rq.Step:
+            return self._client.call(rq.StepNext(
+                agent=self._client.name(), names=names, wait_s=ASK_S if wait is None else wait,
+                give_s=self._give), mark=mark)
+
+        for step in self._loop.pieces(ask, while_any=wait is not None):
             done += self._serve(functions[step.name], step)
         return done
-
-    def _next(self, names: list[str], wait: float, mark: int) -> rq.Step | None:
-        try:
-            return through_restarts(lambda: self._client.call(rq.StepNext(
-                agent=self._client.name(), names=names, wait_s=wait, give_s=self._give),
-                mark=mark))
-        except Refusal as refusal:
-            ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
-            if refusal.code is not Code.NOTHING_TO_DO and not ends:
-                raise
-            return None
 
     def _serve(self, function: Callable[..., Any], step: rq.Step) -> int:
         agent = self._client.name()
