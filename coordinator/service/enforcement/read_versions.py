@@ -83,7 +83,7 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
 def note_command(tx: Tx, agent: str, files: Sequence[Located],
                  before: Mapping[str, tuple[str | None, str]]) -> None:
     """A command of the agent has ended; `before`: what was in these files, which it holds, until
-    then, and since when it holds them (UTC), by name. What the command changed is the agent's own
+    then, and since when it holds them (UTC), by path. What the command changed is the agent's own
     writing; but what was there before the agent knows as far as it has read it, and no further.
 
     Raises:
@@ -92,11 +92,11 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
     files = [one for one in files if one.path is not None]
     tx.looked.require(Content(str(one.path)) for one in files)
     changed = [one for one in files
-               if tx.looked.content(str(one.path)).hash != before[one.resource.name][0]]
+               if tx.looked.content(str(one.path)).hash != before[str(one.path)][0]]
     unread = {}
     for one in changed:
         name = one.resource.name
-        was, since = before[name]
+        was, since = before[str(one.path)]
         read = tx.row("read_get", agent, name)
         if read is not None and (read[2] or (read[0] != was and str(read[1]) < since)):
             unread[name] = read[0]
@@ -138,9 +138,11 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located]) -> None:
         if (one.resource.kind != "file" or one.worktree is not None
                 or tx.row("read_get", agent, name) is not None):
             continue
-        reads += [(name, row.content_hash) for raw in tx.rows("leases_at_scope", one.resource.scope)
-                  if (row := LeaseRow(*raw)).kind == "file" and row.mode == "exclusive"
-                  and row.expires_at > tx.now and owner(tx, row.locked_by) != owner(tx, agent)]
+        held = [row for raw in tx.rows("leases_at_scope", one.resource.scope)
+                if (row := LeaseRow(*raw)).kind == "file" and row.mode == "exclusive"
+                and row.expires_at > tx.now and owner(tx, row.locked_by) != owner(tx, agent)]
+        here = [row for row in held if row.worktree is None]  # of several copies, that of this tree
+        reads += [(name, row.content_hash) for row in here or held]
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads))
 

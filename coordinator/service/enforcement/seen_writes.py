@@ -317,8 +317,10 @@ class _Rights:
         writing = self._writing(change, written, since)
         if writing is not None:
             return writing
-        for raw in near(tx, "rivals", asked):
-            lease = LeaseRow(*raw)
+        # (What is seen is the main tree's: of several leases of a holder the one there counts.)
+        rows = sorted((LeaseRow(*raw) for raw in near(tx, "rivals", asked)),
+                      key=lambda lease: lease.worktree is not None)
+        for lease in rows:
             if (
                 lease.mode == "exclusive" and lease.expires_at > tx.now
                 and overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))

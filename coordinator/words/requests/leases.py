@@ -27,6 +27,7 @@ class Lease(Reply):
     reentrant: bool = False  # whether its holder had it already
     replaces: Replaced | None = None  # the lease that its holder had until now, only to read
     agreed_as: str | None = None  # U-n: others write it, too, as its holders agreed
+    worktree: str | None = None  # the linked working tree whose copy it is on; None: the main one
 
 
 class ChangedSince(Reply):
