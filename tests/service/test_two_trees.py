@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.service.enforcement import seen_writes
+from coordinator.service.enforcement import seen_writes, shell_commands
 from coordinator.service.repository_files import Bytes
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -346,3 +346,16 @@ def test_a_rename_in_main_is_followed_beside_a_lease_on_the_new_name_elsewhere(t
     trees.world.raise_unsound()
     assert sorted((row.file_path, str(row.worktree)) for row in trees.rows()) == sorted([
         ("src/a.py", "None"), ("src/b.py", "None"), ("src/b.py", trees.cwd["w"])])
+
+
+def test_a_command_that_changes_both_copies_is_told_of_once_and_both_are_kept(trees: Trees) -> None:
+    for tree in ("main", "w"):
+        trees.lock(tree, "docs/one.md")
+    ann = Session(trees.world, "ann")
+    ann.shell("true")
+    before = {row.worktree: row.content_hash for row in trees.rows()}
+    for tree in ("main", "w"):
+        trees.half(tree, "docs/")
+    (said,) = ann.broke(*(shell_commands.Broken("docs/one.md", "bob", was, tree) for tree, was in before.items()))
+    assert "one.md and docs/one.md" not in said and "R-1 and R-2" in said
+    assert trees.reviewed() == [("docs/one.md", None), ("docs/one.md", trees.cwd["w"])]

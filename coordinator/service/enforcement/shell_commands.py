@@ -312,7 +312,8 @@ def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list
 def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
     """Without directories that are told of by what is in them."""
     return [one for one in broken if not (one.now == DIRECTORY and any(
-        other.name.startswith(one.name.rstrip("/") + "/") for other in broken if other != one))]
+        other.worktree == one.worktree and other.name.startswith(one.name.rstrip("/") + "/")
+        for other in broken if other != one))]
 
 
 def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
