@@ -120,6 +120,8 @@ def grant(
                 content_hash=event.content_hash, acquisition_id=acquisition, task=task,
                 description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
                 worktree=located.worktree,
+                further=any((one.scope, one.file_path) == (asked.scope, asked.name)
+                            for one in obstacles.elsewhere),
             )
         )
         if own is not None and own.expires_at > tx.now and own.agreed_as is None:
