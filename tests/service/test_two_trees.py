@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.files.content import digest
 from coordinator.service.enforcement import seen_writes, shell_commands
+from coordinator.service.enforcement.adoption import Running, adopt
 from coordinator.service.repository_files import Bytes
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -359,3 +361,18 @@ def test_a_command_that_changes_both_copies_is_told_of_once_and_both_are_kept(tr
     (said,) = ann.broke(*(shell_commands.Broken("docs/one.md", "bob", was, tree) for tree, was in before.items()))
     assert "one.md and docs/one.md" not in said and "R-1 and R-2" in said
     assert trees.reviewed() == [("docs/one.md", None), ("docs/one.md", trees.cwd["w"])]
+
+
+def test_what_a_command_of_its_holder_writes_in_main_is_leased_there_too(trees: Trees) -> None:
+    ann = Session(trees.world, "ann")
+    ann.shell("true")
+    trees.lock("w", "docs/one.md", agent=ann.name)
+    trees.half("main", "docs/")
+    data = (trees.world.root / "docs/one.md").read_bytes()
+    change = seen_writes.Seen("docs/one.md", Bytes(digest(data), data), before=Bytes(digest(b"one\n"), b"one\n"),
+                              calls=(Running(ann.name, True),), is_in_git=True)
+    (found,) = trees.world.decide(lambda tx: seen_writes.seen(trees.world.service, tx, [change]))
+    assert trees.world.decide(lambda tx: adopt(trees.world.service, tx, found))
+    assert {(row.locked_by, row.worktree) for row in trees.rows()} == {(ann.name, None), (ann.name, trees.cwd["w"])}
+    trees.world.ask(rq.Release(agent=ann.name, resources=["docs/one.md"], force=True))
+    assert trees.reviewed() == [("docs/one.md", None)]
