@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from coordinator.rules.globs import overlaps
-from coordinator.rules.leases import as_resource
+from coordinator.rules.leases import as_resource, is_of_tree
 from coordinator.store import events as ev
 from coordinator.store.database import in_memory
 from coordinator.store.ledger import Tx
@@ -81,6 +81,13 @@ def assert_sound(world: World) -> None:
                 assert not overlaps(_resource(one), _resource(two)), f"{one} and {two}"
             elif one.locked_by != two.locked_by and one.agreed_as != two.agreed_as:
                 assert not overlaps(_resource(one), _resource(two)), f"who writes {one} has not agreed with {two}"
+    for one in live:
+        if is_of_tree(one.slot):
+            beside = {row.locked_by for row in live if (row.scope, row.kind, row.file_path, row.mode) == (
+                one.scope, one.kind, one.file_path, "exclusive")}
+            assert one.mode == "shared" or beside == {one.locked_by}, f"{one} is a further copy of what {beside} hold"
+    copies = [(one.scope, one.kind, one.file_path, one.locked_by, one.mode, one.worktree) for one in live if one.kind != "key"]
+    assert len(copies) == len(set(copies)), f"one holder has a lease twice in one working tree: {sorted(copies, key=str)}"
     for turn in live:
         for one in live if turn.scope.startswith("k/git/index/") else ():
             if one.kind != "key" and turn.worktree == one.worktree and not one.mode == turn.mode == "shared":

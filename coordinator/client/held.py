@@ -281,7 +281,14 @@ class HeldLeases:
     def _given_back(self, agent: str, mine: Mapping[str, str | None]
                     ) -> Generator[rq.Request[Any], Refusal | None]:
         if mine and self._lost is None:
-            self._noted((yield rq.Release(agent=agent, resources=list(mine))))
+            # (What it had in another working tree before has the same name, and stays.)
+            further = {one.resource for one in self.leases if one.further}
+            names = [name for name in mine if name not in further]
+            if names:
+                self._noted((yield rq.Release(agent=agent, resources=names)))
+            for name in [one for one in mine if one in further and self._lost is None]:
+                self._noted((yield rq.Release(agent=agent, resources=[name],
+                                              lease_token=mine[name])))
             if self._lost is None:
                 return
         for resource, token in mine.items():  # some are lost: each of the others by itself

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from coordinator.commands import forms
+from coordinator.commands.leases import copies
 from coordinator.commands.lists import (
     ago,
     bar,
@@ -167,7 +168,7 @@ def _leases(reply: rq.StatusReply, now: int, width: int | None, most: int | None
     if shown and shown[-1][1] is None:
         shown.pop()
     rows: list[tuple[str, ...]] = []
-    styles, above = [], ""
+    styles, above, trees = [], "", copies(reply.leases)
     for file, lease in shown:
         if lease is None:
             above = file
@@ -179,7 +180,8 @@ def _leases(reply: rq.StatusReply, now: int, width: int | None, most: int | None
             " (shared)" if lease.mode == "shared" else "")
         behind = ", ".join(waits.pop(lease.resource, []))
         rows.append((name, lease.locked_by, left(lease.expires_at, now), behind,
-                     " ".join(p for p in (lease.task or "", lease.description) if p)))
+                     " ".join(p for p in (trees.get(lease.fencing_token, ""), lease.task or "",
+                                          lease.description) if p)))
         soon = from_iso(lease.expires_at) - now < 60_000
         styles.append("yellow" if soon or behind else "")
     for name, agents in list(waits.items())[:5]:

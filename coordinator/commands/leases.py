@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from coordinator.commands import forms
 from coordinator.commands.lists import Names, ago, columns, from_root, left
 from coordinator.commands.shell import Asking, Shell, ask, seconds
 from coordinator.words import requests as rq
+from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -88,8 +90,9 @@ def unlock(
     if as_json:
         shell.json(done)
         return
-    for lease in done.released:
-        shell.say(f"released {lease.resource} ({lease.locked_by})")
+    for said in dict.fromkeys(f"released {one.resource} ({one.locked_by})"
+                              for one in done.released):
+        shell.say(said)
 
 
 def renew(
@@ -107,8 +110,9 @@ def renew(
     if as_json:
         shell.json(done)
         return
-    for lease in done.leases:
-        shell.say(f"{lease.resource}  for {left(lease.expires_at, shell.now_ms)}")
+    for said in dict.fromkeys(f"{one.resource}  for {left(one.expires_at, shell.now_ms)}"
+                              for one in done.leases):
+        shell.say(said)
     if not done.leases:
         shell.say("It holds nothing.")
 
@@ -129,7 +133,7 @@ def locks(
         if len(everybody) > limit:
             forms.cut(shell, limit)
         return
-    ids = [lease.resource for lease in found.items]
+    ids = list(dict.fromkeys(lease.resource for lease in found.items))
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
@@ -141,13 +145,15 @@ def locks(
                   + from_root(resource, found.resource))
         return
     now = shell.now_ms
+    trees = copies(found.items)
     rows = [
         (
             lease.resource,
             lease.locked_by,
             left(lease.expires_at, now),
             lease.mode,
-            " ".join(p for p in (lease.task or "", lease.description) if p),
+            " ".join(p for p in (trees.get(lease.fencing_token, ""), lease.task or "",
+                                 lease.description) if p),
         )
         for lease in found.items
     ]
@@ -161,6 +167,15 @@ def locks(
         _line(shell, found)
         if len(everybody) > limit:
             forms.cut(shell, limit)
+
+
+def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
+    """Of those by which one holder has several copies of one thing: which each is on, by token."""
+    of: dict[tuple[str, str], list[rq.Lease]] = {}
+    for one in leases:
+        of.setdefault((one.resource, one.locked_by), []).append(one)
+    return {one.fencing_token: f"(in {texts.one_line(one.worktree)})" if one.worktree
+            else "(in the main tree)" for some in of.values() if len(some) > 1 for one in some}
 
 
 def _line(shell: Shell, found: rq.LockList, agent: str | None = None,

@@ -146,7 +146,7 @@ class CommandComparison:
                        ) -> tuple[list[tuple[str, list[shell_commands.Broken]]], dict[str, str]]:
         """What commands of this session changed that others hold: looked at when one ends, and at
         the session's next call. And what they moved, by its old name."""
-        out: dict[str, dict[str, shell_commands.Broken]] = {}
+        out: dict[str, dict[tuple[str, str | None], shell_commands.Broken]] = {}
         moved: dict[str, str] = {}
         for command in commands:
             found: set[str] = set()
@@ -155,8 +155,10 @@ class CommandComparison:
             for one in different:
                 broken = self._changed(command, one)
                 if broken is not None:  # a leased file below a leased directory is one
-                    out.setdefault(command.holder, {}).setdefault(broken.name, broken)
-                    found.add(broken.name)
+                    out.setdefault(command.holder, {}).setdefault(
+                        (broken.name, broken.worktree), broken)
+                    if broken.worktree is None:
+                        found.add(broken.name)
             ended = heard.moment == "after" and heard.call_id == command.call_id
             if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
                 command.found = found

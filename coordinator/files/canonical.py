@@ -371,7 +371,8 @@ class Tree:
         self._check_private(below)
         name = "/".join([*([resource_names.escape(below)] if below else []), *tail])
         globs.check(name)
-        return Located(resource_names.resource(name, "glob", fold_case=self.fold_case), None, None)
+        resource = resource_names.resource(name, "glob", fold_case=self.fold_case)
+        return Located(resource, None, None, self.worktree_of(real))
 
     # --- worktrees --------------------------------------------------------------------------
 

@@ -241,6 +241,8 @@ def _concerns(changed: Sequence[str] | None, name: str) -> bool:
 
 def _said(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:
     lines = [f"coord: {what}"]
+    # (Who holds copies in several working trees is named once.)
+    held = list({(one.path, one.resource, one.holder): one for one in held}.values())
     for item in held[:LISTED_MAX]:
         said = item.description and quoted(item.description)
         why = " ".join(part for part in (item.task or "", said) if part)

@@ -234,6 +234,7 @@ def _held(reply: rq.LockList) -> str:
             lease.task or "", lease.description and quoted(lease.description)) if part)
         lines.append(f"{lease.resource}: {lease.locked_by} ({lease.mode}) until "
                      f"{_clock(lease.expires_at)}" + (f": {why}" if why else ""))
+    lines = list(dict.fromkeys(lines))
     if len(reply.items) > LISTED_MAX:
         lines.append(f"… and {len(reply.items) - LISTED_MAX} more")
     for waiter in reply.waiters[:LISTED_MAX]:
@@ -279,7 +280,7 @@ def _committed(reply: rq.RegionsCommitted) -> str:
 
 
 def _names(leases: list[rq.Lease]) -> str:
-    names = [lease.resource for lease in leases]
+    names = list(dict.fromkeys(lease.resource for lease in leases))
     more = f" and {len(names) - LISTED_MAX} more" if len(names) > LISTED_MAX else ""
     return ", ".join(names[:LISTED_MAX]) + more
 

@@ -92,11 +92,13 @@ async def give_back(
 ) -> None:
     """Nobody is told of this reply: give back the leases, or the task, that the call has got, and
     none that its agent had before. `since`: when it was asked (ISO text, UTC)."""
-    new = ([one.resource for one in reply.leases if not one.reentrant]
+    new = ([one for one in reply.leases if not one.reentrant]
            if isinstance(reply, rq.Acquired) else [])
+    for one in new:  # by its token: of the same name in another working tree it had one before
+        with contextlib.suppress(Refusal):
+            await ask(rq.Release(agent=agent, resources=[one.resource],
+                                 lease_token=one.lease_token))
     with contextlib.suppress(Refusal):
-        if new:
-            await ask(rq.Release(agent=agent, resources=new))
         if isinstance(reply, rq.Claimed) and (reply.task.claimed_at or "") >= since:
             await ask(rq.TaskFail(agent=agent, task=reply.task.task, model_error=True,
                                   reason="whoever asked for it took the question back"))

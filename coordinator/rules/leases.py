@@ -19,6 +19,9 @@ from coordinator.rules.globs import overlaps
 from coordinator.words.clock import from_iso
 from coordinator.words.resource_names import Kind, Resource
 
+#: How the slots begin of a holder's further leases on copies in other working trees.
+TREE = "tree:"
+
 
 class Held(Protocol):
     """What a decision needs of a live lease."""
@@ -72,6 +75,17 @@ def slot(kind: Kind, name: str, mode: str, holder: str) -> str:
     """
     pattern = name if kind == "glob" else ""
     return pattern if mode == "exclusive" else f"{holder}\n{pattern}"
+
+
+def slot_of_tree(slot: str, worktree: str | None) -> str:
+    """The same of one more lease, which a holder has beside its first one there: on the copy in
+    this working tree (None: the main one). The line's end is in no other exclusive slot."""
+    return f"{TREE}{worktree or ''}\n{slot}"
+
+
+def is_of_tree(slot: str) -> bool:
+    """Whether a slot is that of a further copy of what its holder has already."""
+    return slot.startswith(TREE) and "\n" in slot
 
 
 def standing(priority: int, asked_at: str, now_ms: int, age_step_ms: int) -> tuple[int, str]:

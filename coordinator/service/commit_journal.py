@@ -15,6 +15,7 @@ from coordinator.service import repository_files
 from coordinator.service.backlog import blackboard
 from coordinator.service.core import Service
 from coordinator.service.leasing import grant
+from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import Bytes
 from coordinator.service.review import verdicts
 from coordinator.service.review.verdict_words import stuck, taken_back
@@ -24,7 +25,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import WINDOW, Resource, write_window
+from coordinator.words.resource_names import WINDOW, Resource, path_of, resource, write_window
 
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
 TRIES, AGAIN_S = 2000, 0.005
@@ -125,11 +126,14 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     ))
     if refusal is not None:
         return refusal
+    trees = {step.path: step.worktree for step in journal.steps}
     steps = [step for step in journal.steps if step.worktree is None]
     written = [(step.path, step.new_hash) for step in steps]
     seen: list[tuple[str, str | None, str | None]] = [(path, now, agent) for path, now in written]
     noted, known = _noted(journal.verdict.note)
-    seen += [(name, now, agent) for name, now in (*noted, *known)]
+    for name, now in (*noted, *known):
+        tree = trees.get(path_of(name, "region") or name)
+        seen += [(one, now, agent) for one in _seen_as(svc, tx, agent, name, tree)]
     blackboard.committed(svc, tx, agent, noted)
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
@@ -137,6 +141,22 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     if row is not None and row.state != "gone":
         _note_known(tx, agent, [(step.path, step.old_hash, step.new_hash) for step in steps])
     return warnings
+
+
+def version_name(name: str, worktree: str | None) -> str:
+    """What the version of a region is noted under: in a linked working tree it is another text."""
+    return name if worktree is None else f"{worktree}/{name}"
+
+
+def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) -> list[str]:
+    """The names of a version that was committed; also its own, where the agent has no lease on the
+    main tree's copy, of which that would be told."""
+    file = resource(path_of(name, "region") or name, "file", fold_case=svc.fold_case)
+    at_both = worktree is not None and any(
+        row.locked_by == agent and row.worktree is None
+        for row in (LeaseRow(*raw) for raw in near(tx, "rivals", file)) if row.kind != "key")
+    names = [version_name(name, worktree)]
+    return names if at_both or worktree is None else [*names, name]
 
 
 def _note_known(tx: Tx, agent: str,

@@ -156,7 +156,9 @@ def ms(seconds: float) -> int:
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """`a`, `a and b`, `a, b and 4 more`. Names of files may hold anything."""
+    """`a`, `a and b`, `a, b and 4 more`; each name once, for copies of one file in several working
+    trees have the same. Names of files may hold anything."""
+    names = list(dict.fromkeys(names))
     names = [one_line(file_names.shown(name)) for name in names[:most]] + list(names[most:])
     if len(names) > most:
         return ", ".join(names[:most]) + f" and {len(names) - most} more"

@@ -142,6 +142,7 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
     rows = [
         row for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_task", task.task_id))
         if row.locked_by == req.agent and row.kind != "key" and row.expires_at > tx.now
+        and not _has_copy(tx, row, place)
     ]
     tx.looked.require(_needed(svc, row, place) for row in rows)
     agents.acting(tx, actor, req.agent)
@@ -157,6 +158,14 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
         )
         replies.append(lease_reply(msgspec.structs.replace(row, content_hash=content)))
     return rq.WorkedIn(task=tasks.reply(tx, task), worktree=place, leases=replies)
+
+
+def _has_copy(tx: Tx, row: LeaseRow, place: str) -> bool:
+    """Whether its holder has a lease of its own on the copy in that working tree already."""
+    return row.worktree != place and any(
+        other.locked_by == row.locked_by and other.worktree == place
+        and other.file_path == row.file_path
+        for other in (LeaseRow(*raw) for raw in tx.rows("leases_at_scope", row.scope)))
 
 
 def unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[branches.Unlanded]:

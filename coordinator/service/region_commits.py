@@ -33,6 +33,7 @@ from coordinator.service.commit_journal import (
     close,
     is_window,
     open_windows,
+    version_name,
 )
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
@@ -174,7 +175,8 @@ def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
     """The region that a text names: the one that the agent has leased by it, whatever lies at that
     name by now; else what a lease would be on."""
     found = tx.looked.place(text, request.cwd)
-    for row in held_by_name(svc, tx, text, found.resource, request.cwd):
+    for row in sorted(held_by_name(svc, tx, text, found.resource, request.cwd),
+                      key=lambda row: row.worktree != found.worktree):
         # (Where the file was renamed, and a link to it stands in its place, that is what is meant.)
         if row.locked_by == request.agent and not any(
                 one.scope == found.resource.scope
@@ -188,7 +190,7 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion,
             meant: Sequence[Meant]) -> list[Right]:
     out = []
     for given, named in zip(request.regions, meant, strict=True):
-        lease = _lease(svc, tx, request, named.resource, given)
+        lease = _lease(svc, tx, request, named, given)
         asked = _as_on_disk(named.resource, lease)
         _check_tree(svc, named, lease, request)
         check_token(svc, lease, given.lease_token)
@@ -241,7 +243,7 @@ def _known(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
         rows = [row for row in other_names.with_other_names(svc, view, [lease])
                 if row.kind == lease.kind and region_of(row.file_path) == region_of(name)]
     first = next((row for row in rows if row.goes_with is None), lease)
-    versions = [view.row("version_get", one) for one in (
+    versions = [view.row("version_get", version_name(one, lease.worktree)) for one in (
         [row.file_path for row in rows] if lease.file_path == name else [name])]
     own = [row for row in versions if row is not None and str(row[1]) >= first.locked_at]
     if own:
@@ -250,18 +252,21 @@ def _known(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
     return first.content_hash if lease.file_path == name else None
 
 
-def _lease(svc: Service, tx: Tx, request: rq.CommitRegion, asked: Resource,
+def _lease(svc: Service, tx: Tx, request: rq.CommitRegion, named: Meant,
            given: rq.RegionText) -> LeaseRow:
-    """The live lease of this agent that gives the right to a region: its own, rather than one on
-    what contains it.
+    """The live lease of this agent that gives the right to a region: of those on the copy in the
+    working tree that is meant, if there are any, its own, rather than one on what contains it.
 
     Raises:
         Refusal: UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN.
     """
     agent, theirs, agreed, above = request.agent, None, None, None
-    lapsed = False
-    for raw in near(tx, "rivals", asked):
-        row = LeaseRow(*raw)
+    lapsed, asked = False, named.resource
+    rows = sorted((LeaseRow(*raw) for raw in near(tx, "rivals", asked)),
+                  key=lambda row: row.worktree != named.worktree)
+    for row in rows:
+        if above is not None and above.worktree == named.worktree != row.worktree:
+            break  # what it holds in another tree is another text
         held = as_resource(row.file_path, row.kind, row.scope)
         covers = row.scope == asked.scope or (
             asked.scope.startswith(row.scope) and overlaps(held, asked)) or (
@@ -275,7 +280,7 @@ def _lease(svc: Service, tx: Tx, request: rq.CommitRegion, asked: Resource,
         elif row.expires_at > tx.now and row.scope == asked.scope:
             return row
         elif row.expires_at > tx.now:
-            above = row
+            above = row if above is None or above.worktree == row.worktree else above
         else:
             lapsed = True
     if above is not None:

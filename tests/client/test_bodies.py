@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -114,6 +115,18 @@ def test_what_it_had_before_and_lost_is_told(repo: Repo) -> None:
             taken_away(repo, "a.py")
             other.acquire("a.py")
         assert held_by(repo) == {"a.py": "bob"}
+
+
+def test_a_body_gives_back_its_own_trees_copy_and_not_another(repo: Repo) -> None:
+    repo.write("a.py", "one\n")
+    git = ["git", "-C", str(repo.root), "-c", "user.name=n", "-c", "user.email=e@x"]
+    for words in (["add", "."], ["commit", "-qm", "x"], ["worktree", "add", "-q", "--detach", str(repo.root / "w")]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    with Client(repo.root, agent="ann") as client:
+        client.call(rq.Acquire(agent=client.name(), resources=["a.py"], cwd=str(repo.root / "w")))
+        with client.lease("a.py", "b.py"):
+            assert [one.worktree for one in client.call(rq.Locks(resource="a.py")).items] == [str(repo.root / "w"), None]
+        assert [(one.resource, one.worktree) for one in client.call(rq.Locks()).items] == [("a.py", str(repo.root / "w"))]
 
 
 def modes(repo: Repo) -> dict[str, str]:

@@ -117,14 +117,14 @@ class Stand:
         return subprocess.run([*self.become, *words], cwd=self.root, env=self.env, capture_output=True, text=True,
                               timeout=60, check=False)
 
-    def coord(self, *words: str) -> str:
-        done = self.tries(*words)
+    def coord(self, *words: str, cwd: str = ".") -> str:
+        done = self.tries(*words, cwd=cwd)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def tries(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def tries(self, *words: str, cwd: str = ".") -> subprocess.CompletedProcess[str]:
         """A command that may be refused."""
-        return self._server.run(words, cwd=self.root, env=self.env, text=None)
+        return self._server.run(words, cwd=self.root / cwd, env=self.env, text=None)
 
     def asks(self, *words: str) -> Any:
         return json.loads(self.coord(*words, "--json"))

@@ -130,7 +130,7 @@ def _own_in_the_way(
 def held_for_another(view: View, task_id: str, obstacles: Obstacles) -> LeaseRow | None:
     """What the agent has by a lease of another task that it is at: it ends with that one, and this
     one would go on without it."""
-    return next((row for row in (obstacles.own or {}).values()
+    return next((row for row in (*obstacles.own.values(), *obstacles.elsewhere)
                  if row.task_id not in (None, task_id) and row.expires_at > view.now), None)
 
 

@@ -152,6 +152,7 @@ def _has(tx: Tx, agent: str, wanted: Located) -> bool:
         row = LeaseRow(*raw)
         held = as_resource(row.file_path, row.kind, row.scope)
         if (row.locked_by in mine and row.mode == "exclusive" and row.expires_at > tx.now
+                and row.worktree == wanted.worktree
                 and (row.scope == wanted.resource.scope or wanted.resource.scope.startswith(
                     row.scope)) and overlaps(wanted.resource, held)):
             return True

@@ -74,11 +74,11 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
             tx.looked.require([need])
             try:
                 located = tx.looked.place(path, heard.cwd, literal=True)
-                proposed[located.resource.scope] = need, tx.looked.parts(need)
+                proposed[located.resource.scope, located.worktree] = need, tx.looked.parts(need)
             except Refusal:
                 continue  # it lies outside, or cannot be looked at: as for the file itself
     for located in files:
-        known = proposed.get(located.resource.scope)
+        known = proposed.get((located.resource.scope, located.worktree))
         if known is None:
             _need(tx, agent, out, located, [located])
             continue
@@ -162,7 +162,7 @@ def _leasable(svc: Service, tx: Tx, agent: str, located: Located,
     for raw in near(tx, "rivals", located.resource):
         row = LeaseRow(*raw)
         if (row.locked_by in mine and row.mode == "exclusive" and row.expires_at > tx.now
-                and row.kind in ("file", "dir", "glob")
+                and row.worktree == located.worktree and row.kind in ("file", "dir", "glob")
                 and overlaps(located.resource, as_resource(row.file_path, row.kind, row.scope))):
             return None
     return names

@@ -84,7 +84,7 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
 def note_command(tx: Tx, agent: str, files: Sequence[Located],
                  before: Mapping[str, tuple[str | None, str]]) -> None:
     """A command of the agent has ended; `before`: what was in these files, which it holds, until
-    then, and since when it holds them (UTC), by name. What the command changed is the agent's own
+    then, and since when it holds them (UTC), by path. What the command changed is the agent's own
     writing; but what was there before the agent knows as far as it has read it, and no further.
 
     Raises:
@@ -93,11 +93,11 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
     files = [one for one in files if one.path is not None]
     tx.looked.require(Content(str(one.path)) for one in files)
     changed = [one for one in files
-               if tx.looked.content(str(one.path)).hash != before[one.resource.name][0]]
+               if tx.looked.content(str(one.path)).hash != before[str(one.path)][0]]
     unread = {}
     for one in changed:
         name = one.resource.name
-        was, since = before[name]
+        was, since = before[str(one.path)]
         read = tx.row("read_get", agent, name)
         if read is not None and (read[2] or (read[0] != was and str(read[1]) < since)):
             unread[name] = read[0]
@@ -141,18 +141,19 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
         if (one.resource.kind != "file" or one.worktree is not None
                 or tx.row("read_get", agent, name) is not None):
             continue
-        began: list[tuple[str, str | None]] = []
+        began: list[tuple[bool, str, str | None]] = []  # of several copies, that of this tree first
         for row in (LeaseRow(*raw) for raw in near(tx, "rivals", one.resource)):
+            elsewhere = row.worktree is not None
             if (row.mode != "exclusive" or row.expires_at <= tx.now or row.locked_by == agent
                     or path_of(row.file_path, row.kind) != name
                     or not (name in parents or owner(tx, row.locked_by) != owner(tx, agent))):
                 continue
             if row.kind == "region" and parts:
                 whole = tx.row("baseline_get", row.fencing_token, name)
-                began += [(row.locked_at, str(whole[0]))] if whole is not None else []
+                began += [(elsewhere, row.locked_at, str(whole[0]))] if whole is not None else []
             elif row.kind == "file":
-                began.append((row.locked_at, row.content_hash))
-        reads += [(name, known) for _, known in sorted(began, key=lambda one: one[0])[:1]]
+                began.append((elsewhere, row.locked_at, row.content_hash))
+        reads += [(name, known) for *_, known in sorted(began, key=lambda one: one[:2])[:1]]
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads))
 

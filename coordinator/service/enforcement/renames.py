@@ -13,12 +13,12 @@ import msgspec
 
 from coordinator.looking.facts import Content, Lapsed, Unready
 from coordinator.rules.globs import overlaps
-from coordinator.rules.leases import as_resource, both_shared, conflicts, slot
+from coordinator.rules.leases import as_resource, both_shared, conflicts
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.service.leasing import earlier_content, lapse, other_names, partial_work
 from coordinator.service.leasing.conflicts import place
-from coordinator.service.leasing.grant import end, in_its_place
+from coordinator.service.leasing.grant import end, free_slot, in_its_place
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -91,15 +91,16 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
     `over`: by path, what was there."""
     kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
     asked = as_resource(name, kind, scope)
-    place = slot(kind, name, lease.mode, lease.locked_by)
     there = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
              if row.fencing_token != lease.fencing_token]
     others = [row for row in there if conflicts(
         asked, lease.mode, lease.locked_by, row, lease.agreed_as)]
-    same = [row for row in there if (row.scope == scope and row.slot == place) or (
-        row.locked_by == lease.locked_by and row.mode == "exclusive" and row.kind != "region"
-        and scope.startswith(row.scope) and overlaps(
-            asked, as_resource(row.file_path, row.kind, row.scope)))]
+    # (Only the main tree is watched: a lease on the copy in another is on another file.)
+    own = [row for row in there if row.locked_by == lease.locked_by and row.worktree is None]
+    same = [row for row in own if (
+        row.scope == scope and row.mode == lease.mode and row.kind != "glob") or (
+        row.mode == "exclusive" and row.kind != "region" and scope.startswith(row.scope)
+        and overlaps(asked, as_resource(row.file_path, row.kind, row.scope)))]
     lapsed = [Lapsed(row.locked_by, row.task_id) for row in (*others, *same, lease)
               if row.expires_at <= tx.now]
     if lapsed:
@@ -107,7 +108,6 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
     if others and all(_came_to_nothing(svc, tx, row, lease, scope) for row in others):
         for row in others:
             _end_for(tx, row, lease, name)
-        same = [row for row in same if row not in others]
     elif others:
         _give_way(svc, tx, lease, name, others[0], over)
         return
@@ -126,7 +126,8 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
         tx.record(
             ev.LeaseMoved(
                 fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
-                old_scope=lease.scope, scope=scope, slot=place, moved_from=lease.file_path,
+                old_scope=lease.scope, scope=scope, moved_from=lease.file_path,
+                slot=free_slot(tx, lease.locked_by, asked, lease.mode, lease.worktree),
             )
         )
         tx.free(lease.file_path, lease.kind, lease.scope)

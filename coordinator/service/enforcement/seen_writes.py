@@ -220,6 +220,9 @@ def seen(
                 if doubtful(tx, change):
                     _keep_both(svc, tx, change, before, str(known[1]) if known else None,
                                flagged=policy == "review")
+        elif (rights.is_elsewhere() and change.hash is not None and svc.settings.hooks.adopt
+              and writer(tx, change) == holder):
+            out.append(Adopted(holder, change, str(known[0]) if known and known[0] else None))
         elif rights.is_divided() and change.hash is not None and policy != "ignore":
             was = before or rights.baseline(change)
             if was is not None and tx.row("blob_has", was) is not None:
@@ -317,8 +320,10 @@ class _Rights:
         writing = self._writing(change, written, since)
         if writing is not None:
             return writing
-        for raw in near(tx, "rivals", asked):
-            lease = LeaseRow(*raw)
+        # (What is seen is the main tree's: of several leases of a holder the one there counts.)
+        rows = sorted((LeaseRow(*raw) for raw in near(tx, "rivals", asked)),
+                      key=lambda lease: lease.worktree is not None)
+        for lease in rows:
             if (
                 lease.mode == "exclusive" and lease.expires_at > tx.now
                 and overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
@@ -342,6 +347,11 @@ class _Rights:
     def is_divided(self) -> bool:
         """Whether the right that was found is to a region of the file."""
         return self._live is not None and self._live.kind == "region"
+
+    def is_elsewhere(self) -> bool:
+        """Whether the right that was found is to the copy in another working tree alone: the holder
+        has yet to get one to this."""
+        return self._live is not None and self._live.worktree is not None
 
     def _writing(self, change: Seen, written: str | None, since: str) -> str | None:
         """Whose edit of this file was in the middle when it was written, or just before."""

@@ -153,12 +153,12 @@ def explained(tx: Tx, agent: str, command: str, output: str) -> str:
         return ""  # it was another file, which something else keeps from it
     named = named or [row for row in rows if any(
         _may_be_in(row, word) for word in commands.words(command))]
-    said = "; ".join(
+    said = "; ".join(dict.fromkeys(
         f"{row.file_path} is leased by {row.locked_by}"
         + (f" ({quoted(row.task_description)})" if row.task_description else "")
         + f" until {short(from_iso(row.expires_at))}"
         for row in (named or rows)[:5]
-    )
+    ))
     return (
         f"[coord] Your command met files that others hold, which were read-only for it: {said}. "
         "Nothing in them was changed. Do not try to work around it; do other work and come back."
@@ -186,10 +186,11 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
             last = tx.row("version_get", row.file_path) if row.worktree is None else None
+            path = svc.where(row.worktree, row.file_path)
             if last is not None and str(last[1]) >= row.began:
-                before[row.file_path] = last[0], str(last[1]) if row.lent_by else row.locked_at
+                before[path] = last[0], str(last[1]) if row.lent_by else row.locked_at
             else:
-                before[row.file_path] = row.content_hash, row.locked_at
+                before[path] = row.content_hash, row.locked_at
     read_versions.note_command(tx, agent, own, before)
     if heard.output:
         read_versions.note_shown(tx, agent, [*own, *_named(svc, tx, heard, own)], heard.output)
@@ -268,12 +269,13 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
     held = _holders(svc, tx, agent, broken)
     holders = sorted({holder for those in held for holder in those})
     names = listed([one.name for one in broken])
-    review, _ = partial_work.flag(
+    flagged = partial_work.flag(
         tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
         why=f"{names}, held by {listed(holders)}, changed while commands of "
         f"{listed([agent, *also])} ran; it is not known whose it was."
         if also else f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
     )
+    review = listed([flagged.review, *flagged.others])
     seen: list[tuple[str, str | None, str | None]] = [
         (f.path, f.flagged_hash, agent) for f in files if f.worktree is None
     ]
@@ -292,7 +294,7 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
         notices.post(
             tx, holder, "violated",
             f"{happened} {told} {review}. Look at the file before you write it again.",
-            review=review,
+            review=flagged.review,
         )
     return review
 
@@ -308,7 +310,8 @@ def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list
 def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
     """Without directories that are told of by what is in them."""
     return [one for one in broken if not (one.now == DIRECTORY and any(
-        other.name.startswith(one.name.rstrip("/") + "/") for other in broken if other != one))]
+        other.worktree == one.worktree and other.name.startswith(one.name.rstrip("/") + "/")
+        for other in broken if other != one))]
 
 
 def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:

@@ -261,7 +261,7 @@ def located_in(
     """Where these paths lie; those outside the repository are left out. A path that can name
     nothing is refused, and so is one that another coordinator guards; where not all or none are
     wanted, it is left out, too."""
-    found: dict[str, Located] = {}
+    found: dict[tuple[str, str | None], Located] = {}
     tx.looked.require(Place(path, cwd, True) for path in paths)
     for path in paths:
         try:
@@ -271,7 +271,7 @@ def located_in(
                     refusal.code is Code.OUTSIDE_REPO and "coordinator" not in refusal.facts):
                 continue
             return [], refusal
-        found.setdefault(located.resource.scope, located)
+        found.setdefault((located.resource.scope, located.worktree), located)
     return list(found.values()), None
 
 

@@ -54,9 +54,10 @@ def welcome(tx: Tx, agent: str, profile: str) -> str:
             "starts a session in which it cannot.)"
         )
     held = [LeaseRow(*raw) for raw in tx.rows("leases_live", tx.now, 0, None, 200)]
-    others = [row for row in held if row.locked_by != agent]
+    others = list(dict.fromkeys(
+        f"{row.file_path} ({row.locked_by})" for row in held if row.locked_by != agent))
     if others:
-        names = ", ".join(f"{row.file_path} ({row.locked_by})" for row in others[:HOLDERS_MAX])
+        names = ", ".join(others[:HOLDERS_MAX])
         more = f" and {len(others) - HOLDERS_MAX} more" if len(others) > HOLDERS_MAX else ""
         said += f" Held by others now: {names}{more}."
     return said

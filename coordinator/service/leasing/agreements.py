@@ -19,7 +19,7 @@ from coordinator.service.holders import notices
 from coordinator.service.holders.families import family
 from coordinator.service.leasing import earlier_content
 from coordinator.service.leasing.conflicts import place, weigh
-from coordinator.service.leasing.grant import Agreed, check_looked
+from coordinator.service.leasing.grant import Agreed, check_looked, free_slot
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -92,7 +92,7 @@ def share(tx: Tx, leases: Sequence[LeaseRow], name: str) -> None:
         tx.record(
             ev.LeaseAgreed(
                 fencing_token=lease.fencing_token, agent=lease.locked_by, resource=lease.file_path,
-                slot=rule.slot(resource.kind, resource.name, "shared", lease.locked_by),
+                slot=free_slot(tx, lease.locked_by, resource, "shared", lease.worktree),
                 agreed_as=name,
             )
         )

@@ -23,6 +23,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.projections import at_review
 from coordinator.store.rows import LeaseRow, NearWaiter
 from coordinator.words import resource_names
+from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import (
     Kind,
@@ -51,8 +52,9 @@ class Obstacles(msgspec.Struct):
     reviews: list[tuple[str, str, str]] = []  # (review, path, scope)
     closed: list[tuple[str, str, str]] = []  # those of them that forbid it
     unkept: bool = False  # the partial work of the first of these is kept nowhere
-    mine: list[LeaseRow] = []  # its own live leases that overlap
-    own: dict[str, LeaseRow] = {}  # its own leases at the same scope
+    mine: list[LeaseRow] = []  # its own live leases that overlap, in the same working tree
+    own: dict[str, LeaseRow] = {}  # its own leases at the same scope, in the same working tree
+    elsewhere: list[LeaseRow] = []  # its own leases at the same scope, in others
     #: The scope, as it stands in the database, of the first lease in the way.
     held_at: str = ""
     #: Waiters were passed, for they wait for this holder itself: until when, at the latest (ISO
@@ -96,7 +98,17 @@ def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> l
         return [key or view.looked.located(Place(text, cwd))]
     keys = {text: _key(text) for text in texts}
     view.looked.require(Place(text, cwd) for text, key in keys.items() if key is None)
-    return once(keys[text] or view.looked.place(text, cwd) for text in texts)
+    places = [keys[text] or view.looked.place(text, cwd) for text in texts]
+    found = once(places)
+    trees = {one.resource.scope: one.worktree for one in found}
+    twice = next((one for one in places if one.worktree != trees[one.resource.scope]
+                  and one.resource.name in {other.resource.name for other in found}), None)
+    if twice is not None:
+        raise Refusal(
+            Code.INVALID, f"{shown(twice.resource.name)} is named in two working trees: one "
+            "request means one of its copies. Nothing was changed.",
+            next="Name each in a request of its own.", resource=twice.resource.name)
+    return found
 
 
 def _key(text: str) -> Located | None:
@@ -176,13 +188,18 @@ def weigh(
             if len(out.leases) == BLOCKERS_MAX:
                 return out  # no grant can follow; the rest of a large directory need not be read
             if lease.locked_by == holder:
+                here = lease.worktree == located.worktree or asked.kind == "key"
                 if lease.scope == asked.scope and lease.kind == asked.kind and (
                     lease.kind != "glob" or lease.file_path == asked.name
                 ):
-                    out.own[asked.scope + "\n" + asked.name] = lease
+                    if here:
+                        out.own[asked.scope + "\n" + asked.name] = lease
+                    else:
+                        out.elsewhere.append(lease)
                 if lease.expires_at <= now:
                     lapsed.append(Lapsed(holder, lease.task_id))
-                elif overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
+                elif here and overlaps(
+                        asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
                     out.mine.append(lease)
                 continue
             if not rule.conflicts(asked, mode, holder, lease, agreed):

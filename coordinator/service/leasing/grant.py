@@ -70,6 +70,8 @@ def grant(
             expires, max_until = min(expires, bound), min(max_until, bound)
     leases: list[rq.Lease] = []
     unkept: list[str] = []
+    copies = bool(obstacles.elsewhere) or len({one.resource.scope for one, _ in wanted}) < len(
+        wanted)
     had = {own.fencing_token: baselines(tx, own) for own in obstacles.own.values()
            if own.agreed_as is not None} if obstacles.own else {}
     for located, mode in wanted:
@@ -95,6 +97,8 @@ def grant(
             ttl_ms=ttl_ms, max_until=max_until, description=description,
             slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode, task=task,
         )
+        if copies:
+            event.slot = free_slot(tx, holder, asked, mode, located.worktree)
         event.worktree = located.worktree
         if agreed is not None:
             event.agreed_as, event.content_hash, event.baselines = agreed
@@ -115,6 +119,9 @@ def grant(
                 locked_at=tx.now, expires_at=expires, fencing_token=token,
                 content_hash=event.content_hash, acquisition_id=acquisition, task=task,
                 description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
+                worktree=located.worktree,
+                further=any((one.scope, one.file_path) == (asked.scope, asked.name)
+                            for one in obstacles.elsewhere),
             )
         )
         if own is not None and own.expires_at > tx.now and own.agreed_as is None:
@@ -314,6 +321,10 @@ def take_over(
     if need is None:
         return None
     task, mode, until, most, ttl_ms = need
+    if any(other.locked_by == row.locked_by and other.task_id == task
+           and other.file_path == row.file_path for other in (
+               LeaseRow(*raw) for raw in tx.rows("leases_at_scope", row.scope))):
+        return None  # it has one, on the copy in another working tree
     return in_its_place(tx, msgspec.structs.replace(
         row, mode=row.mode if row.agreed_as is not None else mode, expires_at=until,
         max_until=most, ttl_ms=ttl_ms, task_id=task), known)
@@ -346,13 +357,13 @@ def in_its_place(
         acquisition: that it belongs to; None: one of its own.
     """
     token = tx.number("fencing")
-    kind = rule.as_resource(row.file_path, row.kind, row.scope).kind
+    asked = rule.as_resource(row.file_path, row.kind, row.scope)
     tx.record(
         ev.LeaseGranted(
             fencing_token=token, resource=row.file_path, agent=row.locked_by,
             description=row.task_description, expires_at=row.expires_at, lease_kind=row.kind,
             mode=row.mode, scope=row.scope, inode=row.inode, worktree=row.worktree,
-            slot=rule.slot(kind, row.file_path, row.mode, row.locked_by), task=row.task_id,
+            slot=free_slot(tx, row.locked_by, asked, row.mode, row.worktree), task=row.task_id,
             acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
             max_until=row.max_until, content_hash=row.content_hash, baselines=known,
             agreed_as=row.agreed_as, goes_with=row.goes_with, lent_by=row.lent_by,
@@ -360,6 +371,21 @@ def in_its_place(
         )
     )
     return token
+
+
+def free_slot(
+    tx: Tx, holder: str, asked: Resource, mode: str, worktree: str | None
+) -> str:
+    """The slot of a lease that is about to be recorded: where its holder has the same already in
+    another working tree, one of its own. Where another holder is in it, the schema refuses it."""
+    slot = rule.slot(asked.kind, asked.name, mode, holder)
+    taken = {row.slot for row in (
+        LeaseRow(*raw) for raw in tx.rows("leases_at_scope", asked.scope))
+        if row.locked_by == holder}
+    further = rule.slot_of_tree(slot, worktree)
+    while slot in taken:  # (work may have been moved from the tree that a slot is called by)
+        slot, further = further, f"{further}\n"
+    return slot
 
 
 def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
@@ -379,5 +405,5 @@ def lease_reply(
         locked_at=row.locked_at, expires_at=expires_at or row.expires_at,
         fencing_token=row.fencing_token, content_hash=row.content_hash,
         acquisition_id=row.acquisition_id, task=row.task_id, description=row.task_description,
-        lease_token=token, reentrant=again, agreed_as=row.agreed_as,
+        lease_token=token, reentrant=again, agreed_as=row.agreed_as, worktree=row.worktree,
     )

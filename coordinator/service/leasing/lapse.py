@@ -276,8 +276,8 @@ def _end_group(
         return
     files = (partial_work.unseen(svc, leases) if unseen
              else partial_work.changed_since(svc, tx, leases))
-    known = {file.path for file in files}
-    files += [file for file in also or () if file.path not in known]
+    known = {(file.path, file.worktree) for file in files}
+    files += [file for file in also or () if (file.path, file.worktree) not in known]
     flagged = None
     if files or also is not None or (unseen and leases):
         title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
@@ -292,8 +292,8 @@ def _end_group(
             tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
             leased_at=min((row.locked_at for row in leases), default=None), why=told,
         )
-        flagged = partial_work.Flagged(flagged.review, flagged.whole and not unseen)
-        ending.reviews.append(flagged.review)
+        flagged = flagged._replace(whole=flagged.whole and not unseen)
+        ending.reviews += [flagged.review, *flagged.others]
     review = flagged.review if flagged else None
     for row in leases:
         _lapse_one(tx, row, reason, review)

@@ -28,7 +28,7 @@ from coordinator.service.leasing import (
     task_locks,
     waiting_line,
 )
-from coordinator.service.leasing.conflicts import locate, weigh
+from coordinator.service.leasing.conflicts import locate, once, weigh
 from coordinator.service.leasing.grant import (
     baselines,
     check_looked,
@@ -164,9 +164,10 @@ def acquire_located(
                 asked_at=asked_at, held=req.wait_s > 0 or joins,
                 until=max(until, before.until) if before is not None and keeps else until,
                 ttl_ms=ttl_ms, task=task, description=req.description,
-                resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
+                resources=list(dict.fromkeys(
+                    (r.resource.name, r.resource.kind, r.resource.scope) for r in located)),
                 met=obstacles.held_at,
-                worktrees={r.resource.name: r.worktree for r in located if r.worktree},
+                worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
                 contents=contents,
                 gives_way_to=circles.goes_on(circle, req.agent),
             )
@@ -194,6 +195,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
                    ("unlock", "releases"))
     if not person:
         agents.acting(tx, actor, req.agent)
+    rows = _of_token(svc, rows, req.lease_token)
     for row in rows:
         if row.locked_by != req.agent and not req.force:
             place = waiting_line.place_of(tx, req.agent, row.scope)
@@ -217,6 +219,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
     told = []
+    of_tasks = {row.scope for row in rows if row.task_id is not None}
     for row in rows:
         if req.keep_shared and row.fencing_token in named:
             told.append(lease_reply(row) if row.mode == "shared" else
@@ -227,7 +230,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         had = baselines(tx, row) if row.task_id is None else None
         end(tx, row, by=by)
         told.append(lease_reply(row))
-        if by is None and row.task_id is None:
+        if by is None and row.task_id is None and row.scope not in of_tasks:
             take_over(tx, row, had)
         if by is not None:
             kept = flagged.get(row.locked_by)
@@ -291,6 +294,14 @@ def check_token(svc: Service, row: LeaseRow, given: str | None) -> None:
             next="Leave it out; or take `lease_token` of the answer that granted the lease "
             "(`coord lock --json`).")
     raise stale(row.file_path)
+
+
+def _of_token(svc: Service, rows: list[LeaseRow], given: str | None) -> list[LeaseRow]:
+    """Of leases of one name, on its copies in several working trees, the one that a lease token is
+    of, where it is that of one; else all."""
+    own = {(row.scope, row.locked_by) for row in rows if given == svc.seal(row.fencing_token)}
+    return [row for row in rows if given == svc.seal(row.fencing_token)
+            or (row.scope, row.locked_by) not in own] if given is not None and own else rows
 
 
 def _chosen(
@@ -428,6 +439,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     else:  # all that it has: what has lapsed meanwhile is none of it
         rows = [row for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", req.agent))
                 if row.expires_at > tx.now]
+    rows = _of_token(svc, rows, req.lease_token)
     for row in rows:
         if row.locked_by != req.agent:
             raise Refusal(

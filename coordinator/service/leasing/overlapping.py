@@ -55,6 +55,7 @@ def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) 
             if len(out) == HOLDERS_TOLD_MAX:
                 return [*out, "and others"]
             if lease.expires_at > view.now and rule.conflicts(asked, mode, holder, lease):
-                out.append(f"{lease.locked_by} holds {lease.file_path} until "
-                           f"{short(from_iso(lease.expires_at))}")
+                said = (f"{lease.locked_by} holds {lease.file_path} until "
+                        f"{short(from_iso(lease.expires_at))}")
+                out += [said] if said not in out else []
     return out

@@ -16,7 +16,7 @@ import msgspec
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Place, Rewound
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.service.core import Service
+from coordinator.service.core import Service, listed
 from coordinator.service.leasing import earlier_content
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -29,6 +29,8 @@ from coordinator.words.resource_names import path_scope, region_of
 LOG_TAIL_CHARS = 4_000
 #: The hash of a content that could not be looked at.
 UNSEEN = "unseen"
+#: What has changed, by its path and the working tree of that.
+Found = dict[tuple[str, str | None], ev.FlaggedFile]
 
 
 class Flagged(NamedTuple):
@@ -36,12 +38,15 @@ class Flagged(NamedTuple):
 
     review: str
     whole: bool
+    others: tuple[str, ...] = ()
+    """Further ones, where copies of one file in several working trees were changed."""
 
     def told(self, what: str) -> str:
         """A sentence for whoever is concerned; `what` was done ("Your changes are")."""
+        reviews = listed([self.review, *self.others])
         if self.whole:
-            return f" {what} kept for a human in {self.review}."
-        return f" A human looks at what is there ({self.review}): not all of it could be kept."
+            return f" {what} kept for a human in {reviews}."
+        return f" A human looks at what is there ({reviews}): not all of it could be kept."
 
 
 class _Listing(NamedTuple):
@@ -58,7 +63,16 @@ def flag(
     tx: Tx, *, reason: str, agent: str | None, task: str | None,
     files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
 ) -> Flagged:
-    """Open a review over `files`."""
+    """Open a review over `files`; where copies of one in several working trees are among them, one
+    for each of the trees."""
+    names = {file.path for file in files}
+    trees = list(dict.fromkeys(file.worktree for file in files))
+    if len(names) < len(files) and len(trees) > 1:
+        each = [flag(tx, reason=reason, agent=agent, task=task, leased_at=leased_at, why=why,
+                     files=[file for file in files if file.worktree == tree], log_tail=log_tail)
+                for tree in trees]
+        return Flagged(each[0].review, all(one.whole for one in each),
+                       tuple(one.review for one in each[1:]))
     n = tx.number("review")
     review = f"R-{n}"
     started = None
@@ -95,7 +109,7 @@ def changed_since(
     if now_at is None and svc.hear is not None and _anything_changed(
             tx, needs, below.values(), regions):
         tx.looked.after("what was renamed", svc.hear)
-    found: dict[str, ev.FlaggedFile] = {}
+    found: Found = {}
     for row, need in needs:
         if isinstance(need, Content):
             now = content(tx, need.path)
@@ -131,12 +145,13 @@ def changed_since(
             _compare(svc, tx, found, theirs[0], path, whole, now)
             continue
         _compare(svc, tx, found, theirs[0], path, before.hash, now, before)
-        if now.hash is None and path in found:  # others may have changed what is not theirs
-            found[path].last_hash = rewound.gone
+        flagged = found.get((path, theirs[0].worktree))
+        if now.hash is None and flagged is not None:  # others may have changed what is not theirs
+            flagged.last_hash = rewound.gone
         if now.hash is None:
             for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
                 _compare(svc, tx, found, theirs[0], inside, None, Bytes(digest, kept=True))
-    return [found[path] for path in sorted(found)]
+    return [found[one] for one in sorted(found, key=lambda one: (one[0], one[1] or ""))]
 
 
 def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
@@ -186,7 +201,7 @@ def _anything_changed(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
         content(tx, one.path).hash != _was(tx, one).hash for one in regions)
 
 
-def _compare_file(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], row: LeaseRow,
+def _compare_file(svc: Service, tx: Tx, found: Found, row: LeaseRow,
                   now: Bytes, now_at: str | None, over: str | None) -> None:
     """A leased file; where it is at another's place now, its own name, too."""
     path, began = path_of(row), row.content_hash
@@ -343,16 +358,16 @@ def content(tx: Tx, path: str) -> Bytes:
         return Bytes(UNSEEN)
 
 
-def _compare(svc: Service, tx: Tx, found: dict[str, ev.FlaggedFile], lease: LeaseRow, path: str,
+def _compare(svc: Service, tx: Tx, found: Found, lease: LeaseRow, path: str,
              baseline: str | None, now: Bytes, was: Bytes | None = None) -> None:
-    if path in found or now.hash == baseline:
+    if (path, lease.worktree) in found or now.hash == baseline:
         return
     if was is not None:
         tx.keep_found(was)
     have = now.hash is None or tx.keep_found(now)
     kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
     change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
-    found[path] = ev.FlaggedFile(
+    found[path, lease.worktree] = ev.FlaggedFile(
         path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
         baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
         inode=lease.inode if lease.kind == "file" and not path.startswith(

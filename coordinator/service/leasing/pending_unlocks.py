@@ -136,7 +136,8 @@ def follow(tx: Tx, lease: LeaseRow, agent: str) -> None:
 
 def tell_holder(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:
     """Put the question to its holder, with the two commands that answer it."""
-    others = [lease.file_path for lease in leases if lease.file_path != row.resource]
+    others = list(dict.fromkeys(
+        lease.file_path for lease in leases if lease.file_path != row.resource))
     more = f" (approving releases {', '.join(others[:5])} as a whole)" if others else ""
     me = f"--agent {row.holder}"
     notices.post(
@@ -166,7 +167,7 @@ def reply(view: View, row: UnlockRow) -> rq.Unlock:
     """A request as it is told."""
     releases = []
     if row.status == "pending":
-        releases = [lease.file_path for lease in held_of(view, row)]
+        releases = list(dict.fromkeys(lease.file_path for lease in held_of(view, row)))
     return rq.Unlock(
         request=row.request_id, status=row.status, requested_by=row.requested_by,
         holder=row.holder, resource=row.resource, mode=row.mode, reason=row.reason,

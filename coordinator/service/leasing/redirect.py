@@ -19,7 +19,7 @@ from coordinator.service.leasing.circles import Circle
 from coordinator.service.leasing.conflicts import BLOCKERS_MAX, Obstacles
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import AgentRow, TaskRow
+from coordinator.store.rows import AgentRow, LeaseRow, TaskRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import TASK, WINDOW, Located, Resource
@@ -90,7 +90,7 @@ def locked(
             f"Wait, or ask again in {retry_after:g} s." if acquisition else
             f"Try again in {retry_after:g} s.")
     shown = _section(tx, agent, quotes)
-    unlisted = max(0, len(obstacles.leases) - CONFLICTS_MAX)
+    unlisted = max(0, len(_each_once(obstacles.leases)) - CONFLICTS_MAX)
     message = _message(agent, conflicts_, unlisted, shown, offered, acquisition, circle,
                        backlog=tx.last_number("task") > 0)
     circles.tell(svc, tx, circle, agent, acquisition)
@@ -147,9 +147,20 @@ def _held(obstacles: Obstacles) -> list[Resource]:
                                        or row.file_path.startswith(WINDOW)))))
 
 
+def _each_once(leases: Sequence[LeaseRow]) -> list[LeaseRow]:
+    """Without a holder's further copies of one thing, in other working trees: the one that ends
+    last stands for all of them."""
+    out: dict[tuple[str, str, str], LeaseRow] = {}
+    for row in leases:
+        key = (row.locked_by, row.kind, row.file_path)
+        if key not in out or out[key].expires_at < row.expires_at:
+            out[key] = row
+    return list(out.values())
+
+
 def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
-    for lease in obstacles.leases[:CONFLICTS_MAX]:
+    for lease in _each_once(obstacles.leases)[:CONFLICTS_MAX]:
         raw = tx.row("agent_get", lease.locked_by)
         holder = AgentRow(*raw) if raw else None
         out.append(

@@ -64,12 +64,18 @@ def pass_claim(svc: Service, tx: Tx, asked: UnlockRow) -> bool:
     task = tasks.find(tx, task_of(asked.scope))
     if task.claimed_by != asked.holder:
         return False
-    for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_task", task.task_id)):
-        if row.locked_by == asked.holder:
-            for own in (LeaseRow(*raw) for raw in tx.rows("leases_at_scope", row.scope)):
-                if own.locked_by == asked.requested_by:  # shared by both; one each is enough
-                    end(tx, own)
-            hand_over(tx, row, asked.requested_by)
+    rows = {}
+    for raw in tx.rows("leases_of_task", task.task_id):
+        row = LeaseRow(*raw)
+        if row.locked_by != asked.holder:
+            continue
+        for other in (LeaseRow(*one) for one in tx.rows("leases_at_scope", row.scope)):
+            if other.locked_by == asked.requested_by:  # shared by both; one each is enough
+                end(tx, other)
+            elif other.locked_by == asked.holder and other.file_path == row.file_path:
+                rows[other.fencing_token] = other  # in other working trees, too: one has the name
+    for row in rows.values():
+        hand_over(tx, row, asked.requested_by)
     ttl_ms = task.ttl_ms or ms(svc.settings.leases.ttl_s)
     tasks.move(
         tx, task, "hand", agent=asked.holder, why=f"handed to {asked.requested_by}",

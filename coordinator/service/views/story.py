@@ -225,6 +225,7 @@ def _sentences(view: View) -> Iterator[str]:
     for raw in view.rows("leases_live", "", 0, None, STORY_MAX):
         lease = LeaseRow(*raw)
         of = f" for {lease.task_id}" if lease.task_id else ""
+        of += f" in {one_line(lease.worktree)}" if lease.worktree else ""
         yield (f"{lease.locked_by} holds {lease.file_path} ({lease.mode}){of} until "
                f"{lease.expires_at[:19]}Z")
     for raw in view.rows("waiters_all"):

@@ -27,6 +27,8 @@ class Lease(Reply):
     reentrant: bool = False  # whether its holder had it already
     replaces: Replaced | None = None  # the lease that its holder had until now, only to read
     agreed_as: str | None = None  # U-n: others write it, too, as its holders agreed
+    worktree: str | None = None  # the linked working tree whose copy it is on; None: the main one
+    further: bool = False  # told with its grant: its holder had a copy in another tree before
 
 
 class ChangedSince(Reply):
