@@ -9,6 +9,7 @@ environment first; no argument of a tool can change it.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -45,6 +46,8 @@ CALLS_MAX = 16
 ON_ITS_WAY_S = 0.05
 #: So long (seconds) a call that is taken back is waited for: it may have got something.
 HANG_UP_S = 2.0
+#: So long (seconds) a server that is ended by a signal takes to tell that its agent leaves.
+LEAVE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +229,28 @@ def run(profile: str | None) -> None:
 
 async def _serve(door: StdioServer) -> None:
     server = door.server()
-    async with stdio_server() as (read, write):
-        await server.run(_Heard(read, write), write, server.create_initialization_options())
-    await door.leave()
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_end_by_signal, door)
+            async with stdio_server() as (read, write):
+                await server.run(_Heard(read, write), write, server.create_initialization_options())
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await door.leave()
+
+
+async def _end_by_signal(door: StdioServer) -> None:
+    """Ctrl-C, a terminal that closes, a client that ends its servers: as with the end of its input.
+    What is told to be ignored (`nohup`) is."""
+    heard = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+             if signal.getsignal(one) is not signal.SIG_IGN]
+    with anyio.open_signal_receiver(*heard) as signals:
+        async for number in signals:
+            with anyio.move_on_after(LEAVE_S, shield=True):
+                await door.leave()
+            # (The thread that reads the input would be waited for: it has no end.)
+            os._exit(128 + number)
 
 
 def _not_understood(bad: Exception) -> tuple[str | int | None, wire.ErrorData]:

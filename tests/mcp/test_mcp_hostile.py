@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.mcp.talking import COMMAND, holders
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -28,10 +30,10 @@ HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
 class Line:
     """The server as a pipe that takes whatever bytes."""
 
-    def __init__(self, repo: Repo) -> None:
+    def __init__(self, repo: Repo, agent: dict[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
             [sys.executable, *COMMAND], cwd=repo.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, "COORD_AGENT": "mallory"})
+            env={**os.environ, **({"COORD_AGENT": "mallory"} if agent is None else agent)})
 
     def say(self, line: bytes | dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -109,6 +111,26 @@ def test_it_ends_with_its_input_even_in_the_middle_of_a_wait(line: Line) -> None
     assert line.process.stdin is not None
     line.process.stdin.close()
     assert line.process.wait(20) == 0
+
+
+@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None])
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_agent_of_its_own_leaves_however_its_server_is_ended(repo: Repo, ends: signal.Signals | None, waits: bool) -> None:
+    repo.coord("init")
+    line = Line(repo, {})
+    line.asks(HELLO)
+    assert not line.call("acquire", {"resources": ["notes.txt"]})["result"]["isError"]
+    assert holders(repo) == {"notes.txt": "agent-mcp"}
+    if waits:
+        line.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                  "params": {"name": "next_task", "arguments": {"wait_s": WAIT_S_MAX}}})
+    if ends is None:
+        assert line.process.stdin is not None
+        line.process.stdin.close()
+    else:
+        line.process.send_signal(ends)
+    assert line.process.wait(20) == (0 if ends is None else 128 + ends)
+    until(lambda: holders(repo) == {})
 
 
 anything = st.recursive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,6 +101,26 @@ def test_a_claimed_task_is_asked_for_and_handed_over_with_all_its_leases(world: 
     world.ask(rq.Leave(agent="bob"))
     (review,) = world.ask(rq.Reviews()).items
     assert [file.path for file in world.ask(rq.ReviewShow(review=review.review)).files] == ["d/x.py"]
+
+
+@pytest.mark.parametrize(("needs", "holds"), [("src/a.py", "src/"), ("src/", "src/a.py"), ("src/a.py", "src/a.py::f"),
+                                              ("src/a.py", "src/*.py")])
+@pytest.mark.parametrize("by", ["ann", "olga"])
+def test_nobody_keeps_a_part_of_what_goes_over(world: World, needs: str, holds: str, by: str) -> None:
+    world.write("src/a.py", "def f():\n    return 1\n")
+    world.acquire("ann", holds)
+    world.task("a", needs)
+    claim(world, "ann", "T-1")
+    request = ask(world, "bob", "task:T-1")
+    refusal = world.refused(rq.RequestAnswer(agent=by, request=request, verdict="approve", force=by != "ann"))
+    assert refusal.code is Code.BAD_TRANSITION and holds in refusal.message and needs in refusal.message
+    assert set(held(world).values()) == {"ann"} and shown(world, "T-1").claimed_by == "ann"
+    first, then = (one for one in refusal.next.split("`") if one.startswith("coord "))
+    assert first == f"coord unlock {shlex.quote(holds)} --agent ann"
+    world.ask(rq.Release(agent="ann", resources=[holds]))
+    assert then == f"coord request approve {request} --agent {by}" + (" --force" if by != "ann" else "")
+    answer(world, by, request, force=by != "ann")
+    assert held(world) == {needs: "bob", "task:T-1": "bob"}
 
 
 def test_both_had_a_file_shared(world: World) -> None:

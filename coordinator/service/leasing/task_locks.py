@@ -7,17 +7,22 @@ all its leases, in the same transaction.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service, ms
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import Wanted
 from coordinator.service.leasing.grant import end, hand_over
+from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.task_claims import NO_TOKEN, task_of
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, UnlockRow
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, is_task, task_resource
 
 
@@ -56,6 +61,32 @@ def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
             leases[at] = next(one for one in (
                 LeaseRow(*raw) for raw in tx.rows("leases_at_scope", row.scope))
                 if one.fencing_token == token)
+
+
+def check_apart(tx: Tx, asked: UnlockRow, handed: Sequence[LeaseRow], me: str) -> None:
+    """That the holder of a task keeps nothing that overlaps what goes over with it: both would hold
+    that.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    goes = {row.fencing_token for row in handed}
+    for row in handed:
+        resource = as_resource(row.file_path, row.kind, row.scope)
+        kept = next((other for other in (LeaseRow(*raw) for raw in near(tx, "rivals", resource))
+                     if other.locked_by == asked.holder and other.fencing_token not in goes
+                     and other.expires_at > tx.now and "exclusive" in (other.mode, row.mode)
+                     and other.file_path != row.file_path
+                     and overlaps(resource, as_resource(other.file_path, other.kind, other.scope))
+                     ), None)
+        if kept is not None:
+            raise Refusal(
+                Code.BAD_TRANSITION,
+                f"{asked.holder} holds {kept.file_path}, too, beside {row.file_path} of "
+                f"{task_of(asked.scope)}: both would hold a part of that. {asked.request_id} stays "
+                "open, and nothing was changed.", resource=kept.file_path,
+                next=f"`coord unlock {shlex.quote(kept.file_path)} --agent {asked.holder}`, then "
+                f"`coord request approve {asked.request_id} {me}`.")
 
 
 def pass_claim(svc: Service, tx: Tx, asked: UnlockRow) -> bool:

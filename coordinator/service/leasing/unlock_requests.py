@@ -38,7 +38,7 @@ from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import is_task
+from coordinator.words.resource_names import TASK, is_task
 from coordinator.words.texts import quoted
 
 #: Characters of a reason or an answer: another agent's model has to read it.
@@ -222,8 +222,12 @@ def answer(
             parts = narrowing.kept(svc, tx, row, leases, req.keep, req.cwd, me)
         if req.verdict == "coexist":
             entry = agreements.entry(svc, tx, row, leases, _waiter(tx, row), me)
-        elif not override:
-            _check_landed(svc, tx, row, _all_handed(tx, row, leases), parts, me)
+        else:
+            handed = _all_handed(tx, row, leases)
+            if row.resource.startswith(TASK):
+                task_locks.check_apart(tx, row, handed, me)
+            if not override:
+                _check_landed(svc, tx, row, handed, parts, me)
     other = redirect.offer(svc, tx, row.requested_by) if req.verdict == "reject" else None
     if not override:
         agents.acting(tx, actor, req.agent)
