@@ -12,19 +12,15 @@ import contextlib
 import gc
 import logging
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-import apsw
-import msgspec
-
 from coordinator.archive.index import ArchiveIndex
 from coordinator.client.starting import unwritable
-from coordinator.daemon import http_door
+from coordinator.daemon import health, http_door
 from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.agents_alive import AgentsAlive
@@ -46,7 +42,7 @@ from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.writer import Writer
-from coordinator.files import coordinators, disk_room
+from coordinator.files import coordinators
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir, database_seal
@@ -66,12 +62,10 @@ from coordinator.store.database import (
     DISK_ERRORS,
     checkpoint,
     close_writer,
-    integrity,
     open_reader,
     open_writer,
 )
 from coordinator.store.ledger import Ledger, View
-from coordinator.store.migrations import SCHEMA_VERSION
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, SystemClock, iso
@@ -427,29 +421,13 @@ class Daemon:
         return door
 
     def _health(self, req: rq.Health) -> rq.HealthReply:
-        warnings = self._loaded.warnings() + self._warnings
-        watch_bridge = (
+        watcher = (
             self._watch_bridge.health() if hasattr(self, "_watch_bridge") else {"mode": "starting"}
         )
-        if watch_bridge.get("mode") == "polling":
-            warnings.append(str(watch_bridge.get("detail")))
-        if (full := disk_room.little(self.state.path)) is not None:
-            warnings.append(full)
-        wal = self.state.database.with_name(self.state.database.name + "-wal")
-        found = integrity(self._reader) if req.integrity else None
-        return rq.HealthReply(
-            version=program_version(), sqlite=apsw.sqlite_lib_version(),
-            root=str(self.state.root), pid=os.getpid(),
-            started_at=self._started_at, schema_version=SCHEMA_VERSION,
-            db_bytes=_size(self.state.database), wal_bytes=_size(wal),
-            resident_bytes=_resident_bytes(),
-            events=int(self._reader.execute("SELECT coalesce(max(seq), 0) FROM events").get),
-            watcher=watch_bridge, http=self._http_address, warnings=warnings,
-            config={
-                "settings": msgspec.to_builtins(self.settings), "sources": self._loaded.sources
-            },
-            heard=dict(self._heard), integrity=found,
-        )
+        return health.reply(
+            req, state=self.state, reader=self._reader, loaded=self._loaded,
+            started_at=self._started_at, watcher=watcher, http=self._http_address,
+            heard=self._heard, warnings=self._warnings)
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
         self._loop.call_later(0.01, self._stop.set)
@@ -482,18 +460,3 @@ def _raised(fencing: int) -> Callable[[Any], None]:
         tx.record(ev.CountersRaised(above={"fencing": fencing}))
 
     return job
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _resident_bytes() -> int:
-    try:
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-        return pages * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

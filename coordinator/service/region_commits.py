@@ -39,7 +39,7 @@ from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
 from coordinator.service.impact import refused
 from coordinator.service.leasing import other_names
-from coordinator.service.leasing.leases import check_token, stale
+from coordinator.service.leasing.named_leases import check_token, stale
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.typed_names import held_by_name, meant_from_root, typed
 from coordinator.service.review import verdicts
