@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -27,11 +28,12 @@ def hung(repo: Repo) -> Iterator[int]:
 
 def test_each_command_names_its_process(repo: Repo, hung: int) -> None:
     began = time.monotonic()
-    listed = repo.coord("ps")
+    with ThreadPoolExecutor(4) as pool:  # each waits for seconds
+        listed, as_json, doctor, down = pool.map(lambda words: repo.coord(*words), (
+            ["ps"], ["ps", "--json"], ["doctor"], ["down"]))
     assert listed.returncode == 0 and f"{hung}" in listed.stdout and "does not answer" in listed.stdout
-    told = {one["pid"]: one for one in json.loads(repo.coord("ps", "--json").stdout)["items"]}[hung]
+    told = {one["pid"]: one for one in json.loads(as_json.stdout)["items"]}[hung]
     assert told["answers"] is False and told["leases"] is None
-    doctor, down = repo.coord("doctor"), repo.coord("down")
     assert doctor.returncode == 1 and down.returncode == 5
     for said in (listed.stdout, doctor.stdout, down.stderr):
         assert f"`kill -9 {hung}`" in said, said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -18,7 +19,8 @@ from tests.conftest import Repo
 from tests.waiting import until
 
 
-def test_a_step_that_was_blocked_is_run_when_its_key_is_free(repo: Repo) -> None:
+def test_a_step_that_was_blocked_is_run_when_its_key_is_free(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config="[leases]\nretry_s = 1\n")
     booked: list[int] = []
     client, other, worker = repo.client("ann"), repo.client("bob"), repo.client("worker")
     queue = StepQueue(client)
