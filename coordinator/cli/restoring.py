@@ -18,7 +18,7 @@ import msgspec
 
 from coordinator.cli.app import print_json, say
 from coordinator.client.starting import unwritable
-from coordinator.daemon.backups import whole_copy
+from coordinator.daemon.backups import put_new_seal, whole_copy
 from coordinator.daemon.lock import take_lock
 from coordinator.files import coordinators
 from coordinator.files.state import StateDir, database_seal
@@ -80,7 +80,8 @@ def _restore(state: StateDir, folder: Path) -> tuple[salvage.Rescue, str]:
                 f"of {state.database.name} either; nothing was changed.",
                 next=f"Move {state.database} away to start with an empty one.",
             )
-        put_seal(db, database_seal(state.next_secret()))
+        before, after = database_seal(state.secret_key()), database_seal(state.next_secret())
+        put_seal(db, after)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         db.execute("PRAGMA journal_mode = DELETE")
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
@@ -91,6 +92,7 @@ def _restore(state: StateDir, folder: Path) -> tuple[salvage.Rescue, str]:
             damaged.rename(damaged.with_name(f"damaged-{stamp}{part}"))
     fresh.rename(state.database)
     state.renew_secret()
+    put_new_seal(state, before, after)
     return done, kept
 
 

@@ -21,7 +21,14 @@ from coordinator.daemon.ground import Ground
 from coordinator.files import ownership
 from coordinator.files.state import StateDir, database_seal
 from coordinator.settings import Database
-from coordinator.store.database import DISK_ERRORS, backup, check_seal, integrity, open_reader
+from coordinator.store.database import (
+    DISK_ERRORS,
+    backup,
+    check_seal,
+    integrity,
+    open_reader,
+    put_seal,
+)
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import Clock
 from coordinator.words.refusals import Code, Refusal
@@ -38,9 +45,9 @@ LAST_BYTES_MAX = 64 * 1024 * 1024
 
 
 def whole_copy(state: StateDir) -> Path | None:
-    """The newest copy that is whole and this coordinator's own."""
+    """The copy that is whole, this coordinator's own, and knows most."""
     seal = database_seal(state.secret_key())
-    for copy in [state.backup, *sorted(state.path.glob(state.backup.name + ".[0-9]*"))]:
+    for copy in sorted(_copies(state), key=lambda one: -(_last_event(one) or 0)):
         with suppress(apsw.Error, OSError, Refusal):
             ownership.check_entry(copy, stat.S_IFREG)
             check_seal(copy, seal)
@@ -48,6 +55,24 @@ def whole_copy(state: StateDir) -> Path | None:
                 if integrity(db) == "ok":
                     return copy
     return None
+
+
+def put_new_seal(state: StateDir, old: str, new: str) -> None:
+    """The copies that bear the old seal bear the new one from now on: the secret was renewed, and
+    they are this coordinator's own still."""
+    for copy in _copies(state):
+        with suppress(apsw.Error, OSError, Refusal):
+            ownership.check_entry(copy, stat.S_IFREG)
+            check_seal(copy, old)
+            with closing(apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
+                db.execute("PRAGMA trusted_schema = OFF")
+                put_seal(db, new)
+
+
+def _copies(state: StateDir) -> list[Path]:
+    """The newest first."""
+    older = sorted(state.path.glob(state.backup.name + ".[0-9]*"))
+    return [one for one in (state.backup, *older) if one.exists()]
 
 
 def check_not_gone(state: StateDir) -> None:
@@ -62,7 +87,7 @@ def check_not_gone(state: StateDir) -> None:
         how = "has lost what happened last" if last else "is empty"
     except FileNotFoundError:
         last, how = 0, "is gone"
-    if last is None or last >= (_last_event(state.backup) or 0):
+    if last is None or last >= max((_last_event(one) or 0 for one in _copies(state)), default=0):
         return  # (what is damaged is told when it is opened)
     copy = whole_copy(state)
     if copy is not None and last < (_last_event(copy) or 0):

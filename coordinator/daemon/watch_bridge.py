@@ -20,7 +20,13 @@ from coordinator.daemon.running_calls import RunningCalls
 from coordinator.daemon.watcher import Change, Watcher
 from coordinator.service import repository_files
 from coordinator.service.core import Service
-from coordinator.service.enforcement import adoption, renames, seen_writes, shell_commands
+from coordinator.service.enforcement import (
+    adoption,
+    ended_rights,
+    renames,
+    seen_writes,
+    shell_commands,
+)
 from coordinator.service.enforcement.adoption import Adopted, Foreign
 from coordinator.service.engine import decide
 from coordinator.service.holders import notices
@@ -211,7 +217,7 @@ class WatchBridge:
                 by = None if one.heard_ms is None else iso(one.heard_ms)
                 await decide(engine, service, partial(
                     renames.follow, service, old=one.path, new=one.to, by=by, is_dir=one.is_dir))
-            ended = seen_writes.EndedRights()
+            ended = ended_rights.EndedRights()
             for at in range(0, len(seen), SEEN_AT_ONCE):
                 some, again = seen[at : at + SEEN_AT_ONCE], LOOKED_AGAIN
                 while some:

@@ -185,6 +185,31 @@ def test_nothing_is_begun_anew_where_a_copy_tells_of_what_was_there(repo: Repo, 
         assert bob.acquire("g").leases[0].fencing_token > max(given_four[0]) + 100_000
 
 
+@pytest.mark.parametrize("how", ["gone", "empty"])
+def test_nor_where_only_an_older_copy_tells_of_it(repo: Repo, given_four: tuple[list[int], list[str]], how: str) -> None:
+    repo.state.backup.rename(repo.state.backup.with_name("backup.sqlite3.1"))
+    for left in repo.state.path.glob("coord.sqlite3*"):
+        left.unlink()
+    if how == "empty":
+        repo.state.database.touch(0o600)
+    done = repo.coord("lock", "f0", "--agent", "bob")
+    assert done.returncode == 9 and f"coord.sqlite3 is {how}, but backup.sqlite3.1 beside it" in done.stderr, done
+    assert repo.coord("doctor", "--restore").returncode == 0
+    with repo.client("bob") as bob:
+        assert [x.locked_by for x in bob.call(rq.Locks()).items] == ["ann"] * 4
+
+
+def test_nor_where_it_is_lost_again_before_a_new_copy_is_made(repo: Repo, given_four: tuple[list[int], list[str]]) -> None:
+    """The copies are its own still, though its secret is a new one since."""
+    for _ in range(2):
+        for left in repo.state.path.glob("coord.sqlite3*"):
+            left.unlink()
+        assert repo.coord("lock", "f0", "--agent", "bob").returncode == 9
+        assert repo.coord("doctor", "--restore").returncode == 0
+    with repo.client("bob") as bob:
+        assert [x.locked_by for x in bob.call(rq.Locks()).items] == ["ann"] * 4
+
+
 @pytest.mark.parametrize("copy", ["none", "noise", "another's"])
 def test_without_a_copy_of_its_own_it_begins_with_nothing(repo: Repo, make_repo: Callable[..., Repo], given_four: tuple[list[int], list[str]], copy: str) -> None:
     no_backups(repo)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,14 @@ import pytest
 
 from coordinator.files.content import digest
 from coordinator.service.core import OPERATOR, Actor
-from coordinator.service.enforcement import commits, renames, seen_writes, shell_commands
-from coordinator.service.enforcement.adoption import Foreign, Running
+from coordinator.service.enforcement import (
+    commits,
+    ended_rights,
+    renames,
+    seen_writes,
+    shell_commands,
+)
+from coordinator.service.enforcement.adoption import Adopted, Foreign, Running, adopt
 from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.service.holders import notice_delivery, sessions
@@ -509,7 +516,7 @@ def test_a_write_is_its_holders_also_a_moment_after(world: World) -> None:
     world.ask(rq.Release(agent="carl", resources=["a.py"]))
     saw(world, change(world, "a.py", None))
     assert versions(world)[-1] == ["a.py", None, "carl"], "who had it just before may have removed it"
-    world.clock.advance(seen_writes.LATE_MS + 1)
+    world.clock.advance(ended_rights.LATE_MS + 1)
     saw(world, change(world, "a.py", "4\n"))
     assert versions(world)[-1][2] is None, "that is too long ago"
 
@@ -635,6 +642,31 @@ def test_what_was_seen_since_a_lease_began_counts_also_where_it_was_made_smaller
     now = world.clock.now_ms() * 1_000_000
     theirs = Seen("d/x.py", Bytes(digest(b"three\n"), b"three\n", stamp=(0, 0, 0, 0, now, now)), calls=(Running("bob", is_command=True),))
     assert seen_again(world, theirs) == [Foreign(ann.name, "bob", theirs, mine.hash)]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_was_held_by_another_name_when_it_was_written_is_not_leased_to_who_wrote_it(world: World, ann: Session,
+                                                                                       held: bool) -> None:
+    """A hard link: the watcher tells of it when its holder has given it back. Else the next edit would meet that lease."""
+    world.write("a.py", "one\n")
+    os.link(world.root / "a.py", world.root / "link")
+    ann.hook("SessionStart", source="startup")
+    bob = Session(world, "bob")
+    bob.hook("SessionStart", source="startup")
+    if held:
+        world.acquire(ann.name, "a.py")
+    world.clock.advance(1_000)
+    now = world.clock.now_ms() * 1_000_000
+    (world.root / "link").write_text("one\nH\n")  # (in place: it stays one file)
+    wrote = Seen("link", Bytes(digest(b"one\nH\n"), b"one\nH\n", stamp=(0, 0, 0, 0, now, now)),
+                 calls=(Running(bob.name, is_command=True),))
+    world.clock.advance(200)
+    if held:
+        world.ask(rq.Release(agent=ann.name, resources=["a.py"]))
+    (found,) = seen_again(world, wrote)
+    assert isinstance(found, Adopted)
+    assert world.decide(lambda tx: adopt(world.service, tx, found)) is not held
+    assert holders(world) == ({} if held else {"link": bob.name})
 
 
 @pytest.mark.parametrize("folds", [True, False])

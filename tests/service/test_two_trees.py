@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.files.content import digest
-from coordinator.service.enforcement import seen_writes, shell_commands
+from coordinator.service.enforcement import ended_rights, seen_writes, shell_commands
 from coordinator.service.enforcement.adoption import Running, adopt
 from coordinator.service.repository_files import Bytes
 from coordinator.store.rows import LeaseRow
@@ -332,7 +332,7 @@ def test_what_the_watcher_sees_is_judged_by_the_main_trees_lease(trees: Trees, o
     change = seen_writes.Seen("src/a.py", Bytes("sha256:" + "0" * 64, None), is_in_git=True)
 
     def held(tx: object) -> tuple[str | None, str | None]:
-        rights = seen_writes._Rights(world.service, tx, seen_writes.EndedRights())  # type: ignore[arg-type]
+        rights = seen_writes._Rights(world.service, tx, ended_rights.EndedRights())  # type: ignore[arg-type]
         return rights.holder(change), rights.baseline(change)
 
     assert world.decide(held) == ("bob", main.content_hash)

@@ -15,6 +15,7 @@ from coordinator.looking.facts import Place
 from coordinator.rules.commands import may_mean
 from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service, listed
+from coordinator.service.enforcement.ended_rights import EndedRights
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing import leases
@@ -22,8 +23,9 @@ from coordinator.service.leasing.conflicts import weigh
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
 from coordinator.words import requests as rq
+from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import path_scope
+from coordinator.words.resource_names import Located, path_scope, resource
 
 if TYPE_CHECKING:
     from coordinator.service.enforcement.seen_writes import Seen
@@ -114,6 +116,8 @@ def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
         return False
     if obstacles.blocked or obstacles.closed or obstacles.mine or obstacles.own:
         return False
+    if _was_held_by_another_name(svc, tx, found, located):
+        return False
     claimed = tx.rows("tasks_of_holder", agent) or tx.rows("tasks_of_holder", owner(tx, agent))
     request = rq.Acquire(
         agent=agent, resources=[located.resource.name], retry=False,
@@ -126,6 +130,26 @@ def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
     except Refusal:
         return False
     return not isinstance(answer, Refusal)
+
+
+def _was_held_by_another_name(svc: Service, tx: Tx, found: Adopted, located: Located) -> bool:
+    """Whether somebody else had the file under another name, a hard link, when it was written: then
+    it was no free file, though it is by now.
+
+    Raises:
+        Unready: its names were not looked at.
+    """
+    written = found.change.touched_ms
+    if located.links < 2 or located.path is None or written is None:
+        return False
+    ended = EndedRights()
+    ended.catch_up(tx)
+    for name in tx.looked.twins(located.path):
+        end = ended.last(resource(name, "file", fold_case=svc.fold_case))
+        if (end is not None and end.at >= iso(written)
+                and owner(tx, end.agent) != owner(tx, found.agent)):
+            return True
+    return False
 
 
 def _before(tx: Tx, found: Adopted) -> tuple[str | None] | None:

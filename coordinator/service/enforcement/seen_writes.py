@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from coordinator.looking.facts import Between
 from coordinator.rules.globs import overlaps
@@ -23,6 +20,7 @@ from coordinator.service.enforcement.adoption import (
     late_writer,
     writer,
 )
+from coordinator.service.enforcement.ended_rights import LATE_MS, End, EndedRights, what_of
 from coordinator.service.leasing import partial_work
 from coordinator.service.leasing.git_turn import GIT_INDEX
 from coordinator.service.leasing.overlapping import near
@@ -45,10 +43,6 @@ from coordinator.words.resource_names import (
 BEYOND_MAX = 8
 #: Versions in one event.
 VERSIONS_MAX = 500
-#: A write is seen a moment after it was made; its writer may have released the file meanwhile. So
-#: far back (ms; and events) the log is searched for whoever had the right to write it then.
-LATE_MS = 10_000
-LATE_EVENTS = 5_000
 #: So long before (ms) it was heard of a file may have been deleted.
 HEARD_LATE_MS = 1_000
 _ENDINGS = frozenset({"lease_released", "lease_lapsed"})
@@ -107,70 +101,6 @@ class Outdated:
     faster. It has to be looked at again, else what is newer would be forgotten."""
 
     change: Seen
-
-
-class EndedRights:
-    """Who had which rights that ended lately: of each resource, the last end of one.
-
-    Read from the log, which only grows: what was read stays true, and only what is new is read
-    again. For one run of changes; a new one begins anew.
-    """
-
-    def __init__(self) -> None:
-        self._seq: int | None = None
-        self._ends: dict[str, _End] = {}
-        self._scopes: list[str] = []  # of `_ends`, sorted
-        self._globs: dict[str, tuple[Resource, _End]] = {}
-
-    def catch_up(self, tx: Tx) -> None:
-        """Read what was added to the log since the last time."""
-        newest = tx.last_seq - tx.recorded  # on disk: what is not may be given up
-        after = max(0, newest - LATE_EVENTS) if self._seq is None else self._seq
-        self._seq = newest
-        for seq, at, agent, name, data in tx.rows("rights_ended_since", after, tx.later(-LATE_MS)):
-            self.note(at, seq, agent, name, _what(data))
-
-    def note(self, at: str, seq: int, agent: str, name: str, what: What) -> None:
-        """This agent's right to this has ended; later ends are noted later."""
-        end, scope = _End(at, seq, agent), what.scope
-        if what.lease_kind == "glob":
-            self._globs[name] = as_resource(name, "glob", scope), end
-            return
-        if scope not in self._ends:
-            insort(self._scopes, scope)
-        self._ends[scope] = end
-
-    def last(self, asked: Resource) -> _End | None:
-        """The last end of a right to what overlaps this file."""
-        scope, found = asked.scope, list[_End]()
-        at = scope.find("/") + 1
-        while at:  # what contains it
-            if (end := self._ends.get(scope[:at])) is not None:
-                found.append(end)
-            at = scope.find("/", at) + 1
-        for below in self._scopes[bisect_right(self._scopes, scope):]:  # its regions, say
-            if not below.startswith(scope):
-                break
-            found.append(self._ends[below])
-        found += [end for glob, end in self._globs.values() if overlaps(asked, glob)]
-        return max(found, key=lambda end: end.seq, default=None)
-
-
-class _End(NamedTuple):
-    at: str
-    seq: int
-    agent: str
-
-
-class What(msgspec.Struct):
-    """What of the end of a right is asked for here. (The kind is not told from the name: a file
-    may be called `[id].tsx`.)"""
-
-    scope: str
-    lease_kind: str = "file"
-
-
-_what = msgspec.json.Decoder(What).decode
 
 
 def seen(
@@ -373,14 +303,14 @@ class _Rights:
         end = self._last_end(resource(GIT_INDEX, "key"))
         return end.agent if end is not None and end.at >= since else None
 
-    def _last_end(self, asked: Resource) -> _End | None:
+    def _last_end(self, asked: Resource) -> End | None:
         """The last end of a right to what overlaps this file, if it was lately."""
         if self._own is None:
             self._ended.catch_up(self._tx)
             self._own = EndedRights()  # what this transaction has ended: not in the log yet
             ends = self._tx.recorded_of(_ENDINGS)
             for number, (at, agent, name, data) in enumerate(reversed(ends)):
-                self._own.note(at, number, agent, name, _what(data))
+                self._own.note(at, number, agent, name, what_of(data))
         return self._own.last(asked) or self._ended.last(asked)
 
 
