@@ -224,7 +224,12 @@ def run(profile: str | None) -> None:
     """Serve standard input and output until the client hangs up."""
     root = locate_root()
     here = root_in_worktree(root, os.getcwd())  # noqa: PTH109
-    anyio.run(_serve, StdioServer(root, os.environ, profile, here))
+    try:
+        anyio.run(_serve, StdioServer(root, os.environ, profile, here))
+    except BaseExceptionGroup as several:
+        if several.split(BrokenPipeError)[1] is not None:
+            raise
+        raise BrokenPipeError from None  # the client does not listen any more
 
 
 async def _serve(door: StdioServer) -> None:

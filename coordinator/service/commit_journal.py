@@ -25,7 +25,14 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import WINDOW, Resource, path_of, resource, write_window
+from coordinator.words.resource_names import (
+    WINDOW,
+    Resource,
+    copy_name,
+    path_of,
+    resource,
+    write_window,
+)
 
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
 TRIES, AGAIN_S = 2000, 0.005
@@ -139,13 +146,9 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
         tx.record(ev.VersionsSeen(versions=seen))
     row = tx.agent(agent)
     if row is not None and row.state != "gone":
-        _note_known(tx, agent, [(step.path, step.old_hash, step.new_hash) for step in steps])
+        _note_known(tx, agent, [(copy_name(step.path, step.worktree), step.old_hash, step.new_hash)
+                                for step in steps])
     return warnings
-
-
-def version_name(name: str, worktree: str | None) -> str:
-    """What the version of a region is noted under: in a linked working tree it is another text."""
-    return name if worktree is None else f"{worktree}/{name}"
 
 
 def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) -> list[str]:
@@ -155,7 +158,7 @@ def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) 
     at_both = worktree is not None and any(
         row.locked_by == agent and row.worktree is None
         for row in (LeaseRow(*raw) for raw in near(tx, "rivals", file)) if row.kind != "key")
-    names = [version_name(name, worktree)]
+    names = [copy_name(name, worktree)]
     return names if at_both or worktree is None else [*names, name]
 
 

@@ -16,7 +16,7 @@ from coordinator.store.rows import LeaseRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located, Resource
+from coordinator.words.resource_names import Located, Resource, copy_name
 
 #: Why a lease was asked for that an agent is to win by.
 TOO_OFTEN = "it has lost its writes too often"
@@ -84,7 +84,7 @@ def wasted(tx: Tx, agent: str, one: Located) -> int:
     """How long ago the agent has read the file (ms), where its hooks told."""
     if one.resource.kind != "file":
         return 0
-    row = tx.row("read_get", agent, one.resource.name)
+    row = tx.row("read_get", agent, copy_name(one.resource.name, one.worktree))
     return max(0, tx.now_ms - from_iso(str(row[1]))) if row is not None else 0
 
 

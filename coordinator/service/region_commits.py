@@ -33,7 +33,6 @@ from coordinator.service.commit_journal import (
     close,
     is_window,
     open_windows,
-    version_name,
 )
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
@@ -62,6 +61,7 @@ from coordinator.words.resource_names import (
     FROM_ROOT,
     HEADER,
     Resource,
+    copy_name,
     file_scope,
     kind_of,
     path_of,
@@ -243,7 +243,7 @@ def _known(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
         rows = [row for row in other_names.with_other_names(svc, view, [lease])
                 if row.kind == lease.kind and region_of(row.file_path) == region_of(name)]
     first = next((row for row in rows if row.goes_with is None), lease)
-    versions = [view.row("version_get", version_name(one, lease.worktree)) for one in (
+    versions = [view.row("version_get", copy_name(one, lease.worktree)) for one in (
         [row.file_path for row in rows] if lease.file_path == name else [name])]
     own = [row for row in versions if row is not None and str(row[1]) >= first.locked_at]
     if own:

@@ -264,6 +264,12 @@ def path_of(name: str, kind: str) -> str:
     return name.rpartition("::")[0] if kind == "region" else name
 
 
+def copy_name(name: str, worktree: str | None) -> str:
+    """What is known of the content of a file or region is noted under this: in a linked working
+    tree it is another text."""
+    return name if worktree is None else f"{worktree}/{name}"
+
+
 def region_of(name: str) -> str:
     """What stands behind the path in a region's name."""
     return name.rpartition("::")[2]

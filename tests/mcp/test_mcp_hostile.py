@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +34,7 @@ class Line:
 
     def __init__(self, repo: Repo, agent: dict[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, *COMMAND], cwd=repo.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, *COMMAND], cwd=repo.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, **({"COORD_AGENT": "mallory"} if agent is None else agent)})
 
     def say(self, line: bytes | dict[str, Any]) -> None:
@@ -131,6 +133,24 @@ def test_an_agent_of_its_own_leaves_however_its_server_is_ended(repo: Repo, ends
         line.process.send_signal(ends)
     assert line.process.wait(20) == (0 if ends is None else 128 + ends)
     until(lambda: holders(repo) == {})
+
+
+def test_a_client_that_listens_no_more_ends_it_without_a_word(repo: Repo) -> None:
+    repo.coord("init")
+    line = Line(repo, {})
+    line.asks(HELLO)
+    assert not line.call("acquire", {"resources": ["notes.txt"]})["result"]["isError"]
+    assert line.process.stdout is not None
+    line.process.stdout.close()
+    line.say({"jsonrpc": "2.0", "id": 3, "method": "ping"})
+    time.sleep(0.3)  # (it has answered by now, and nobody listened)
+    with contextlib.suppress(BrokenPipeError):
+        line.say({"jsonrpc": "2.0", "id": 4, "method": "ping"})
+    assert line.process.stdin is not None and line.process.stderr is not None
+    with contextlib.suppress(BrokenPipeError):
+        line.process.stdin.close()
+    assert line.process.wait(20) != 70 and line.process.stderr.read() == b""
+    assert holders(repo) == {}
 
 
 anything = st.recursive(

@@ -376,3 +376,31 @@ def test_what_a_command_of_its_holder_writes_in_main_is_leased_there_too(trees: 
     assert {(row.locked_by, row.worktree) for row in trees.rows()} == {(ann.name, None), (ann.name, trees.cwd["w"])}
     trees.world.ask(rq.Release(agent=ann.name, resources=["docs/one.md"], force=True))
     assert trees.reviewed() == [("docs/one.md", None)]
+
+
+def test_what_was_read_in_one_tree_is_not_known_of_the_copy_in_another(trees: Trees) -> None:
+    """A write on what another has replaced is refused, though the agent has read that in the other tree since."""
+    ann, bob = Session(trees.world, "ann"), Session(trees.world, "bob")
+    ann.read("docs/one.md")
+    assert bob.edit("docs/one.md", "two\n") == ""
+    bob.hook("SessionEnd")
+    copy = Path(trees.cwd["w"], "docs/one.md")
+    copy.write_text("two\n")
+    ann.read(str(copy))
+    assert "+two" in ann.edit("docs/one.md", "one\nann\n")
+    assert ann.edit("docs/one.md", "two\nann\n") == ""
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_what_was_written_in_one_tree_has_not_changed_the_copy_in_another(trees: Trees, reads: bool) -> None:
+    ann = Session(trees.world, "ann")
+    copy = Path(trees.cwd["w"], "docs/one.md")
+    if reads:
+        ann.read("docs/one.md")
+        ann.read(str(copy))
+    for text in ("two\n", "three\n"):
+        given = {"file_path": str(copy), "content": text}
+        assert not ann.call("Write", given).deny
+        copy.write_text(text)
+        ann.call("Write", given, "PostToolUse", tool_response={})
+        assert ann.edit("docs/one.md", f"main, {text}") == ""

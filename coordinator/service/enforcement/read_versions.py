@@ -18,7 +18,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located, path_of
+from coordinator.words.resource_names import Located, copy_name, path_of
 
 #: A difference longer than this (characters) is cut: the agent is told to read the file again.
 DIFF_CHARS_MAX = 6_000
@@ -47,7 +47,8 @@ class Edited:
 def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
          but: Collection[str] = (), unread: Mapping[str, str | None] | None = None) -> None:
     """The agent has read (or written) these files, as they were looked at just now; `but` not
-    those of these names. `unread`: of which it knows this content still, and no later one.
+    those of these names. `unread`: of which it knows this content still, and no later one (by
+    `copy_name`).
 
     Raises:
         Unready: they were not.
@@ -64,9 +65,10 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
             continue
         content = tx.looked.content(str(located.path))
         tx.keep_found(content)
-        known = tx.row("read_get", agent, name)
-        if not (unread and name in unread) and (known is None or known[0] != content.hash):
-            reads.append((name, content.hash))
+        copy = copy_name(name, located.worktree)
+        known = tx.row("read_get", agent, copy)
+        if not (unread and copy in unread) and (known is None or known[0] != content.hash):
+            reads.append((copy, content.hash))
         if written and located.worktree is None:
             last = tx.row("version_get", name)
             if last is None or last[0] != content.hash or last[2] != agent:
@@ -96,11 +98,11 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
                if tx.looked.content(str(one.path)).hash != before[str(one.path)][0]]
     unread = {}
     for one in changed:
-        name = one.resource.name
+        copy = copy_name(one.resource.name, one.worktree)
         was, since = before[str(one.path)]
-        read = tx.row("read_get", agent, name)
+        read = tx.row("read_get", agent, copy)
         if read is not None and (read[2] or (read[0] != was and str(read[1]) < since)):
-            unread[name] = read[0]
+            unread[copy] = read[0]
     note(tx, agent, changed, written=True, unread=unread)
 
 
@@ -114,7 +116,7 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
     read: list[Located] = []
     room = SHOWN_BYTES_MAX
     for one in files:
-        row = tx.row("read_get", agent, one.resource.name)
+        row = tx.row("read_get", agent, copy_name(one.resource.name, one.worktree))
         if row is None or one.path is None or one.resource.kind != "file":
             continue
         tx.looked.require([Content(one.path)])
@@ -230,14 +232,14 @@ def stale(
     reads: list[tuple[str, str | None]] = []
     cut = False
     for located in files:
-        name = located.resource.name
-        row = tx.row("read_get", agent, name)
+        name, copy = located.resource.name, copy_name(located.resource.name, located.worktree)
+        row = tx.row("read_get", agent, copy)
         if row is None or located.path is None:
             continue
         content = tx.looked.content(located.path)
         if by_command and content.hash is None:
             continue
-        last = tx.row("version_get", name)
+        last = tx.row("version_get", copy)
         own = regions.get(name) if regions else None
         known = Known(
             read=row[0], now=content.hash, last=last[0] if last else None,
@@ -266,7 +268,7 @@ def stale(
         else:
             told.append(f"{name} was changed{by} since you read it:\n{text}")
             tx.keep_found(content)
-            reads.append((name, content.hash))
+            reads.append((copy, content.hash))
     if not told:
         return None
     if reads:
