@@ -13,6 +13,8 @@ from coordinator.words import requests as rq
 
 _PAGE = 1000
 N = TypeVar("N", int, float)
+#: Tasks that are ready still and of which it is told why.
+EXPLAINED_MAX = 20
 #: States of tasks that no agent can take further by itself.
 WAITING_FOR_A_PERSON = ("review", "dead", "blocked", "pending")
 
@@ -91,7 +93,8 @@ def make(
     refused = _events(client, since, "acquisition_refused")
     reviews = _events(client, since, "review_opened")
     counts: dict[str, int] = {}
-    left, by_others = [], []
+    left: list[str] = []
+    by_others = []
     mine = {one.task for one in attempts if one.outcome == "done"}
     for task in all_tasks(client):
         if task.task in closed_before:
@@ -100,7 +103,10 @@ def make(
         if task.state == "done" and task.task not in mine | done_before:
             by_others.append(task.task)
         if task.state not in ("done", "cancelled"):
-            left.append(f"{task.task} is {told_state(task.state)}: {task.title}")
+            why = (client.call(rq.TaskShow(task=task.task)).explanation
+                   if task.state == "ready" and len(left) < EXPLAINED_MAX else "")
+            left.append(f"{task.task} is {told_state(task.state)}: {task.title}"
+                        + (f" ({why.removeprefix('ready, ')})" if why else ""))
     serial = sum(one.seconds for one in attempts if one.outcome == "done")
     return Report(
         run=run, wall_s=round(wall_s, 3), serial_s=round(serial, 3),

@@ -480,6 +480,22 @@ def test_the_story_of_a_file_tells_of_its_reviews(world: World) -> None:
 
 
 @pytest.mark.parametrize("quarantine", [False, True])
+def test_a_task_that_a_review_keeps_from_beginning_says_so(tmp_path: Path, quarantine: bool) -> None:
+    world = World(tmp_path, Settings(review=Reviewing(quarantine=quarantine)))
+    world.write("d/a.py", "one\n")
+    world.acquire("ann", "d/a.py")
+    world.write("d/a.py", "half\n")
+    world.ask(rq.Leave(agent="ann", clean=False))
+    tasks = [world.task("t", name) for name in ("d/", "d/*.py", "d/b.py")]
+    told = [world.ask(rq.TaskShow(task=task)).explanation for task in tasks]
+    why = "ready, but the review R-1 of d/a.py waits for a verdict (`coord review show R-1`)"
+    assert told == ([why, why, ""] if quarantine else ["", "", ""])
+    world.ask(rq.ReviewDecide(review="R-1", verdict="keep"))
+    assert world.ask(rq.TaskShow(task=tasks[0])).explanation == ""
+    world.close()
+
+
+@pytest.mark.parametrize("quarantine", [False, True])
 @pytest.mark.parametrize(("verdict", "state"), [("keep", "done"), ("revert", "ready"), ("reassign", "ready"), (None, "ready")])
 def test_a_cancelled_task_that_is_put_back_waits_for_its_verdict_again(tmp_path: Path, quarantine: bool, verdict: Any,
                                                                       state: str) -> None:

@@ -115,7 +115,8 @@ def counts(view: View) -> dict[str, int]:
 
 def show(svc: Service, view: View, actor: Actor, req: rq.TaskShow) -> rq.Task:
     """See `requests.TaskShow`."""
-    shown = tasks.reply(view, tasks.find(view, req.task), full=True)
+    shown = tasks.reply(view, tasks.find(view, req.task), full=True,
+                        quarantine=svc.settings.review.quarantine)
     shown.tried = blackboard.candidates(view, shown.task)
     return shown
 

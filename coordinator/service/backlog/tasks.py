@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from coordinator.rules import backlog as rule
 from coordinator.rules import leases as lease_rule
+from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service, ms
 from coordinator.service.leasing import task_claims
-from coordinator.service.leasing.overlapping import holders_of
+from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, holders_of, near
 from coordinator.service.unknown_ids import unknown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
+from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource
 from coordinator.words.texts import alternatives
 
 #: Tasks that one transaction tells of the end of what they come after.
@@ -199,8 +203,9 @@ def offer_rested(tx: Tx) -> int:
     return len(rested)
 
 
-def reply(view: View, task: TaskRow, *, full: bool = False) -> rq.Task:
-    """A task as it is told; `full` adds who holds what it needs."""
+def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = False) -> rq.Task:
+    """A task as it is told; `full` adds who holds what it needs, and which reviews bar it
+    (`quarantine`: each open one of its files does)."""
     resources = view.rows("task_resources_of", task.task_id)
     out = rq.Task(
         task=task.task_id, title=task.title, prompt=task.prompt, state=task.state,
@@ -221,8 +226,24 @@ def reply(view: View, task: TaskRow, *, full: bool = False) -> rq.Task:
     if full:
         wanted = [(lease_rule.as_resource(n, k, s), str(m)) for n, k, s, m in resources]
         out.held_by = holders_of(view, task.claimed_by or "", wanted)
-        out.explanation = _explanation(view, task, out.held_by)
+        barred = [] if out.held_by or task.state != "ready" else _barred_by(
+            view, task, [one for one, _ in wanted], quarantine)
+        out.explanation = _explanation(view, task, [*out.held_by, *barred])
     return out
+
+
+def _barred_by(view: View, task: TaskRow, wanted: Sequence[Resource], quarantine: bool
+               ) -> list[str]:
+    """Sentences on reviews of what it needs: nobody begins on that before the verdict."""
+    found = {}
+    for asked in wanted:
+        for review, path, scope, state, left_by, unkept in near(view, "reviews_near", asked):
+            if ((state == "reassigned" and left_by == task.task_id) or not (unkept or quarantine)
+                    or not overlaps(asked, lease_rule.as_resource(str(path), "file", str(scope)))):
+                continue
+            found[str(review)] = (f"the review {review} of {shown(str(path))} waits for a verdict "
+                                  f"(`coord review show {review}`)")
+    return list(found.values())[:HOLDERS_TOLD_MAX]
 
 
 def _explanation(view: View, task: TaskRow, held_by: list[str]) -> str:
