@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.cli.app import AsJson, app, people_only, print_json, say
 from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
@@ -69,6 +69,7 @@ def check(as_json: AsJson = False) -> int:
 @guard.command("remove")
 def remove(as_json: AsJson = False) -> None:
     """Take the guard out of git's hooks; what was there is there again, byte by byte."""
+    people_only("taking the guard out of git's hooks", "Ask the person who runs coord.")
     place = Path.cwd()
     found = hooks.found(place)
     changed = [hook for hook in found if hook.remove()]

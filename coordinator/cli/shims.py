@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Annotated
 
-from coordinator.cli.app import AsJson, app, print_json, say
+from coordinator.cli.app import AsJson, app, people_only, print_json, say
 from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
 from coordinator.namespaces import kernel
@@ -62,6 +62,7 @@ def install(
 @group.command("remove")
 def remove(as_json: AsJson = False) -> None:
     """Take coord's shims away; the agents are what they were."""
+    people_only("taking coord's shims away", "Ask the person who runs coord.")
     gone = shims.remove()
     if as_json:
         print_json({"folder": str(shims.folder()), "removed": gone})

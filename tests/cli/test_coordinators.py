@@ -221,7 +221,8 @@ def test_an_agent_stops_no_coordinator_and_takes_no_settings_out(repo: Repo) -> 
     with repo.client("ann") as ann:
         ann.register()
         env = {"COORD_AGENT": "ann", "COORD_AGENT_TOKEN": str(ann.token)}
-    for words in (("down",), ("down", "--all"), ("init", "--agent", "claude-code", "--remove", "--yes")):
+    for words in (("down",), ("down", "--all"), ("init", "--agent", "claude-code", "--remove", "--yes"),
+                  ("guard", "remove"), ("shims", "remove")):
         done = repo.coord(*words, env=env)
         assert done.returncode == 6 and "is for people. Nothing was changed." in done.stderr, done
     assert repo.coord("doctor").returncode == 0 and "wired;" in repo.coord("doctor").stdout

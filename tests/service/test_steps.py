@@ -113,6 +113,19 @@ def test_all_dead_letters_are_in_one_list(world: World) -> None:
         assert world.refused(rq.DeadShow(id=unknown)).code is code
 
 
+def test_only_a_person_lets_it_be_tried_again(world: World) -> None:
+    """An agent could count its own attempts afresh, and the log would call it a person."""
+    token = world.ask(rq.Register(agent="st")).token
+    step = put_off(world, delay_s=0.0, attempts_max=1)
+    world.ask(rq.StepFail(agent="worker", step=step, attempt=next_(world).attempts, why="no"))
+    task = world.task("t", attempts_max=1)
+    world.ask(rq.TaskClaim(agent="st", task=task), token)
+    world.ask(rq.TaskFail(agent="st", task=task, reason="no"), token)
+    for letter in (step, task):
+        assert world.refused(rq.DeadRetry(id=letter), token).code is Code.UNAUTHORIZED
+    assert set(dead(world)) == {step, task}
+
+
 def test_dropped_for_good(world: World) -> None:
     step = put_off(world, delay_s=0.0, attempts_max=1)
     world.ask(rq.StepFail(agent="worker", step=step, attempt=next_(world).attempts, why="no"))

@@ -139,6 +139,7 @@ class DeadRetry(Request[DeadLetter]):
 
     op = "dead_retry"
     http = ("POST", "/v1/dead/{id}/retry")
+    operator_only = True
     id: Name
 
 
