@@ -112,6 +112,21 @@ def test_they_write_by_turns_on_what_is_there_and_hear_of_each_other(
     assert "is leased by" in third.edit(path, "mine\n")
 
 
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+def test_who_asks_again_for_what_it_shares_has_it(world: World, ann: Session, bob: Session, mode: str) -> None:
+    """Nobody is sent into a line for it, or told of a circle."""
+    shared(world, ann, bob)
+    before = modes(world)
+    for one in (bob, ann, bob):
+        (lease,) = world.acquire(one.name, "notes.txt", mode=mode).leases
+        assert lease.reentrant and lease.agreed_as
+    assert modes(world) == before and world.ask(rq.Locks()).waiters == []
+    assert world.refused(rq.Acquire(agent="dan", resources=["notes.txt"], mode=mode)).code is Code.LOCKED
+    task = world.task("t", "notes.txt")
+    world.ask(rq.TaskClaim(agent=bob.name, task=task))
+    assert {who for who, _ in before} <= {row.locked_by for row in world.live()} | {row.file_path for row in world.live()}
+
+
 def test_one_edit_runs_at_a_time(world: World, ann: Session, bob: Session) -> None:
     shared(world, ann, bob)
     given: dict[str, object] = {"file_path": str(world.root / "notes.txt"), "content": "one\nTWO\n"}

@@ -291,6 +291,20 @@ def test_a_lapsed_lease_is_dead_though_nobody_swept(world: World) -> None:
     assert stale.code is Code.STALE_TOKEN
 
 
+def test_who_waits_to_write_what_it_reads_keeps_it_for_as_long(world: World) -> None:
+    """The short time of an offer is for who has nothing yet."""
+    for one in ("ann", "bob"):
+        world.acquire(one, "a.py", mode="shared", ttl_s=1800)
+    (had,) = [row for row in world.live() if row.locked_by == "ann"]
+    assert world.refused(rq.Acquire(agent="ann", resources=["a.py"])).code is Code.LOCKED
+    world.ask(rq.Release(agent="bob", resources=["a.py"]))
+    world.settle()
+    (lease,) = world.live()
+    assert (lease.locked_by, lease.mode, lease.expires_at) == ("ann", "exclusive", had.expires_at)
+    (told,) = [one.text for one in world.ask(rq.Heartbeat(agent="ann")).notices]
+    assert lease.expires_at[11:16] in told
+
+
 def test_quarantine_refuses_what_is_under_review(tmp_path: Path) -> None:
     world = World(tmp_path, Settings(review=Reviewing(quarantine=True)))
     world.acquire("ann", "a.py", ttl_s=1)

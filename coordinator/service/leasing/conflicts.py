@@ -55,6 +55,7 @@ class Obstacles(msgspec.Struct):
     mine: list[LeaseRow] = []  # its own live leases that overlap, in the same working tree
     own: dict[str, LeaseRow] = {}  # its own leases at the same scope, in the same working tree
     elsewhere: list[LeaseRow] = []  # its own leases at the same scope, in others
+    shares: bool = False  # it has some of it already by an agreement with others, who have it, too
     #: The scope, as it stands in the database, of the first lease in the way.
     held_at: str = ""
     #: Waiters were passed, for they wait for this holder itself: until when, at the latest (ISO
@@ -184,7 +185,14 @@ def weigh(
     passed = {lease.fencing_token for lease in lent}
     for located, mode in wanted:
         asked = located.resource
-        for lease, scope in _rivals(svc, tx, located):
+        rivals = _rivals(svc, tx, located)
+        sharing: set[str | None] = set()
+        if asked.kind in ("file", "region"):
+            rivals = list(rivals)
+            sharing = {lease.agreed_as for lease, _ in rivals if lease.agreed_as is not None
+                       and (lease.locked_by, lease.scope) == (holder, asked.scope)
+                       and lease.expires_at > now}
+        for lease, scope in rivals:
             if len(out.leases) == BLOCKERS_MAX:
                 return out  # no grant can follow; the rest of a large directory need not be read
             if lease.locked_by == holder:
@@ -205,6 +213,9 @@ def weigh(
             if not rule.conflicts(asked, mode, holder, lease, agreed):
                 continue
             if lease.fencing_token in passed:
+                continue
+            if lease.agreed_as is not None and lease.agreed_as in sharing:
+                out.shares = out.shares or lease.expires_at > now  # it has it already, with these
                 continue
             if rule.dead(lease.expires_at, now):
                 lapsed.append(Lapsed(lease.locked_by, lease.task_id))

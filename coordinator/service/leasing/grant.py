@@ -79,7 +79,8 @@ def grant(
         own = obstacles.own.get(asked.scope + "\n" + asked.name) if obstacles.own else None
         if own is not None and own.expires_at > tx.now:
             if own.mode == "exclusive" or (
-                    own.mode == mode and (agreed is None or own.agreed_as == agreed.name)):
+                    own.mode == mode and (agreed is None or own.agreed_as == agreed.name)) or (
+                    obstacles.shares and own.agreed_as is not None and agreed is None):
                 leases.append(_again(svc, tx, own, ttl_ms))
                 continue
             tx.record(
@@ -90,9 +91,11 @@ def grant(
             )
         token = tx.number("fencing")
         acquisition = acquisition or f"A-{token}"
+        # What it had for longer, as a reader, it has for as long as a writer.
+        ends = expires if own is None else min(max(expires, own.expires_at), max_until)
         # Fifteen names: CPython gathers more in a dict first, which doubles the cost of the whole.
         event = ev.LeaseGranted(
-            fencing_token=token, resource=asked.name, agent=holder, expires_at=expires,
+            fencing_token=token, resource=asked.name, agent=holder, expires_at=ends,
             lease_kind=asked.kind, mode=mode, scope=asked.scope, acquisition_id=acquisition,
             ttl_ms=ttl_ms, max_until=max_until, description=description,
             slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode, task=task,
@@ -116,7 +119,7 @@ def grant(
         leases.append(
             rq.Lease(
                 resource=asked.name, kind=asked.kind, mode=mode, locked_by=holder,
-                locked_at=tx.now, expires_at=expires, fencing_token=token,
+                locked_at=tx.now, expires_at=ends, fencing_token=token,
                 content_hash=event.content_hash, acquisition_id=acquisition, task=task,
                 description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
                 worktree=located.worktree,
