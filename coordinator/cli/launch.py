@@ -360,7 +360,7 @@ def _tell(made: Report) -> None:
         say("next: coord launch FILE, with tasks that are not in the backlog yet"
             if Path("tasks.yaml").exists() else
             "next: coord task template > tasks.yaml, then coord launch tasks.yaml")
-    elif made.tasks.get("review") or any("waits for a verdict" in line for line in made.open):
+    elif made.tasks.get("review") or made.barred:
         say("next: coord review list")
     elif made.tasks.get("dead"):
         say("next: coord logs TASK, then coord task retry TASK")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from coordinator.client.client import Client
@@ -52,7 +53,7 @@ class WorkLoop:
             if self._stop.is_set():
                 return
             try:
-                given = through_restarts(lambda mark=mark: ask(mark))  # type: ignore[misc]
+                given = through_restarts(partial(ask, mark))
             except Refusal as refusal:
                 ends = self._stop.is_set() and refusal.code is Code.DAEMON_DOWN  # it was hung up on
                 if refusal.code is not Code.NOTHING_TO_DO and not ends:

@@ -101,8 +101,8 @@ class AgentHooks:
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
         self.heard: dict[str, str] = {}
-        #: Edits that were allowed by now, and are not noted as running yet: whose, of what.
-        self._allowed: dict[_Receipt, tuple[str, frozenset[str]]] = {}
+        #: Edits that were allowed by now, and are not noted as running yet: whose, of what, when.
+        self._allowed: dict[_Receipt, tuple[str, frozenset[str], int]] = {}
         #: Agents whose messages a hook is about to print.
         self._on_the_way: set[str] = set()
 
@@ -153,7 +153,7 @@ class AgentHooks:
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
                 goes_on=not wait,
             )
-            self._allowed[receipt] = heeded.holder, heeded.files
+            self._allowed[receipt] = heeded.holder, heeded.files, self._now_ms()
             if heeded.waiting is None:  # else nothing is told yet
                 if confirms:
                     receipt.take(heeded)
@@ -289,9 +289,10 @@ class AgentHooks:
 
     def _edits_now(self, agent: str) -> frozenset[str]:
         """The files of edits of this agent that were allowed a moment ago, and run still."""
-        window_ms = int(1000 * self._router.service.settings.leases.window_s)
-        files = [self.calls.writes(agent, None, self._now_ms() - window_ms) or frozenset(),
-                 *(files for holder, files in list(self._allowed.values()) if holder == agent)]
+        since = self._now_ms() - int(1000 * self._router.service.settings.leases.window_s)
+        files = [self.calls.writes(agent, None, since) or frozenset(),
+                 *(files for holder, files, at in list(self._allowed.values())
+                   if holder == agent and at >= since)]
         return frozenset().union(*files)
 
     def _patience(self, table: HookTable, heard: HookCall) -> tuple[float, float, float]:

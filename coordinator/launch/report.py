@@ -70,6 +70,7 @@ class Report(msgspec.Struct, kw_only=True):
     tasks: dict[str, int]
     by_others: list[str]  # those of them that are done, and no agent of this launch did
     open: list[str]
+    barred: bool  # a review keeps one of these from beginning
     complete: bool
     problems: list[str]
     cost_usd: float | None = None  # as far as the agents tell; the same of tokens
@@ -94,7 +95,7 @@ def make(
     reviews = _events(client, since, "review_opened")
     counts: dict[str, int] = {}
     left: list[str] = []
-    by_others = []
+    by_others, barred = [], False
     mine = {one.task for one in attempts if one.outcome == "done"}
     for task in all_tasks(client):
         if task.task in closed_before:
@@ -103,8 +104,11 @@ def make(
         if task.state == "done" and task.task not in mine | done_before:
             by_others.append(task.task)
         if task.state not in ("done", "cancelled"):
-            why = (client.call(rq.TaskShow(task=task.task)).explanation
-                   if task.state == "ready" and len(left) < EXPLAINED_MAX else "")
+            why = ""
+            if task.state == "ready" and len(left) < EXPLAINED_MAX:
+                shown = client.call(rq.TaskShow(task=task.task))
+                why = shown.explanation
+                barred = barred or bool(why and shown.state == "ready" and not shown.held_by)
             left.append(f"{task.task} is {told_state(task.state)}: {task.title}"
                         + (f" ({why.removeprefix('ready, ')})" if why else ""))
     serial = sum(one.seconds for one in attempts if one.outcome == "done")
@@ -114,7 +118,7 @@ def make(
         attempts=attempts, conflicts=len(refused),
         redirects=sum(1 for event in refused if event.data.get("redirect")),
         reviews=len(reviews), orphans_stopped=orphans, tasks=counts,
-        by_others=by_others, open=left,
+        by_others=by_others, open=left, barred=barred,
         complete=not left and not problems, problems=problems,
         cost_usd=_sum([one.cost_usd for one in attempts]),
         tokens_in=_sum([one.tokens_in for one in attempts]),

@@ -243,6 +243,11 @@ def path_in(scope: str) -> str:
     return path
 
 
+def is_window(kind: str, name: str) -> bool:
+    """Whether a lease of this kind and name is a write window: an edit that is in the middle."""
+    return kind == "key" and name.startswith(WINDOW)
+
+
 def write_window(path: str, fold_case: bool = False) -> Resource:
     """The key that whoever writes the file of this name has meanwhile. Nobody can type it."""
     parts = normal(path, fold_case).replace("\\", "\\\\").replace("/", "\\s")

@@ -14,7 +14,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.service.leasing import grant
 from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import AgentRow, LeaseRow
 from coordinator.words.resource_names import Located
 
 #: What goes from a session to its sub-agent and back: leases on single files and their regions.
@@ -57,9 +57,8 @@ def to_hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> tuple[str, l
 def hand_up(tx: Tx, agent: str) -> None:
     """What a sub-agent holds of files is its parent's now; to write them again, it is handed down.
     """
-    row = tx.agent(agent)
-    above = tx.agent(row.parent) if row is not None and row.parent is not None else None
-    if above is not None and above.state != "gone":
+    above = _parent(tx, agent)
+    if above is not None:
         for raw in tx.rows("leases_of_holder", agent):
             lease = LeaseRow(*raw)
             if lease.kind in PLAIN and lease.expires_at > tx.now:
@@ -69,13 +68,18 @@ def hand_up(tx: Tx, agent: str) -> None:
 def hand_back(tx: Tx, agent: str) -> None:
     """A sub-agent ends: leases that it has of its parent, and those that belong to its parent's
     task, go back to the parent."""
-    row = tx.agent(agent)
-    parent = row.parent if row is not None else None
-    above = tx.agent(parent) if parent is not None else None
-    if above is None or above.state == "gone":
+    above = _parent(tx, agent)
+    if above is None:
         return
     for raw in tx.rows("leases_of_holder", agent):
         lease = LeaseRow(*raw)
         if (lease.expires_at > tx.now and lease.kind in PLAIN
                 and (lease.task_id is not None or lease.lent_by == above.agent)):
             grant.hand_over(tx, lease, above.agent)
+
+
+def _parent(tx: Tx, agent: str) -> AgentRow | None:
+    """Whose sub-agent this is, where that is still there."""
+    name = parent_of(tx, agent)
+    row = tx.agent(name) if name is not None else None
+    return row if row is not None and row.state != "gone" else None

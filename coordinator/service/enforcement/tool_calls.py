@@ -352,8 +352,8 @@ def take(
 
 
 def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:
-    row = tx.agent(agent)
-    return list(tx.rows("tasks_of_holder", row.parent)) if row is not None and row.parent else []
+    parent = sub_agents.parent_of(tx, agent)
+    return list(tx.rows("tasks_of_holder", parent)) if parent is not None else []
 
 
 def told(refusal: Refusal) -> str:

@@ -21,6 +21,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
+from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import (
     WINDOW,
@@ -36,7 +37,7 @@ from coordinator.words.resource_names import (
 
 def is_window(row: LeaseRow) -> bool:
     """Whether a lease is a write window."""
-    return row.kind == "key" and row.file_path.startswith(WINDOW)
+    return resource_names.is_window(row.kind, row.file_path)
 
 
 def path(row: LeaseRow) -> str:

@@ -22,7 +22,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, LeaseRow, TaskRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import TASK, WINDOW, Located, Resource
+from coordinator.words.resource_names import TASK, WINDOW, Located, Resource, is_window
 from coordinator.words.texts import block, quoted
 
 #: An edit of a file by another is over by then (seconds).
@@ -201,7 +201,7 @@ def _message(
             what = quoted(first["description"]) if first["description"] else "git"
             parts.append(f"{first['holder']} changes the whole working tree just now ({what}). "
                          "Modify nothing there until that has ended, and read afresh then.")
-        elif first["kind"] == "key" and first["resource"].startswith(WINDOW):
+        elif is_window(first["kind"], first["resource"]):
             parts.append(f"{first['holder']} is writing {first['resource'].removeprefix(WINDOW)} "
                          "just now. That takes a moment.")
         elif first["resource"].startswith(TASK):
@@ -258,8 +258,8 @@ def _retry_after(svc: Service, tx: Tx, obstacles: Obstacles) -> float:
     soonest = svc.settings.leases.retry_s
     for lease in obstacles.leases:
         left = (from_iso(lease.expires_at) - tx.now_ms) / 1000
-        soonest = min(soonest, max(0.1, left), WINDOW_RETRY_S if lease.kind == "key"
-                      and lease.file_path.startswith(WINDOW) else soonest)
+        soonest = min(soonest, max(0.1, left), WINDOW_RETRY_S if is_window(
+            lease.kind, lease.file_path) else soonest)
     return round(soonest, 1)
 
 

@@ -19,7 +19,7 @@ from coordinator.service.leasing.conflicts import Obstacles
 from coordinator.service.leasing.overlapping import one_by_one
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, NearWaiter, Wanting
-from coordinator.words.resource_names import WINDOW, Resource
+from coordinator.words.resource_names import Resource, is_window
 
 #: Leases in the way of one resource, or waiters before it, that are followed.
 BLOCKERS_MAX = 50
@@ -51,7 +51,7 @@ def asked(
     mark = next((row.gives_way_to for row in wants_of(view, before)), None) \
         if before is not None else None
     ways = [(lease, _wanted_for(located, lease)) for lease in obstacles.leases
-            if not _is_window(lease)]
+            if not _ends_by_itself(lease)]
     if not ways:
         ways = _before(svc, view, agent, obstacles.waiters)
     return [Wait(lease.locked_by, lease, name, None, priority, mark) for lease, name in ways]
@@ -81,7 +81,7 @@ def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
     """Leases that keep a waiter from this, also of the same file under another name."""
     leases = (LeaseRow(*raw) for raw in one_by_one(view, "rivals", asked))
     found = list(islice(
-        (lease for lease in leases if lease.expires_at > view.now and not _is_window(lease)
+        (lease for lease in leases if lease.expires_at > view.now and not _ends_by_itself(lease)
          and rule.conflicts(asked, row.mode, row.agent, lease)), BLOCKERS_MAX))
     if not found and row.met not in ("", asked.scope):
         found = [
@@ -92,10 +92,10 @@ def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
     return found
 
 
-def _is_window(lease: LeaseRow) -> bool:
+def _ends_by_itself(lease: LeaseRow) -> bool:
     """Whether it is an edit that is in the middle: that ends by itself, whatever its agent waits
     for, and nobody could give it back."""
-    return lease.kind == "key" and lease.file_path.startswith(WINDOW)
+    return is_window(lease.kind, lease.file_path)
 
 
 def _ahead(svc: Service, view: View, row: Wanting, asked: Resource) -> list[NearWaiter]:
