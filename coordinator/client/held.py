@@ -10,8 +10,8 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -38,14 +38,39 @@ class LeaseLost(Exception):
         return type(self), (self.resources, self._why)
 
 
+class _Copy(NamedTuple):
+    """What a lease is on: a resource, in one working tree (None: the main one)."""
+
+    resource: str
+    worktree: str | None
+
+
+class _GivenBack(NamedTuple):
+    """What a body gives back at its end.
+
+    Attributes:
+        token: of the newest lease on it.
+        alone: whether the client has no copy of it in another working tree, as far as it was told:
+            else its name means that one, too.
+    """
+
+    resource: str
+    token: str | None
+    alone: bool
+
+
 class Holdings:
     """What the bodies of one client hold, in whatever order they begin and end. The last of those
-    who hold a resource gives it back, the last of those who write it gives back that right: unless
+    who hold a copy gives it back, the last of those who write it gives back that right: unless
     the client had it before the first of them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._at: dict[str, _At] = {}
+        self._at: dict[_Copy, _At] = {}
+        #: How many bodies ask for a name, and what was so when the first of them did.
+        self._asking: dict[str, _Asking] = {}
+        #: Names of which this client had more than one copy.
+        self._several: set[str] = set()
         #: The highest fencing token that this client has heard of.
         self._newest = 0
         self.turns = TurnTable()
@@ -55,21 +80,23 @@ class Holdings:
         """A body asks for these, until it has begun."""
         with self._lock:
             for name in names:
-                self._at.setdefault(name, _At(self._newest)).asking += 1
+                self._asking.setdefault(name, _Asking(self._newest)).bodies += 1
         try:
             yield
         finally:
             with self._lock:
                 for name in names:
-                    self._at[name].asking -= 1
-                    self._forget(name)
+                    self._asking[name].bodies -= 1
+                    if not self._asking[name].bodies:
+                        del self._asking[name]
+                for copy in [one for one in self._at if one.resource in names]:
+                    self._forget(copy)
 
     def begin(self, leases: Sequence[rq.Lease], mode: str | None) -> None:
         """A body holds these from now on, in the mode that it has asked for (None: as granted)."""
         with self._lock:
             for lease in leases:
-                at = self._at.setdefault(lease.resource, _At(self._newest))
-                at.heard_of(lease)
+                at = self._heard_of(lease)
                 at.bodies[mode or lease.mode] += 1
                 self._newest = max(self._newest, lease.fencing_token)
 
@@ -77,14 +104,28 @@ class Holdings:
         """A question for a body was granted these."""
         with self._lock:
             for lease in leases:
-                if (at := self._at.get(lease.resource)) is not None:
-                    at.heard_of(lease)
+                if lease.resource in self._asking:
+                    self._heard_of(lease)
+
+    def _heard_of(self, lease: rq.Lease) -> _At:
+        at = self._at.get(copy := _copy(lease))
+        if at is None:
+            asking = self._asking.get(lease.resource)
+            at = self._at[copy] = _At(asking or _Asking(self._newest))
+        at.heard_of(lease)
+        if lease.further:
+            self._several.add(lease.resource)
+        return at
 
     def acquired(self, leases: Sequence[rq.Lease]) -> None:
         """The client has these, without a body so far."""
         with self._lock:
             for lease in leases:
                 self._newest = max(self._newest, lease.fencing_token)
+                if lease.further:
+                    self._several.add(lease.resource)
+                if (at := self._at.get(_copy(lease))) is not None:
+                    at.told_of(lease)
 
     def claimed(self, leases: Sequence[rq.Lease]) -> None:
         """A task of this client has these from now on, also where a body had them until now: they
@@ -92,39 +133,42 @@ class Holdings:
         with self._lock:
             for lease in leases:
                 self._newest = max(self._newest, lease.fencing_token)
-                at = self._at.get(lease.resource)
+                at = self._at.get(_copy(lease))
                 if at is not None and not lease.reentrant:
                     at.before, at.since = lease.mode, lease.fencing_token
 
     def end(self, leases: Sequence[rq.Lease],
-            mode: str | None) -> tuple[dict[str, str | None], list[str]]:
-        """It holds them no more: what nobody holds now (with the token of the newest lease on it),
-        and what is only read by now. That is to be given back, in the same turn."""
-        unheld: dict[str, str | None] = {}
-        read = []
+            mode: str | None) -> tuple[list[_GivenBack], list[_GivenBack]]:
+        """It holds them no more: what nobody holds now, and what is only read by now. That is to
+        be given back, in the same turn."""
+        unheld, read = [], []
         with self._lock:
             for lease in leases:
-                at = self._at[lease.resource]
+                at = self._at[_copy(lease)]
                 asked = mode or lease.mode
                 at.bodies[asked] -= 1
                 needed = at.needed()
+                one = _GivenBack(lease.resource, at.token, lease.resource not in self._several)
                 if needed is None:
-                    unheld[lease.resource] = at.token
+                    unheld.append(one)
                 elif needed == "shared" and asked == "exclusive":
-                    read.append(lease.resource)
-                self._forget(lease.resource)
+                    read.append(one)
+                self._forget(_copy(lease))
         return unheld, read
 
     def stay(self, leases: Sequence[rq.Lease]) -> list[str]:
         """What is not to be given back when this body ends, as far as can be told before."""
         with self._lock:
-            return [lease.resource for lease in leases if (at := self._at[lease.resource]).before
+            return [lease.resource for lease in leases if (at := self._at[_copy(lease)]).before
                     or at.bodies.total() > 1]
 
-    def _forget(self, name: str) -> None:
-        at = self._at[name]
-        if not (at.asking or at.bodies.total()):
-            del self._at[name]
+    def _forget(self, copy: _Copy) -> None:
+        if copy.resource not in self._asking and not self._at[copy].bodies.total():
+            del self._at[copy]
+
+
+def _copy(lease: rq.Lease) -> _Copy:
+    return _Copy(lease.resource, lease.worktree)
 
 
 def as_first_told(now: rq.Acquired, first: rq.Acquired | None) -> rq.Acquired:
@@ -136,33 +180,44 @@ def as_first_told(now: rq.Acquired, first: rq.Acquired | None) -> rq.Acquired:
     return msgspec.structs.replace(now, leases=leases)
 
 
+class _Asking:
+    """That bodies ask for a name, and when the first of them did.
+
+    Attributes:
+        bodies: how many ask for it.
+        newest: the highest fencing token that the client had heard of by then.
+        began: that moment, and a little before.
+    """
+
+    def __init__(self, newest: int) -> None:
+        self.bodies = 0
+        self.newest, self.began = newest, iso(time.time_ns() // 1_000_000 - MOMENT_MS)
+
+
 class _At:
-    """What is held of one resource, from the first body that asks for it to the end of the last.
+    """What is held of one copy, from the first body that asks for it to the end of the last.
 
     Attributes:
         before: the mode in which the client has it whatever its bodies do; None: not at all.
         bodies: how many hold it, by the mode that they have asked for.
-        asking: how many ask for it.
         token: of the newest lease on it; another body's, where one has lost its own.
         since: the fencing token of what a task of the client has got meanwhile.
     """
 
-    def __init__(self, newest: int) -> None:
+    def __init__(self, asking: _Asking) -> None:
         self.before: str | None = None
         self.since = 0
         self.bodies: Counter[str] = Counter()
-        self.asking = 0
         self.token: str | None = None
         self._fencing = 0
-        self._newest, self._began = newest, iso(time.time_ns() // 1_000_000 - MOMENT_MS)
+        self._newest, self._began = asking.newest, asking.began
         #: What questions for bodies were granted (fencing tokens).
         self._granted: set[int] = set()
 
     def heard_of(self, lease: rq.Lease) -> None:
         """What is told of a lease on it: whether that is older than all that its bodies did. What
         one question was granted another is told of as of something that it had before."""
-        if lease.fencing_token > self._fencing:
-            self._fencing, self.token = lease.fencing_token, lease.lease_token
+        self.told_of(lease)
         if lease.replaces is not None:
             if self.before is not None or self._is_older(lease.replaces):
                 self.before = "shared"
@@ -173,6 +228,11 @@ class _At:
             self._granted.add(lease.fencing_token)
         elif self._is_older(lease):
             self.before = lease.mode
+
+    def told_of(self, lease: rq.Lease) -> None:
+        """What lease there is on it now, if this is one: who gave one back is told no token."""
+        if lease.fencing_token > self._fencing and lease.lease_token is not None:
+            self._fencing, self.token = lease.fencing_token, lease.lease_token
 
     def _is_older(self, lease: rq.Lease | rq.Replaced) -> bool:
         """Whether a lease was there before any body asked."""
@@ -275,25 +335,29 @@ class HeldLeases:
         mine, read = self._holdings.end(self.leases, self._mode)
         if release:
             yield from self._given_back(agent, mine)
-        if release and read and self._lost is None:
-            self._noted((yield rq.Release(agent=agent, resources=read, keep_shared=True)))
-
-    def _given_back(self, agent: str, mine: Mapping[str, str | None]
-                    ) -> Generator[rq.Request[Any], Refusal | None]:
-        if mine and self._lost is None:
-            # (What it had in another working tree before has the same name, and stays.)
-            further = {one.resource for one in self.leases if one.further}
-            names = [name for name in mine if name not in further]
-            if names:
-                self._noted((yield rq.Release(agent=agent, resources=names)))
-            for name in [one for one in mine if one in further and self._lost is None]:
-                self._noted((yield rq.Release(agent=agent, resources=[name],
-                                              lease_token=mine[name])))
             if self._lost is None:
-                return
-        for resource, token in mine.items():  # some are lost: each of the others by itself
-            yield rq.Release(agent=agent, resources=[resource], lease_token=token)
+                yield from self._given_back(agent, read, keep_shared=True)
+            elif mine:  # some are lost: each of the others by itself
+                for one in mine:
+                    yield _release(agent, one)
+
+    def _given_back(self, agent: str, what: Sequence[_GivenBack], keep_shared: bool = False
+                    ) -> Generator[rq.Request[Any], Refusal | None]:
+        """At once what is named without doubt, each copy of the others by itself; until one of
+        them is seen to be lost."""
+        together = [one.resource for one in what if one.alone]
+        if together and self._lost is None:
+            self._noted((yield rq.Release(agent=agent, resources=together,
+                                          keep_shared=keep_shared)))
+        for one in what:
+            if not one.alone and self._lost is None:
+                self._noted((yield _release(agent, one, keep_shared)))
 
     def _noted(self, refusal: Refusal | None) -> None:
         if refusal is not None and refusal.code in GONE:
             self._lost = refusal.message
+
+
+def _release(agent: str, one: _GivenBack, keep_shared: bool = False) -> rq.Release:
+    return rq.Release(agent=agent, resources=[one.resource], lease_token=one.token,
+                      keep_shared=keep_shared)

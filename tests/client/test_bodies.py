@@ -33,6 +33,18 @@ def held_by(repo: Repo) -> dict[str, str]:
         return {one.resource: one.locked_by for one in boss.call(rq.Locks()).items}
 
 
+def worktree(repo: Repo) -> Path:
+    """A second working tree of its repository, made once."""
+    place = repo.root / "w"
+    if not place.is_dir():
+        repo.write("a.py", "one\n")
+        repo.write("b.py", "one\n")
+        git = ["git", "-C", str(repo.root), "-c", "user.name=n", "-c", "user.email=e@x"]
+        for words in (["add", "."], ["commit", "-qm", "x"], ["worktree", "add", "-q", "--detach", str(place)]):
+            subprocess.run([*git, *words], check=True, capture_output=True)
+    return place
+
+
 def taken_away(repo: Repo, *resources: str, agent: str = "ann") -> None:
     """By a person; and somebody else has it at once."""
     with repo.client() as person:
@@ -118,15 +130,12 @@ def test_what_it_had_before_and_lost_is_told(repo: Repo) -> None:
 
 
 def test_a_body_gives_back_its_own_trees_copy_and_not_another(repo: Repo) -> None:
-    repo.write("a.py", "one\n")
-    git = ["git", "-C", str(repo.root), "-c", "user.name=n", "-c", "user.email=e@x"]
-    for words in (["add", "."], ["commit", "-qm", "x"], ["worktree", "add", "-q", "--detach", str(repo.root / "w")]):
-        subprocess.run([*git, *words], check=True, capture_output=True)
+    other = worktree(repo)
     with Client(repo.root, agent="ann") as client:
-        client.call(rq.Acquire(agent=client.name(), resources=["a.py"], cwd=str(repo.root / "w")))
+        client.call(rq.Acquire(agent=client.name(), resources=["a.py"], cwd=str(other)))
         with client.lease("a.py", "b.py"):
-            assert [one.worktree for one in client.call(rq.Locks(resource="a.py")).items] == [str(repo.root / "w"), None]
-        assert [(one.resource, one.worktree) for one in client.call(rq.Locks()).items] == [("a.py", str(repo.root / "w"))]
+            assert [one.worktree for one in client.call(rq.Locks(resource="a.py")).items] == [str(other), None]
+        assert [(one.resource, one.worktree) for one in client.call(rq.Locks()).items] == [("a.py", str(other))]
 
 
 def modes(repo: Repo) -> dict[str, str]:
@@ -269,13 +278,19 @@ def test_who_left_registers_again(repo: Repo) -> None:
 @settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_in_whatever_order_bodies_begin_and_end_the_last_gives_back_what_it_has(repo: Repo, data: st.DataObject) -> None:
-    names = ("a.py", "b.py")
-    with Client(repo.root, agent="ann") as client, contextlib.ExitStack() as after:
+    """Also where the program goes from one working tree to another meanwhile."""
+    names, places = ("a.py", "b.py"), (repo.root, worktree(repo))
+
+    def now() -> dict[tuple[Path, str], str]:
+        return {(repo.root if one.worktree is None else Path(one.worktree), one.resource): one.mode for one in client.call(rq.Locks()).items}
+
+    with Client(repo.root, agent="ann") as client, contextlib.ExitStack() as after, contextlib.chdir(repo.root):
         after.callback(client.leave)
-        before = data.draw(st.sampled_from([{}, {"a.py": "exclusive"}, {"a.py": "shared"}]))
-        for name, mode in before.items():
+        before = data.draw(st.dictionaries(st.tuples(st.sampled_from(places), st.just("a.py")), st.sampled_from(["exclusive", "shared"]), max_size=2))
+        for (place, name), mode in before.items():
+            os.chdir(place)
             client.acquire(name, mode=mode)
-        open_: list[tuple[Any, dict[str, str]]] = []
+        open_: list[tuple[Any, dict[tuple[Path, str], str]]] = []
         for _ in range(data.draw(st.integers(1, 8))):
             if open_ and data.draw(st.booleans()):
                 held, _ = open_.pop(data.draw(st.integers(0, len(open_) - 1)))
@@ -284,13 +299,16 @@ def test_in_whatever_order_bodies_begin_and_end_the_last_gives_back_what_it_has(
             else:
                 wanted = sorted(data.draw(st.sets(st.sampled_from(names), min_size=1)))
                 mode = data.draw(st.sampled_from(["exclusive", "shared"]))
-                open_.append((client.hold(client.acquire(*wanted, mode=mode), mode=mode), dict.fromkeys(wanted, mode)))
+                place = data.draw(st.sampled_from(places))
+                os.chdir(place)
+                open_.append((client.hold(client.acquire(*wanted, mode=mode), mode=mode), {(place, name): mode for name in wanted}))
                 after.callback(open_[-1][0].end)
             asked = [pair for one in (before, *(wanted for _, wanted in open_)) for pair in one.items()]
-            assert modes(repo) == {name: min(mode for known, mode in asked if known == name) for name, _ in asked}
+            assert now() == {key: min(mode for known, mode in asked if known == key) for key, _ in asked}
         for held, _ in open_:
             held.end()
-        assert modes(repo) == before
+            held.check()
+        assert now() == before
 
 
 @KINDS
