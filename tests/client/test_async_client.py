@@ -555,7 +555,9 @@ def test_who_is_cancelled_while_it_waits_for_work_is_given_none(repo: Repo, kind
                 with contextlib.suppress(asyncio.CancelledError):
                     await waits
                 there.append(await adds if late else await put())
-            deadline = time.monotonic() + 20
+                if not late:
+                    await take(20)  # at once
+            deadline = time.monotonic() + 60
             while len(done) < len(there) and time.monotonic() < deadline:
                 with contextlib.suppress(Refusal):
                     await take(2)
