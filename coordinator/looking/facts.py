@@ -130,14 +130,16 @@ class Overlaid(Need, frozen=True):
 
 class Rewound(Need, frozen=True):
     """The file at an absolute path with these regions as they were: (name, name of the content that
-    is kept, None: it was not there). A `Bytes`, kept. Of contents that are kept, too: `gone`: what
-    it had last, for where it is not there any more; `whole`: what it had when these were so, for
-    where one is gone, or all of it is another."""
+    is kept, None: it was not there), one after the other. A `Bytes`, kept. Of contents that are
+    kept, too: `gone`: what it had last, for where it is not there any more; `whole`: what it had
+    when these were so, for where one is gone, or all of it is another; `of`: what is to be changed
+    so, in place of what is there."""
 
     path: str
     parts: tuple[tuple[str, str | None], ...]
     gone: str | None = None
     whole: str | None = None
+    of: str | None = None
 
 
 #: Needs for which a file has to be divided.

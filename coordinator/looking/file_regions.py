@@ -22,6 +22,7 @@ from coordinator.regions.differences import changed
 from coordinator.regions.languages import language_of
 from coordinator.regions.outline import Outline, Region
 from coordinator.regions.process import Outlines
+from coordinator.regions.rewound_lines import Earlier, put_back
 from coordinator.rules.edits import Edit, candidate
 from coordinator.rules.function_bodies import is_body_alone
 from coordinator.words.resource_names import HEADER
@@ -160,14 +161,19 @@ class FileRegions:
         return Parts(self._changed(path, before, data, in_order=False), digest(data))
 
     def rewound(self, path: str, data: bytes, parts: Sequence[Part],
-                whole: bytes | None = None) -> bytes:
+                whole: bytes | None = None) -> bytes | None:
         """The file as it is, but for these regions, which are as they are given. One that is not
         there any more comes back to where it was in `whole`, an earlier content of the file, in the
         place of what is new there; else to the end of what contained it. Of a file with nothing of
-        `whole` left in it, that is what it was."""
+        `whole` left in it, that is what it was. None: it is broken, and what was done in these
+        regions cannot be told from what was done in others."""
         names = {name for name, _ in parts}
         outline = self.outline(path, data)
         old = None if whole is None else self.outline(path, whole)
+        if whole is not None and old is not None and _is_unsure(old, outline, names):
+            back = self._by_lines(path, data, parts, whole)
+            if back is not None or (outline.broken and not _is_another(old, outline, names)):
+                return back
         if whole is not None and old is not None and names and _is_another(old, outline, names):
             return whole
         if HEADER in names or outline.note:
@@ -175,7 +181,7 @@ class FileRegions:
             return data if whole is None else whole
         pieces: list[tuple[int, int, int, bytes]] = []
         for number, (name, was) in enumerate(parts):
-            if any(name.startswith(other + ".") for other in names if other != name):
+            if _is_covered(name, names - {name}):
                 continue  # it is a part of that one
             found = _find(outline, name) or self._nested(path, data, name)
             if found is not None:
@@ -192,6 +198,25 @@ class FileRegions:
         for start, end, _, was in sorted(pieces, reverse=True):
             data = data[:start] + was + data[end:]
         return data
+
+    def _by_lines(self, path: str, data: bytes, parts: Sequence[Part],
+                  whole: bytes) -> bytes | None:
+        """The same where the grammar cannot tell where these regions are now: by the lines that
+        they had in `whole`."""
+        names = {name for name, _ in parts}
+        earlier, new = [], []
+        for name, was in parts:
+            if _is_covered(name, names - {name}):
+                continue
+            found = _find(self.outline(path, whole), name) or self._nested(path, whole, name)
+            if found is not None:
+                earlier.append(Earlier(found.start, found.end, was or b"",
+                                       found.kind == "section"))
+            elif was is not None:
+                return None
+            else:
+                new.append(name.rpartition(".")[2].encode())
+        return put_back(whole, data, earlier, new)
 
     def _changed_within(self, path: str, before: bytes, after: bytes,
                         name: str | None = None) -> tuple[list[str] | None, bool] | None:
@@ -286,6 +311,21 @@ def _outward(path: str, names: Sequence[str], was: Outline, before: bytes, now: 
 
 def _find(outline: Outline, name: str) -> Region | None:
     return next((one for one in outline.regions if one.name == name), None)
+
+
+def _is_covered(name: str, others: Collection[str]) -> bool:
+    """Whether a region is one of these, or a part of one."""
+    return any(name == other or name.startswith(other + ".") for other in others)
+
+
+def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
+    """Whether these regions of a file that was divided may have others in them by now, or have lost
+    a part of them: something is not closed, and what follows is read as a part of it."""
+    if old.note or HEADER in names:
+        return False
+    there = {one.name for one in now.regions}
+    return bool(now.note) or now.broken or any(
+        one.name not in there and not _is_covered(one.name, names) for one in old.regions)
 
 
 class _Slot(NamedTuple):

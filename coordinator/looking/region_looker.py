@@ -6,9 +6,9 @@ bytes: both is handed in by the `Looker` whose part it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from coordinator.files.content import digest
+from coordinator.files.content import digest, is_executable
 from coordinator.looking.facts import (
     Between,
     Bytes,
@@ -62,6 +62,10 @@ class RegionLooker:
                 return _UNREADABLE
             part = self._regions.part(path, before, need.name)
             return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
+        if isinstance(need, Rewound) and need.of is not None:
+            before = self._content(need.of)
+            mode = 0o755 if is_executable(need.of) else PLAIN_MODE
+            return _UNREADABLE if before is None else self._rewound(need, path, before, mode)
         found = self._text(path)
         if isinstance(found, Bytes):  # nothing, or no text
             return self._of_no_text(need, found)
@@ -80,9 +84,10 @@ class RegionLooker:
             return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
         if isinstance(need, Overlaid):
             before = self._content(need.before)
-            return _UNREADABLE if before is None else self._keep(self._regions.rewound(
+            back = None if before is None else self._regions.rewound(
                 path, before, [(name, self._regions.part(path, data, name))
-                               for name in need.names]), mode)
+                               for name in need.names])
+            return _UNREADABLE if back is None else self._keep(back, mode)
         return self._rewound(need, path, data, mode)
 
     def _of_no_text(self, need: _OfRegions, found: Bytes) -> Fact:
@@ -100,14 +105,30 @@ class RegionLooker:
         return _UNREADABLE if was is None else self._rewound(need, need.path, was, PLAIN_MODE)
 
     def _rewound(self, need: Rewound, path: str, data: bytes, mode: int) -> Bytes:
-        parts = []
-        for name, was in need.parts:
-            there = self._regions.part(path, data, name)
-            if was == (None if there is None else digest(there)):
-                continue
-            before = None if was is None else self._content(was)
-            if was is not None and before is None:
-                return _UNREADABLE  # what it was is kept nowhere
-            parts.append((name, before))
         whole = self._content(need.whole) if need.whole is not None else None
-        return self._keep(self._regions.rewound(path, data, parts, whole), mode)
+        for together in _apart(need.parts):
+            parts = []
+            for name, was in together:
+                there = self._regions.part(path, data, name)
+                if was == (None if there is None else digest(there)):
+                    continue
+                before = None if was is None else self._content(was)
+                if was is not None and before is None:
+                    return _UNREADABLE  # what it was is kept nowhere
+                parts.append((name, before))
+            back = self._regions.rewound(path, data, parts, whole) if parts else data
+            if back is None:
+                return _UNREADABLE
+            data = back
+        return self._keep(data, mode)
+
+
+def _apart(parts: Sequence[tuple[str, str | None]]) -> list[list[tuple[str, str | None]]]:
+    """The same in their order, those together of which none is a part of another."""
+    out: list[list[tuple[str, str | None]]] = []
+    for name, was in parts:
+        if not out or any(f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}.")
+                          for other, _ in out[-1]):
+            out.append([])
+        out[-1].append((name, was))
+    return out

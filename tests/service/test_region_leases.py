@@ -135,3 +135,95 @@ def test_rewinding_puts_back_exactly_these(names: list[str], data: st.DataObject
                 assert regions.part("a.py", back, name) == regions.part("a.py", new, name)
     finally:
         regions.close()
+
+
+BREAKS = ("return (", "x = [1,", 'x = """half', "if (", "def half(", "y = {")
+FUNCTIONS = ("f", "C.m", "C.n", "g")
+LONG = TEXT.replace("\n\ndef g", "\n    def n(self):\n        return 4\n\n\ndef g")
+
+
+@settings(max_examples=examples(60))
+@given(st.sampled_from(FUNCTIONS), st.data())
+def test_rewinding_what_is_broken_leaves_what_others_did(mine: str, data: st.DataObject) -> None:
+    """Whatever is not closed in a region, and reads on into others: their lines stay."""
+    regions = FileRegions()
+    try:
+        lines = {"f": "    return 1\n", "C.m": "        return 2\n", "C.n": "        return 4\n", "g": "    return 3\n"}
+        others = now = LONG
+        for name, line in lines.items():
+            space = line[:len(line) - len(line.lstrip())]
+            if name == mine:
+                now = now.replace(line, space + data.draw(st.sampled_from(BREAKS)) + "\n" + data.draw(st.sampled_from(["", line])))
+            else:
+                done = data.draw(st.sampled_from([line, space + "x = 5\n" + line, f"{space}return 'done'\n", f"{line}\n{space}x = 6\n"]))
+                others, now = others.replace(line, done), now.replace(line, done)
+        back = regions.rewound("a.py", now.encode(), [(mine, regions.part("a.py", LONG.encode(), mine))], LONG.encode())
+        assert back is not None and back.decode() == others
+    finally:
+        regions.close()
+
+
+@pytest.mark.parametrize(("name", "text", "mine", "half"), [
+    ("a.js", "function one() {\n  return 1;\n}\n\nfunction two() {\n  return 2;\n}\n", "one", ("return 1;", "if (x) {")),
+    ("a.js", "function one() {\n  return 1;\n}\n\nfunction two() {\n  return 2;\n}\n\n/* end */\n", "one", ("return 1;", "/* half")),
+    ("a.md", "# One\n\ntext 1\n\n# Two\n\nreturn 2;\n", "One", ("text 1", "```\nhalf")),
+    ("a.toml", "[one]\nx = 1\n\n[two]\ny = 'return 2;'\n", "one", ("x = 1", 'x = """1')),
+    ("a.py", "def one():\n    return 1\n\n\ndef two():\n    return '2;'\n", "two", ("def two():", "def two(")),
+    ("a.py", "def one():\n    return 1\n\n\ndef two():\n    '''return 2;'''\n", "one", ("return 1", "'''half")),
+    ("a.yaml", "one:\n  x: 1\ntwo:\n  y: return 2;\n", "one", ("x: 1", "x: [1")),
+])
+def test_reverting_what_is_broken_keeps_what_another_finished(world: World, name: str, text: str, mine: str, half: tuple[str, str]) -> None:
+    world.write(name, text)
+    world.acquire("ann", f"{name}::{mine}")
+    other = {"one": "two", "two": "one", "One": "Two"}[mine]
+    world.acquire("bob", f"{name}::{other}")
+    done = text.replace("2;", "22;") if other.lower() == "two" else text.replace("return 1", "return 11")
+    world.write(name, done)
+    world.ask(rq.Release(agent="bob", resources=[f"{name}::{other}"]))
+    world.write(name, done.replace(*half))
+    [review] = lapse(world)
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / name).read_text() == done
+
+
+WIDER = ("a.py", "./", "**/*.py", "a.py::C")
+
+
+@pytest.mark.parametrize("wider", WIDER)
+@pytest.mark.parametrize("after", [True, False])
+def test_what_was_begun_in_a_part_is_work_of_what_is_leased_around_it(world: World, wider: str, after: bool) -> None:
+    """The review has both halves, whether anything was changed after the second grant or not."""
+    world.acquire("ann", "a.py::C.m")
+    half = TEXT.replace("return 2", "return 22")
+    world.write("a.py", half)
+    world.acquire("ann", wider)
+    if after:
+        world.write("a.py", half.replace("x = 1", "x = 11"))
+    [review] = lapse(world)
+    diff = shown(world, review)["a.py"][1]
+    assert "-        return 2\n" in diff and ("-    x = 1\n" in diff) is after
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / "a.py").read_text() == TEXT
+
+
+def test_what_was_begun_in_a_part_goes_with_its_file(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.write("a.py", TEXT.replace("return 1", "return 11"))
+    world.acquire("ann", "a.py")
+    (world.root / "a.py").unlink()
+    [review] = lapse(world)
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / "a.py").read_text() == TEXT
+
+
+def test_what_others_finished_meanwhile_stays(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.acquire("bob", "a.py::g")
+    both = TEXT.replace("return 1", "return 11").replace("return 3", "return 33")
+    world.write("a.py", both)
+    world.ask(rq.Release(agent="bob", resources=["a.py::g"]))
+    world.acquire("ann", "a.py")
+    world.write("a.py", both.replace("x = 1", "x = 11"))
+    [review] = lapse(world)
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / "a.py").read_text() == TEXT.replace("return 3", "return 33")

@@ -8,7 +8,8 @@ at, and nothing on the disk is touched (invariant 6). When leases end is not dec
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -31,6 +32,8 @@ LOG_TAIL_CHARS = 4_000
 UNSEEN = "unseen"
 #: What has changed, by its path and the working tree of that.
 Found = dict[tuple[str, str | None], ev.FlaggedFile]
+#: What a file was before its holder leased more of it: by the wider lease's token, and the path.
+Further = dict[tuple[int, str], Rewound]
 
 
 class Flagged(NamedTuple):
@@ -102,7 +105,8 @@ def changed_since(
     rows = [row for row in rows if is_written(row) and not others_go_on(tx, row)]
     regions = _with_what_was(tx, _by_file(svc, rows, now_at))
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not _is_part(row)]
-    tx.looked.require([*(need for _, need in needs), *_of_regions(regions)])
+    further = {} if now_at is not None else _further_back(svc, tx, rows)
+    tx.looked.require([*(need for _, need in needs), *_of_regions(regions), *further.values()])
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
     tx.looked.require(gone for one in below.values() for gone in one.left.values())
@@ -110,58 +114,55 @@ def changed_since(
             tx, needs, below.values(), regions):
         tx.looked.after("what was renamed", svc.hear)
     found: Found = {}
+    compare = partial(_compare, svc, tx, found, further)
     for row, need in needs:
         if isinstance(need, Content):
             now = content(tx, need.path)
-            _compare_file(svc, tx, found, row, now, now_at, over)
+            _compare_file(svc, tx, compare, row, now, now_at, over)
             if now.hash is None:
                 for path, digest in _as_directory(svc, tx, row, need.path).items():
-                    _compare(svc, tx, found, row, path, None, Bytes(digest, kept=True))
+                    compare(row, path, None, Bytes(digest, kept=True))
             continue
         one = below[row.fencing_token]
         if one.unlisted:
             tx.record(ev.Noted(what="new files were not compared", facts={"why": one.unlisted}))
         for path, digest in one.now.items():
-            if one.before.get(path) != digest:
-                _compare(svc, tx, found, row, path, one.before.get(path), Bytes(digest, kept=True))
+            if one.before.get(path) != digest or (row.fencing_token, path) in further:
+                compare(row, path, one.before.get(path), Bytes(digest, kept=True))
         for path, gone in one.left.items():
-            _compare(svc, tx, found, row, path, one.before[path], content(tx, gone.path))
+            compare(row, path, one.before[path], content(tx, gone.path))
         if _is_empty(tx, need):
             tx.looked.require([_stands_for(need)])
-            _compare(svc, tx, found, row, need.name.rstrip("/"), None,
-                     content(tx, _stands_for(need).path))
+            compare(row, need.name.rstrip("/"), None, content(tx, _stands_for(need).path))
     if now_at is None:
         files = [(row, content(tx, need.path)) for row, need in needs if isinstance(need, Content)]
         of = {row.fencing_token: now for row, now in files}
         for row, path, was in earlier_content.linked(
                 svc, tx, [(row, now.hash) for row, now in files], rows):
-            _compare(svc, tx, found, row, path, was, of[row.fencing_token])
+            compare(row, path, was, of[row.fencing_token])
     for rewound, theirs in regions.items():
         # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
         path = now_at or path_of(theirs[0])
         before, now = _was(tx, rewound), content(tx, rewound.path)
         whole = _whole_before(svc, tx, theirs)
         if whole is not None and now.hash is not None:
-            _compare(svc, tx, found, theirs[0], path, whole, now)
+            compare(theirs[0], path, whole, now)
             continue
-        _compare(svc, tx, found, theirs[0], path, before.hash, now, before)
+        compare(theirs[0], path, before.hash, now, before)
         flagged = found.get((path, theirs[0].worktree))
         if now.hash is None and flagged is not None:  # others may have changed what is not theirs
             flagged.last_hash = rewound.gone
         if now.hash is None:
             for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
-                _compare(svc, tx, found, theirs[0], inside, None, Bytes(digest, kept=True))
+                compare(theirs[0], inside, None, Bytes(digest, kept=True))
     return [found[one] for one in sorted(found, key=lambda one: (one[0], one[1] or ""))]
 
 
 def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
     """What a file was, whole, when the work on these regions began; None: others may have changed
     the rest of it since. In a launch's worktree only one agent works, and all is its doing."""
-    first = min(rows, key=lambda row: row.fencing_token)
-    if not svc.is_launched_worktree(first.worktree):
-        return None
-    was = tx.row("baseline_get", first.fencing_token, path_of(first))
-    return str(was[0]) if was is not None and tx.row("blob_has", was[0]) is not None else None
+    first = min(rows, key=_age)
+    return _whole_of(tx, first) if svc.is_launched_worktree(first.worktree) else None
 
 
 def _as_directory(svc: Service, tx: Tx, row: LeaseRow, path: str) -> dict[str, str]:
@@ -201,16 +202,16 @@ def _anything_changed(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
         content(tx, one.path).hash != _was(tx, one).hash for one in regions)
 
 
-def _compare_file(svc: Service, tx: Tx, found: Found, row: LeaseRow,
+def _compare_file(svc: Service, tx: Tx, compare: Callable[..., None], row: LeaseRow,
                   now: Bytes, now_at: str | None, over: str | None) -> None:
     """A leased file; where it is at another's place now, its own name, too."""
     path, began = path_of(row), row.content_hash
     if now_at is not None and began is not None and _is_gone(svc, tx, row, [path]):
-        _compare(svc, tx, found, row, path, began, Bytes(None))
+        compare(row, path, began, Bytes(None))
         began = None
     if now_at is not None and over is not None:
         began = over
-    _compare(svc, tx, found, row, now_at or path, began, now)
+    compare(row, now_at or path, began, now)
 
 
 def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
@@ -243,8 +244,55 @@ def _by_file(svc: Service, rows: Sequence[LeaseRow],
     for row in rows:
         if _is_part(row):
             files.setdefault(svc.where(row.worktree, now_at or path_of(row)), []).append(row)
-    return {Rewound(path, tuple((region_of(row.file_path), row.content_hash) for row in theirs)):
-            theirs for path, theirs in files.items()}
+    return {Rewound(path, _newest_first(theirs)): theirs for path, theirs in files.items()}
+
+
+def _newest_first(regions: Iterable[LeaseRow]) -> tuple[tuple[str, str | None], ...]:
+    """Regions as they were: what was leased last is put back first, for it may contain others."""
+    return tuple((region_of(row.file_path), row.content_hash)
+                 for row in sorted(regions, key=_age, reverse=True))
+
+
+def _age(row: LeaseRow) -> tuple[str, int]:
+    """The order in which the work on leases began. (What was seen of a file before it was leased
+    had in it what was done in parts of it until then.)"""
+    return row.began or row.locked_at, row.fencing_token
+
+
+def _further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
+    """Files that are leased in parts, and then, by the same holder, whole or with all that is
+    around: of these the work began with the parts. By the token of the wider lease, and the
+    path."""
+    out: Further = {}
+    parts = [row for row in rows if _is_part(row)]
+    for wide in rows if parts else ():
+        if wide.kind == "region":
+            continue
+        around = rule.as_resource(wide.file_path, wide.kind, wide.scope)
+        files: dict[str, list[LeaseRow]] = {}
+        for row in parts:
+            if row.worktree == wide.worktree and _age(row) < _age(wide) and overlaps(
+                    around, resource_names.resource(path_of(row), "file",
+                                                    fold_case=svc.fold_case)):
+                files.setdefault(path_of(row), []).append(row)
+        for path, theirs in files.items():
+            whole = _whole_of(tx, max(theirs, key=_age))
+            known = tx.row("baseline_get", wide.fencing_token, path)
+            was = wide.content_hash if wide.kind == "file" else known[0] if known else None
+            alone = svc.is_launched_worktree(wide.worktree)
+            first = _whole_of(tx, min(theirs, key=_age)) if alone else None
+            base = first or was or whole
+            if base is not None:
+                out[wide.fencing_token, path] = Rewound(
+                    svc.where(wide.worktree, path), () if first else _newest_first(theirs),
+                    whole=whole, of=base)
+    return out
+
+
+def _whole_of(tx: Tx, region: LeaseRow) -> str | None:
+    """What the file of a region was when that was leased, if that is kept."""
+    row = tx.row("baseline_get", region.fencing_token, path_of(region))
+    return str(row[0]) if row is not None and tx.row("blob_has", row[0]) is not None else None
 
 
 def _with_what_was(tx: Tx, files: dict[Rewound, list[LeaseRow]]
@@ -310,7 +358,7 @@ def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
         Unready: it was not.
     """
     rows = [row for row in rows if is_written(row)]
-    tx.looked.require(needed(svc, rows))
+    tx.looked.require([*needed(svc, rows), *_further_back(svc, tx, rows).values()])
     regions = _with_what_was(tx, _by_file(svc, rows))
     tx.looked.require(regions)
     needs = [(row, _needed(svc, row)) for row in rows if not _is_part(row)]
@@ -358,8 +406,12 @@ def content(tx: Tx, path: str) -> Bytes:
         return Bytes(UNSEEN)
 
 
-def _compare(svc: Service, tx: Tx, found: Found, lease: LeaseRow, path: str,
+def _compare(svc: Service, tx: Tx, found: Found, further: Further, lease: LeaseRow, path: str,
              baseline: str | None, now: Bytes, was: Bytes | None = None) -> None:
+    earlier = further.get((lease.fencing_token, path))
+    if earlier is not None:
+        was = _was(tx, earlier)
+        baseline = was.hash
     if (path, lease.worktree) in found or now.hash == baseline:
         return
     if was is not None:

@@ -1,0 +1,153 @@
+"""Some regions of a file as they were, told by its lines: for a file that cannot be divided as it
+is now, because what was begun in one of them is not closed (a bracket, a string, a comment).
+
+Pure: it is handed both contents, and where the regions were in the earlier one. What differs
+between the two in the lines of a region is that region's; all else is others'. Where a change goes
+over the edge of a region, and its lines cannot be told apart, it says so, and guesses nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
+from typing import NamedTuple
+
+#: Lines between the first and the last difference, of both contents, that are compared.
+LINES_MAX = 20_000
+
+
+class Earlier(NamedTuple):
+    """A region in the earlier content.
+
+    Attributes:
+        start, end: its bytes there; whole lines.
+        was: what it is to be again.
+        is_text: whether its lines are text that is not indented below its first (a section).
+    """
+
+    start: int
+    end: int
+    was: bytes
+    is_text: bool = False
+
+
+class _Lines(NamedTuple):
+    """The lines of a region in the earlier content: from `first` to before `last`."""
+
+    first: int
+    last: int
+    of: Earlier
+
+
+def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
+             new: Sequence[bytes] = ()) -> bytes | None:
+    """What is there now, with these regions as they were.
+
+    Args:
+        whole: the earlier content.
+        now: what it has become.
+        regions: apart from each other.
+        new: names of definitions that came since and are to go.
+
+    Returns:
+        The bytes; None: they cannot be told apart from what others have changed, or it has become
+        another file.
+    """
+    before, after = whole.splitlines(keepends=True), now.splitlines(keepends=True)
+    ranges = _in_lines(before, regions)
+    if ranges is None:
+        return None
+    held = [False] * len(before)
+    for one in ranges:
+        held[one.first:one.last] = [True] * (one.last - one.first)
+    blocks = _differences(before, after)
+    if blocks is None or not _is_the_same_file(before, held, blocks):
+        return None
+    begins = {one.first: one.of.was for one in ranges}
+    out: list[bytes] = []
+    missing = set(new)
+    for kind, first, last, start, end in blocks:
+        lines = after[start:end]
+        if first == last:
+            gone = [name for name in missing if any(name in line for line in lines)]
+            missing -= set(gone)
+            if not gone and not _belongs(before, lines, first, ranges):
+                out += lines
+            continue
+        within = held[first:last]
+        if kind != "equal" and any(within) and not all(within) and len(lines) != last - first:
+            return None
+        if kind != "equal" and not any(within):
+            out += lines
+            continue
+        for n, at in enumerate(range(first, last)):
+            if at in begins:
+                out.append(begins[at])
+            if not held[at]:
+                out.append(lines[n])
+    return None if missing else b"".join(_apart(out))
+
+
+def _in_lines(lines: Sequence[bytes], regions: Sequence[Earlier]) -> list[_Lines] | None:
+    """The regions by their lines; None: one begins or ends within a line."""
+    edges = [0, *accumulate(map(len, lines))]
+    out = []
+    for one in regions:
+        first, last = bisect_left(edges, one.start), bisect_left(edges, one.end)
+        if last >= len(edges) or (edges[first], edges[last]) != (one.start, one.end) or (
+                first == last):
+            return None
+        out.append(_Lines(first, last, one))
+    return out
+
+
+def _differences(before: Sequence[bytes], after: Sequence[bytes]
+                 ) -> list[tuple[str, int, int, int, int]] | None:
+    """What is equal and what is not, as `difflib` tells it; None: that would take too long."""
+    most = min(len(before), len(after))
+    same = next((n for n in range(most) if before[n] != after[n]), most)
+    rest = next((n for n in range(most - same) if before[-1 - n] != after[-1 - n]), most - same)
+    old, new = before[same:len(before) - rest], after[same:len(after) - rest]
+    if len(old) + len(new) > LINES_MAX:
+        return None
+    found = SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > 4_000_000).get_opcodes()
+    return [("equal", 0, same, 0, same),
+            *((kind, a + same, b + same, c + same, d + same) for kind, a, b, c, d in found),
+            ("equal", len(before) - rest, len(before), len(after) - rest, len(after))]
+
+
+def _is_the_same_file(before: Sequence[bytes], held: Sequence[bool],
+                      blocks: Sequence[tuple[str, int, int, int, int]]) -> bool:
+    """Whether anything is left of what others may have there, if there was anything."""
+    there = {at for at, line in enumerate(before) if not held[at] and len(line.strip()) > 1}
+    return not there or any(
+        at in there for kind, first, last, _, _ in blocks if kind == "equal"
+        for at in range(first, last))
+
+
+def _belongs(before: Sequence[bytes], lines: Sequence[bytes], at: int,
+             ranges: Sequence[_Lines]) -> bool:
+    """Whether lines that came before this one of the earlier content are a region's: they stand in
+    the middle of it, or go on with it at its end."""
+    for one in ranges:
+        if one.first < at < one.last:
+            return True
+        if at == one.last:
+            said = next((line for line in lines if line.strip()), b"")
+            if one.of.is_text:
+                return not said.startswith((b"#", b"["))
+            return _indent(said) > _indent(before[one.first])
+    return False
+
+
+def _indent(line: bytes) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _apart(pieces: Sequence[bytes]) -> list[bytes]:
+    """The same, each on a line of its own."""
+    some = [one for one in pieces if one]
+    return [one if one.endswith(b"\n") or n == len(some) - 1 else one + b"\n"
+            for n, one in enumerate(some)]
