@@ -198,7 +198,7 @@ class AsyncClient(Operations):
             agent=await self.name(), resources=listed(resources), ttl_s=ttl, mode=mode, wait_s=wait,
             description=description, retry=False, cwd=here())
         held = await self._grants.body(
-            request, lambda got: AsyncHeld(self, got, ttl, stall, mode))
+            request, lambda got, asked: AsyncHeld(self, got, ttl, stall, mode, asked))
         try:
             yield held
         finally:

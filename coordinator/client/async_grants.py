@@ -19,7 +19,7 @@ import msgspec
 
 from coordinator.client.asking import how_asked
 from coordinator.client.async_held import AsyncHeld, to_the_end
-from coordinator.client.held import as_first_told
+from coordinator.client.held import Asked, as_first_told
 from coordinator.client.turns import Turns, turn_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import now_iso
@@ -54,7 +54,7 @@ class AsyncGrants:
         self._tokens: deque[int] = deque(maxlen=CLAIMS_MAX)
 
     async def body(self, request: rq.Acquire,
-                   hold: Callable[[rq.Acquired], AsyncHeld]) -> AsyncHeld:
+                   hold: Callable[[rq.Acquired, Asked], AsyncHeld]) -> AsyncHeld:
         """Acquire, and begin to hold, in the turn of these resources (`hold`: makes the body).
 
         Raises:
@@ -62,13 +62,16 @@ class AsyncGrants:
         """
         turns = self._client.holdings.turns.of_all(turn_names(
             request.resources, self._client.root, request.cwd))
-        with self._client.holdings.asked_for(turns.names):
+        with self._client.holdings.asked_for(turns.names) as asked:
+            def begun(got: rq.Acquired) -> AsyncHeld:
+                return hold(got, asked)
+
             if request.wait_s <= 0:
-                return await self._whole(self._take(turns, request, hold, None))
-            return await self._body(turns, request, hold)
+                return await self._whole(self._take(turns, request, begun, None))
+            return await self._body(turns, request, begun, asked)
 
     async def _body(self, turns: Turns, request: rq.Acquire,
-                    hold: Callable[[rq.Acquired], AsyncHeld]) -> AsyncHeld:
+                    hold: Callable[[rq.Acquired], AsyncHeld], asked: Asked) -> AsyncHeld:
         deadline = time.monotonic() + request.wait_s
         while True:
             left = msgspec.structs.replace(
@@ -81,7 +84,7 @@ class AsyncGrants:
                 except asyncio.CancelledError:
                     await to_the_end(self._hand_back(turns, question, left, hold))
                     raise
-                self._client.holdings.heard(got.leases)
+                self._client.holdings.heard(got.leases, asked)
                 self._tokens += (lease.fencing_token for lease in got.leases)
                 try:
                     return await self._whole(self._take(turns, request, hold, got))

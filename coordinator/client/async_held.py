@@ -12,7 +12,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coordinator.client.held import HeldLeases
+from coordinator.client.held import Asked, HeldLeases
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
@@ -26,8 +26,8 @@ class AsyncHeld(HeldLeases):
     """A lease while its body runs."""
 
     def __init__(self, client: AsyncClient, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None, mode: rq.Mode) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode)
+                 stall_s: float | None, mode: rq.Mode, asked: Asked | None = None) -> None:
+        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode, asked)
         self._client = client
         self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
 

@@ -22,7 +22,7 @@ from typing import TypeVar
 from coordinator.client.asking import check_body, encoded, here, how_asked, listed
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import HeldLeases, Holdings, LeaseLost, as_first_told
+from coordinator.client.held import Asked, HeldLeases, Holdings, LeaseLost, as_first_told
 from coordinator.client.locating import locate_root
 from coordinator.client.turns import turn_names
 from coordinator.files.state import StateDir
@@ -273,21 +273,21 @@ class Client(Operations):
 
         turns = self.holdings.turns.of_all(turn_names(listed(resources), self.root, here()))
         deadline = time.monotonic() + wait
-        with self.holdings.asked_for(turns.names):
+        with self.holdings.asked_for(turns.names) as asked:
             while wait > 0:
                 with turns.waited_for():
                     got = ask(max(0.001, deadline - time.monotonic()))
-                    self.holdings.heard(got.leases)
+                    self.holdings.heard(got.leases, asked)
                     try:
                         with turns:
                             now = got if turns.is_sure() else as_first_told(ask(0.0), got)
-                            return self.hold(now, ttl=ttl, stall=stall, mode=mode)
+                            return self._hold(now, ttl, stall, mode, asked)
                     except Refusal:  # another body has given it back since, or a part of it
-                        self.hold(got, ttl=ttl, mode=mode).end()
+                        self._hold(got, ttl, None, mode).end()
                         if time.monotonic() > deadline:
                             raise
             with turns:
-                return self.hold(ask(0.0), ttl=ttl, stall=stall, mode=mode)
+                return self._hold(ask(0.0), ttl, stall, mode, asked)
 
     def hold(self, got: rq.Acquired, *, ttl: float = 60.0, stall: float | None = None,
              mode: rq.Mode | None = None) -> Held:
@@ -295,7 +295,11 @@ class Client(Operations):
         `Held.end` is called: for whoever's body is no `with`. `mode`: what it was asked for in, if
         that may be less than was held already. See `lease`."""
         check_body((), ttl, stall=stall)
-        held = Held(self, got, ttl, stall, mode)
+        return self._hold(got, ttl, stall, mode)
+
+    def _hold(self, got: rq.Acquired, ttl: float, stall: float | None, mode: rq.Mode | None,
+              asked: Asked | None = None) -> Held:
+        held = Held(self, got, ttl, stall, mode, asked)
         held._start()
         return held
 
@@ -304,8 +308,8 @@ class Held(HeldLeases):
     """A lease while its body runs, renewed by a thread."""
 
     def __init__(self, client: Client, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None, mode: rq.Mode | None) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode)
+                 stall_s: float | None, mode: rq.Mode | None, asked: Asked | None) -> None:
+        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode, asked)
         self._client = client
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="coord-renew", daemon=True)

@@ -20,7 +20,8 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
-#: What was locked so long (ms) before a body asked for it was not granted to another of the client.
+#: Where several bodies of a client ask: what was locked so long (ms) before the first of them did
+#: was not granted to another of these.
 MOMENT_MS = 100
 #: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
 GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
@@ -76,43 +77,52 @@ class Holdings:
         self.turns = TurnTable()
 
     @contextlib.contextmanager
-    def asked_for(self, names: Sequence[str]) -> Iterator[None]:
-        """A body asks for these, until it has begun."""
+    def asked_for(self, names: Sequence[str]) -> Iterator[Asked]:
+        """A body asks for these, until it has begun. (What it is granted may be called otherwise:
+        in a working tree that lies in another, say.)"""
         with self._lock:
-            for name in names:
-                self._asking.setdefault(name, _Asking(self._newest)).bodies += 1
+            asked = Asked([self._asking.setdefault(name, _Asking(self._newest)) for name in names])
+            for one in asked.of:
+                one.bodies += 1
+                one.most = max(one.most, one.bodies)
         try:
-            yield
+            yield asked
         finally:
             with self._lock:
                 for name in names:
                     self._asking[name].bodies -= 1
                     if not self._asking[name].bodies:
                         del self._asking[name]
-                for copy in [one for one in self._at if one.resource in names]:
+                for copy in asked.heard:
+                    self._at[copy].asking -= 1
                     self._forget(copy)
 
-    def begin(self, leases: Sequence[rq.Lease], mode: str | None) -> None:
-        """A body holds these from now on, in the mode that it has asked for (None: as granted)."""
+    def begin(self, leases: Sequence[rq.Lease], mode: str | None, asked: Asked | None) -> None:
+        """A body holds these from now on, in the mode that it has asked for (None: as granted).
+        `asked`: as what it has asked for them, if that is the last that was done to them."""
         with self._lock:
             for lease in leases:
-                at = self._heard_of(lease)
+                at = self._heard_of(lease, asked, in_turn=True)
                 at.bodies[mode or lease.mode] += 1
                 self._newest = max(self._newest, lease.fencing_token)
 
-    def heard(self, leases: Sequence[rq.Lease]) -> None:
-        """A question for a body was granted these."""
+    def heard(self, leases: Sequence[rq.Lease], asked: Asked) -> None:
+        """A question for a body was granted these, while others may give them back."""
         with self._lock:
             for lease in leases:
-                if lease.resource in self._asking:
-                    self._heard_of(lease)
+                self._heard_of(lease, asked, in_turn=False)
 
-    def _heard_of(self, lease: rq.Lease) -> _At:
+    def _heard_of(self, lease: rq.Lease, asked: Asked | None, in_turn: bool) -> _At:
         at = self._at.get(copy := _copy(lease))
         if at is None:
-            asking = self._asking.get(lease.resource)
+            asking = self._asking.get(lease.resource) or (
+                min(asked.of, key=lambda one: one.newest) if asked is not None else None)
             at = self._at[copy] = _At(asking or _Asking(self._newest))
-        at.heard_of(lease)
+        if asked is not None and copy not in asked.heard:
+            asked.heard.add(copy)
+            at.asking += 1
+        at.heard_of(lease, alone=asked is not None and in_turn and not at.bodies.total() and all(
+            one.most == 1 for one in asked.of))
         if lease.further:
             self._several.add(lease.resource)
         return at
@@ -163,7 +173,7 @@ class Holdings:
                     or at.bodies.total() > 1]
 
     def _forget(self, copy: _Copy) -> None:
-        if copy.resource not in self._asking and not self._at[copy].bodies.total():
+        if not (self._at[copy].asking or self._at[copy].bodies.total()):
             del self._at[copy]
 
 
@@ -185,13 +195,27 @@ class _Asking:
 
     Attributes:
         bodies: how many ask for it.
+        most: how many did at once.
         newest: the highest fencing token that the client had heard of by then.
         began: that moment, and a little before.
     """
 
     def __init__(self, newest: int) -> None:
-        self.bodies = 0
+        self.bodies = self.most = 0
         self.newest, self.began = newest, iso(time.time_ns() // 1_000_000 - MOMENT_MS)
+
+
+class Asked:
+    """What one body asks for.
+
+    Attributes:
+        of: each name that it has said.
+        heard: what it was told of.
+    """
+
+    def __init__(self, of: Sequence[_Asking]) -> None:
+        self.of = of
+        self.heard: set[_Copy] = set()
 
 
 class _At:
@@ -200,6 +224,7 @@ class _At:
     Attributes:
         before: the mode in which the client has it whatever its bodies do; None: not at all.
         bodies: how many hold it, by the mode that they have asked for.
+        asking: how many were told of it, and may hold it in a moment.
         token: of the newest lease on it; another body's, where one has lost its own.
         since: the fencing token of what a task of the client has got meanwhile.
     """
@@ -208,25 +233,27 @@ class _At:
         self.before: str | None = None
         self.since = 0
         self.bodies: Counter[str] = Counter()
+        self.asking = 0
         self.token: str | None = None
         self._fencing = 0
         self._newest, self._began = asking.newest, asking.began
         #: What questions for bodies were granted (fencing tokens).
         self._granted: set[int] = set()
 
-    def heard_of(self, lease: rq.Lease) -> None:
+    def heard_of(self, lease: rq.Lease, alone: bool) -> None:
         """What is told of a lease on it: whether that is older than all that its bodies did. What
-        one question was granted another is told of as of something that it had before."""
+        one question was granted another is told of as of something that it had before. `alone`: no
+        other has it, or has asked meanwhile."""
         self.told_of(lease)
         if lease.replaces is not None:
-            if self.before is not None or self._is_older(lease.replaces):
+            if self.before is not None or self._is_older(lease.replaces, alone):
                 self.before = "shared"
             self._granted.add(lease.fencing_token)
         elif not lease.reentrant:
             if lease.fencing_token > self.since:
                 self.before = None  # what there was has ended
             self._granted.add(lease.fencing_token)
-        elif self._is_older(lease):
+        elif self._is_older(lease, alone):
             self.before = lease.mode
 
     def told_of(self, lease: rq.Lease) -> None:
@@ -234,10 +261,10 @@ class _At:
         if lease.fencing_token > self._fencing and lease.lease_token is not None:
             self._fencing, self.token = lease.fencing_token, lease.lease_token
 
-    def _is_older(self, lease: rq.Lease | rq.Replaced) -> bool:
+    def _is_older(self, lease: rq.Lease | rq.Replaced, alone: bool) -> bool:
         """Whether a lease was there before any body asked."""
         return lease.fencing_token not in self._granted and (
-            lease.fencing_token <= self._newest or lease.locked_at < self._began)
+            alone or lease.fencing_token <= self._newest or lease.locked_at < self._began)
 
     def needed(self) -> str | None:
         """The mode that it is still held in; None: in none."""
@@ -256,11 +283,11 @@ class HeldLeases:
 
     def __init__(self, holdings: Holdings, got: rq.Acquired, ttl_s: float,
                  stall_s: float | None, silence_s: float | None = None,
-                 mode: str | None = None) -> None:
+                 mode: str | None = None, asked: Asked | None = None) -> None:
         self.leases = got.leases
         self._turns = holdings.turns.of_all(lease.resource for lease in got.leases)
         self._holdings, self._mode = holdings, mode
-        holdings.begin(got.leases, mode)
+        holdings.begin(got.leases, mode, asked)
         self._ttl_s = ttl_s
         #: So often it is renewed: an agent that may not be silent for long is heard of by that.
         self._every_s = min(ttl_s, silence_s or ttl_s) / 3

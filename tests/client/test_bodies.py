@@ -138,6 +138,34 @@ def test_a_body_gives_back_its_own_trees_copy_and_not_another(repo: Repo) -> Non
         assert [(one.resource, one.worktree) for one in client.call(rq.Locks()).items] == [("a.py", str(other))]
 
 
+@KINDS
+def test_a_body_leaves_what_another_of_its_agents_programs_was_given_a_moment_before(repo: Repo, kind: type) -> None:
+    """As a launch claims a task for its program, which begins at once."""
+    repo.write("a.py", "one\n")
+    other = worktree(repo)
+
+    async def run() -> None:
+        with Client(repo.root, agent="ann") as launch:
+            launch.task_add("t", resources=["a.py"])
+            launch.call(rq.TaskClaim(agent=launch.name()))
+            token = launch._wire.token
+            with contextlib.chdir(repo.root):
+                client: Any = kind(repo.root, agent="ann", token=token)
+                for wait in (0, 1):
+                    async with body(client, "a.py", wait=wait):
+                        pass
+                    assert held_by(repo) == {"a.py": "ann"}
+                os.chdir(other)  # what it got there itself it gives back
+                async with body(client, "b.py", wait=1):
+                    pass
+                assert held_by(repo) == {"a.py": "ann"}
+            closed = client.close()
+            if kind is AsyncClient:
+                await closed
+
+    asyncio.run(run())
+
+
 def modes(repo: Repo) -> dict[str, str]:
     with repo.client() as boss:
         return {one.resource: one.mode for one in boss.call(rq.Locks()).items}
