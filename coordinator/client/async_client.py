@@ -34,7 +34,7 @@ from coordinator.client.async_grants import AsyncGrants
 from coordinator.client.async_held import AsyncHeld, to_the_end
 from coordinator.client.asynchronous import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S
-from coordinator.client.held import Holdings
+from coordinator.client.holdings import Holdings
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq

@@ -19,7 +19,8 @@ import msgspec
 
 from coordinator.client.asking import how_asked
 from coordinator.client.async_held import AsyncHeld, to_the_end
-from coordinator.client.held import Asked, as_first_told
+from coordinator.client.held import as_first_told
+from coordinator.client.holdings import Asked
 from coordinator.client.turns import Turns, turn_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import now_iso

@@ -12,7 +12,8 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coordinator.client.held import Asked, HeldLeases
+from coordinator.client.held import HeldLeases
+from coordinator.client.holdings import Asked
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 

@@ -22,7 +22,8 @@ from typing import TypeVar
 from coordinator.client.asking import check_body, encoded, here, how_asked, listed
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import Asked, HeldLeases, Holdings, LeaseLost, as_first_told
+from coordinator.client.held import HeldLeases, LeaseLost, as_first_told
+from coordinator.client.holdings import Asked, Holdings
 from coordinator.client.locating import locate_root
 from coordinator.client.turns import turn_names
 from coordinator.files.state import StateDir

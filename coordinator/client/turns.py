@@ -1,5 +1,5 @@
 """Turns on resources within one client: what its bodies do to one happens one after the other, so
-that what the coordinator answers to each is true while it is judged (held.py).
+that what the coordinator answers to each is true while it is judged (holdings.py).
 
 Owns the order; asks nothing of anybody.
 """
