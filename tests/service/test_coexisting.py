@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from coordinator.daemon.namespaces import Right, _writers
 from coordinator.service.enforcement import shell_commands, write_windows
 from coordinator.service.holders import notice_delivery
+from coordinator.settings import Reviewing, Settings
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
@@ -177,14 +179,54 @@ def test_where_one_leaves_the_other_keeps_it_with_what_both_have_begun(world: Wo
     ann.hook("Stop")
     world.ask(rq.Leave(agent=ann.name, clean=False, reason="killed"))
     assert modes(world) == {(bob.name, "notes.txt"): ("shared", "U-1")}
-    assert world.ask(rq.Reviews()).items == [], "it cannot be told apart while bob goes on"
+    (review,) = world.ask(rq.Reviews()).items
+    assert review.agent == ann.name and f"{bob.name} shares notes.txt with it and goes on: what any of them" in review.summary
     assert world.refused(rq.Acquire(agent="cyd", resources=["notes.txt"])).code is Code.LOCKED
     bob.read("notes.txt")
     assert bob.edit("notes.txt", "ANN\nBOB\n") == ""
     assert modes(world) == {(bob.name, "notes.txt"): ("exclusive", None)}, "it is alone: as usual"
     world.ask(rq.Leave(agent=bob.name, clean=False, reason="killed"))
     (file,) = world.ask(rq.ReviewShow(review="R-1", content=True)).files
+    assert (b64(file.baseline), b64(file.flagged)) == ("one\ntwo\n", "ANN\ntwo\n")
+    (file,) = world.ask(rq.ReviewShow(review="R-2", content=True)).files
     assert (b64(file.baseline), b64(file.flagged)) == ("one\ntwo\n", "ANN\nBOB\n")
+
+
+@pytest.mark.parametrize("how", ["fail", "kill", "force", "lapse"])
+@pytest.mark.parametrize("quarantine", [True, False])
+def test_what_one_leaves_half_done_is_looked_at_though_the_other_ends_well(
+    tmp_path: Path, how: str, quarantine: bool,
+) -> None:
+    world = World(tmp_path / "other", Settings(review=Reviewing(quarantine=quarantine)))
+    ann, bob = Session(world, "ann"), Session(world, "bob")
+    task = world.task("t", "notes.txt")
+    world.write("notes.txt", "one\ntwo\nthree\n")
+    bob.read("notes.txt")
+    ann.read("notes.txt")
+    world.ask(rq.TaskClaim(agent=ann.name, task=task))
+    world.ask(rq.RequestFile(agent=bob.name, resource="notes.txt", reason="me too"))
+    assert answer(world, ann.name, "U-1", "coexist").granted
+    assert ann.edit("notes.txt", "HALF\ntwo\nthree\n") == ""
+    ann.hook("Stop")
+    bob.read("notes.txt")
+    if how == "fail":
+        world.ask(rq.TaskFail(agent=ann.name, task=task, reason="no"))
+    elif how == "kill":
+        world.ask(rq.Leave(agent=ann.name, clean=False, reason="killed"))
+    elif how == "force":
+        world.ask(rq.Release(agent=ann.name, resources=["notes.txt"], force=True))
+    else:
+        for _ in range(19):
+            world.clock.advance(100_000)
+            world.ask(rq.Renew(agent=bob.name))
+        world.ask(rq.Sweep())
+    (review,) = world.ask(rq.Reviews()).items
+    assert review.agent == ann.name
+    assert bob.edit("notes.txt", "HALF\ntwo\nTHREE\n") == "", "its work goes on"
+    bob.hook("Stop")
+    world.ask(rq.Release(agent=bob.name, resources=["notes.txt"]))
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (world.root / "notes.txt").read_text() == "one\ntwo\nTHREE\n"
 
 
 def test_a_third_enters_by_one_of_them_and_the_rest_is_told(world: World, ann: Session, bob: Session) -> None:

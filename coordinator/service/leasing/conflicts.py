@@ -234,7 +234,9 @@ def weigh(
             place = rule.standing(priority, asked_at or now, tx.now_ms,
                                   ms(svc.settings.leases.age_step_s))
             _ahead(svc, tx, out, holder, asked, mode, place, acquisition, passed)
-        if present.reviews:
+        # (What it shares it goes on with, though another has left that half done.)
+        if present.reviews and not any(one.agreed_as is not None and overlaps(
+                asked, rule.as_resource(one.file_path, one.kind, one.scope)) for one in out.mine):
             for review, path, scope, state, left_by, unkept in near(tx, "reviews_near", asked):
                 if state == "reassigned" and task in (None, left_by):
                     continue

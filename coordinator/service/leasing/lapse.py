@@ -204,12 +204,12 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     Raises:
         Unready: the files have to be looked at.
     """
-    files = partial_work.changed_since(svc, tx, [row], now_at=now_at, over=over)
+    files = partial_work.changed_since(svc, tx, [row], now_at=now_at, over=over, shared=True)
     flagged = None
     if files:
         flagged = partial_work.flag(
             tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
-            leased_at=row.locked_at, why=why,
+            leased_at=row.locked_at, why=why + partial_work.told_of_others(tx, [row]),
         )
     _lapse_one(tx, row, reason, flagged.review if flagged else None)
     return flagged
@@ -275,7 +275,7 @@ def _end_group(
     if not leases and claim is None:
         return
     files = (partial_work.unseen(svc, leases) if unseen
-             else partial_work.changed_since(svc, tx, leases))
+             else partial_work.changed_since(svc, tx, leases, shared=True))
     known = {(file.path, file.worktree) for file in files}
     files += [file for file in also or () if (file.path, file.worktree) not in known]
     flagged = None
@@ -283,7 +283,8 @@ def _end_group(
         title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
         names = listed([f.path for f in files]) or "no file that can be shown"
         said = f": {quoted(why, 500)}" if why else ""
-        told = f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
+        told = (f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
+                + partial_work.told_of_others(tx, leases))
         if unseen:
             held = listed([row.file_path for row in leases])
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "

@@ -245,7 +245,7 @@ def _flag_forced(
     out = {}
     for holder in dict.fromkeys(row.locked_by for row in rows):
         theirs = [row for row in rows if row.locked_by == holder]
-        files = partial_work.changed_since(svc, tx, theirs)
+        files = partial_work.changed_since(svc, tx, theirs, shared=True)
         if files:
             names = listed([file.path for file in files])
             who = req.agent if holder != req.agent else "a person"
@@ -253,7 +253,7 @@ def _flag_forced(
                 tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
                 leased_at=min(row.locked_at for row in theirs),
                 why=f"{holder} had changed {names} when its lease was released by force "
-                f"({who}).",
+                f"({who})." + partial_work.told_of_others(tx, theirs),
             )
     return out
 

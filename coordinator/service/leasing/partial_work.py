@@ -94,15 +94,16 @@ def flag(
 
 def changed_since(
     svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None,
-    over: str | None = None
+    over: str | None = None, shared: bool = False,
 ) -> list[ev.FlaggedFile]:
     """Every file below these leases whose bytes are not those at the grant. Keeps the bytes.
     `now_at`: the one lease is on what is called so by now; `over`: the content that stood there.
+    `shared`: also what others go on with, as its holders agreed; what these did is among it.
 
     Raises:
         Unready: the files have to be looked at.
     """
-    rows = [row for row in rows if is_written(row) and not others_go_on(tx, row)]
+    rows = [row for row in rows if is_written(row) and (shared or not who_goes_on(tx, row))]
     regions = _with_what_was(tx, _by_file(svc, rows, now_at))
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not _is_part(row)]
     further = {} if now_at is not None else _further_back(svc, tx, rows)
@@ -378,16 +379,28 @@ def is_written(row: LeaseRow) -> bool:
     return row.kind != "key" and (row.mode != "shared" or row.agreed_as is not None)
 
 
-def others_go_on(tx: Tx, row: LeaseRow) -> bool:
-    """Whether somebody else goes on writing the same, as its holders agreed: then what was done of
-    it cannot be told apart, and is judged when the last of them is done."""
+def who_goes_on(tx: Tx, row: LeaseRow) -> list[str]:
+    """Who else goes on writing the same, as its holders agreed: what was done of it cannot be told
+    apart."""
     if row.agreed_as is None:
-        return False
+        return []
     mine = rule.as_resource(row.file_path, row.kind, row.scope)
-    return any(
-        other.locked_by != row.locked_by
-        and overlaps(mine, rule.as_resource(other.file_path, other.kind, other.scope))
-        for other in (LeaseRow(*raw) for raw in tx.rows("leases_agreed", row.agreed_as, tx.now)))
+    return sorted({
+        other.locked_by for other in (
+            LeaseRow(*raw) for raw in tx.rows("leases_agreed", row.agreed_as, tx.now))
+        if other.locked_by != row.locked_by
+        and overlaps(mine, rule.as_resource(other.file_path, other.kind, other.scope))})
+
+
+def told_of_others(tx: Tx, rows: Sequence[LeaseRow]) -> str:
+    """A sentence for the review of what is shared with others who go on; empty where none do."""
+    who = sorted({name for row in rows for name in who_goes_on(tx, row)})
+    if not who:
+        return ""
+    names = listed([row.file_path for row in rows if who_goes_on(tx, row)])
+    does = ("shares", "goes") if len(who) == 1 else ("share", "go")
+    return (f" {listed(who)} {does[0]} {names} with it and {does[1]} on: what any of them had "
+            "written there by then is among it.")
 
 
 def path_of(row: LeaseRow) -> str:
