@@ -173,6 +173,15 @@ def test_a_command_of_one_is_no_violation_of_the_other(world: World, ann: Sessio
     assert "Your environment changed" in ann.edit("notes.txt", "ONE\ntwo\n")
 
 
+def test_a_command_that_is_refused_keeps_no_turn(world: World, ann: Session, bob: Session) -> None:
+    shared(world, ann, bob)
+    assert bob.edit("notes.txt", "one\nBOB\n") == ""
+    bob.hook("Stop")
+    assert "Your environment changed" in ann.call("Bash", {"command": "sed -i s/two/ANN/ notes.txt"}).deny
+    assert write_windows.of(world.view(), ann.name) == []
+    assert bob.edit("notes.txt", "one\nBOB again\n") == ""
+
+
 def test_where_one_leaves_the_other_keeps_it_with_what_both_have_begun(world: World, ann: Session, bob: Session) -> None:
     shared(world, ann, bob)
     assert ann.edit("notes.txt", "ANN\ntwo\n") == ""

@@ -177,6 +177,11 @@ def _before(
                     svc, tx, actor, heeded.holder, located, parents, wait_s
                 ) or take(svc, tx, actor, heeded, located, heard.tool, wait_s,
                                by_command=True)
+                if refusal is not None and not writing:
+                    refused = {one.resource.name for one in located}
+                    write_windows.drop(tx, heeded.holder, {
+                        write_windows.path(row) for row in write_windows.of(tx, heeded.holder)
+                    } - refused)
         _deny(heeded, refusal, wait_s)
         heeded.protects = refusal is None
     elif call.kind == "unknown":
