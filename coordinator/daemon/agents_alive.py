@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator.daemon.noted_processes import Noted, NotedProcesses
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.words import requests as rq
 
@@ -23,8 +24,8 @@ Known = Callable[[], Iterable[str]]
 class AgentsAlive:
     """One daemon's."""
 
-    def __init__(self, router: RequestRouter) -> None:
-        self._router = router
+    def __init__(self, router: RequestRouter, notes: NotedProcesses) -> None:
+        self._router, self._notes = router, notes
         self._known: list[Known] = []
         #: Those whose turn is over; who began to rest last stands last.
         self._resting: dict[str, None] = {}
@@ -46,10 +47,25 @@ class AgentsAlive:
             self._resting[agent] = None
             if len(self._resting) > RESTING_MAX:
                 del self._resting[next(iter(self._resting))]
+        self._notes.rests(agent, at_rest)
+
+    def resume(self) -> list[Noted]:
+        """At the daemon's start: the processes that the one before has noted and that live. Of the
+        others the agents have ended."""
+        alive = []
+        for one in self._notes.read():
+            if one.rests:
+                self._resting[one.agent] = None
+            if one.lives:
+                alive.append(one)
+            else:
+                self.ended(one.agent)
+        return alive
 
     def ended(self, agent: str) -> None:
         """Its process has ended: so has the agent. What it left is half done where it was at work
         then; several CLIs say no more at their end than that the turn is over."""
+        self._notes.forget(agent)
         clean = agent in self._resting
         self._resting.pop(agent, None)
         self._ask(rq.Leave(agent=agent, clean=clean, reason="its process ended"))

@@ -35,6 +35,7 @@ from coordinator.daemon.lock import take_lock
 from coordinator.daemon.log_lines import LogFormat, form_of, log_to
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.namespaces import Namespaces, check_outside
+from coordinator.daemon.noted_processes import NotedProcesses
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.session_processes import SessionProcesses
@@ -170,10 +171,11 @@ class Daemon:
              "join_session": lambda req, answer: self.router.engine.task(
                  self.namespaces.join(self._agent_of(req.pid), req), answer)},
         )
-        self._alive = AgentsAlive(self.router)
+        notes = NotedProcesses(self.state.processes)
+        self._alive = AgentsAlive(self.router, notes)
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
-                                     self._alive.ended, self._tell_holder)
-        self._processes = SessionProcesses(self._loop, self._alive.ended)
+                                     self._alive.ended, self._tell_holder, notes.note)
+        self._processes = SessionProcesses(self._loop, self._alive.ended, notes.note, notes.forget)
         self._gits = GitProcesses(self._loop, self.router, self._agent_of)
         self._alive.add(self.namespaces.agents)
         self._alive.add(self._processes.agents)
@@ -213,6 +215,9 @@ class Daemon:
         self._heard = guard.heard
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
+        for one in self._alive.resume():
+            if one.profile:
+                self._processes.again(one.profile, one.session, one.agent, one.process)
         # First: whoever started this coordinator is told as soon as the local door is open, and
         # takes it that all is well.
         self._http = await self._open_http()

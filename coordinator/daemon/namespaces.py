@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from coordinator.daemon import file_stamps
-from coordinator.daemon.session_processes import processes_above
+from coordinator.daemon.session_processes import Process, process_of, processes_above
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.namespaces import git_programs, orders
@@ -72,13 +72,15 @@ class Namespaces:
     Args:
         ended: called with an agent whose session was to end with its first process, and has.
         tell: called with an agent and what it should know of what it holds.
+        noted: called with an agent and the process that its session is to end with.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: apsw.Connection,
                  look: Look, ended: Callable[[str], None],
-                 tell: Callable[[str, str], None]) -> None:
+                 tell: Callable[[str, str], None],
+                 noted: Callable[[str, Process], None]) -> None:
         self._loop, self._service, self._db, self._look = loop, service, writer, look
-        self._ended, self._tell = ended, tell
+        self._ended, self._tell, self._noted = ended, tell, noted
         self._sessions: dict[str, Guarded] = {}
         #: Numbers of their namespaces; also of those whose first process has ended, until they are
         #: gone: numbers are given again.
@@ -352,7 +354,9 @@ class Namespaces:
         try:
             while line := await reader.readline():
                 said = json.loads(line)
-                if "ended" in said:
+                if "entered" in said:
+                    self._begun(said["entered"], said["pid"])
+                elif "ended" in said:
                     self._over(said["ended"])
                 elif "gone" in said:
                     self._numbers.pop(said["gone"], None)
@@ -363,6 +367,12 @@ class Namespaces:
         except ValueError as bad:
             log.error("what the sessions' keeper says is not understood: %s", bad)
         self._lose()
+
+    def _begun(self, key: str, pid: int) -> None:
+        """A process has become the first of a session."""
+        one, process = self._sessions.get(key), process_of(pid)
+        if one is not None and one.ends and process is not None:
+            self._noted(one.agent, process)
 
     def _over(self, key: str) -> None:
         """The first process of a session has ended."""

@@ -2,8 +2,8 @@
 
 Owns what is seen of these processes, and watches for their end (pidfd, Linux). So `coord` typed in
 an agent's shell is known for that agent's, a session ends when its process does, and two processes
-that go on with one session are two. In memory only: a session's next hook tells it again. Decides
-nothing about leases.
+that go on with one session are two. In memory; who is told (`noted`) may keep it for the next
+daemon. Decides nothing about leases.
 """
 
 from __future__ import annotations
@@ -53,11 +53,15 @@ class SessionProcesses:
 
     Args:
         ended: called with an agent whose process has ended.
+        noted: called with an agent, its process, profile and session, once that is watched.
+        over: called with an agent whose session has said itself that it ends.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, ended: Callable[[str], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, ended: Callable[[str], None],
+                 noted: Callable[[str, Process, str, str], None],
+                 over: Callable[[str], None]) -> None:
         self._loop = loop
-        self._ended = ended
+        self._ended, self._noted, self._said_over = ended, noted, over
         self._seen: dict[tuple[str, str], Seen] = {}
 
     def session(self, profile: str, session: str, caller: int) -> str:
@@ -91,6 +95,12 @@ class SessionProcesses:
             with contextlib.suppress(OSError):
                 known.descriptor = os.pidfd_open(known.process.pid)
                 self._loop.add_reader(known.descriptor, self._has_ended, (profile, session))
+                self._noted(agent, known.process, profile, session)
+
+    def again(self, profile: str, session: str, agent: str, process: Process) -> None:
+        """A session that the daemon before has known."""
+        self._seen[profile, session] = Seen(process, hooks=2)
+        self.belongs(profile, session, agent)
 
     def path_of(self, profile: str, session: str) -> str | None:
         """The PATH of that session's process, as it was started; None: not known."""
@@ -103,7 +113,10 @@ class SessionProcesses:
 
     def over(self, profile: str, session: str) -> None:
         """The session has said itself that it ends."""
+        known = self._seen.get((profile, session))
         self._drop((profile, session))
+        if known is not None and known.agent:
+            self._said_over(known.agent)
 
     def agent_of(self, pid: int) -> str | None:
         """The agent in whose session a process is; None: in none, or in more than one."""
@@ -126,13 +139,13 @@ class SessionProcesses:
     def _tidy(self) -> None:
         """Forget those that ended without a word, and then the oldest."""
         for key in [key for key, known in self._seen.items()
-                    if _process(known.process.pid) != known.process]:
+                    if process_of(known.process.pid) != known.process]:
             self._drop(key)
         while len(self._seen) >= SEEN_MAX:
             self._drop(next(iter(self._seen)))
 
     def _lives(self, known: Seen) -> bool:
-        return known.hooks > 1 and _process(known.process.pid) == known.process
+        return known.hooks > 1 and process_of(known.process.pid) == known.process
 
     def _has_ended(self, key: tuple[str, str]) -> None:
         agent = self._seen[key].agent
@@ -187,7 +200,8 @@ def _environment(pid: int) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, _, value in (one.partition(b"=") for one in words)]
 
 
-def _process(pid: int) -> Process | None:
+def process_of(pid: int) -> Process | None:
+    """The process that has this number now; None: none, or it has ended."""
     found = _stat(pid)
     return None if found is None else Process(pid, found[1])
 

@@ -134,6 +134,11 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "landing.json"
 
     @property
+    def processes(self) -> Path:
+        """Tells which process each agent's session ends with."""
+        return self.path / "processes.json"
+
+    @property
     def guarded(self) -> Path:
         """The git hooks that `coord init` has put its guard into."""
         return self.path / "guarded.json"

@@ -276,6 +276,7 @@ class Keeper:
             kept.entered = True
             key = kept.session.key
             self._selector.register(kept.process, selectors.EVENT_READ, lambda: self._ended(key))
+            self._tell_daemon(kept, {"entered": key, "pid": pid})
         around = [self._around] if self._around >= 0 else []
         return {"around": bool(around)}, [*around, kept.session.namespace]
 

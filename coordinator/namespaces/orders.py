@@ -3,8 +3,9 @@
 `hold` tells who may write which paths, `session` makes a namespace, `enter` asks for its
 descriptors, `sessions` lists those of a root. Each has a number `n` that its answer bears. A `hold`
 that is too long for one order goes in several: all but the last say `more`, and the last has them
-carried out as one. The keeper also tells by itself: `{"ended": KEY}` when the first process of a
-session has ended. Blocking; the daemon has a form of its own (daemon/namespaces.py).
+carried out as one. The keeper also tells by itself: `{"entered": KEY, "pid": N}` when a process has
+become the first of a session, `{"ended": KEY}` when that has ended. Blocking; the daemon has a form
+of its own (daemon/namespaces.py).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -181,3 +182,30 @@ def test_commits_in_a_session_are_its_agents(repo: Repo, begin: Begin) -> None:
     assert code == 1 and "held by claude-code-session2" in err
     code, _, err = one.runs(f"COORD_GUARD=off {git} commit -qm theirs -- b.py")
     assert code == 1, "only a person goes on over it"
+
+
+@pytest.mark.parametrize("when", ["while none runs", "after the next has started", "at rest", "it said so"])
+def test_a_session_that_ends_is_over_whatever_becomes_of_the_coordinator(when: str, repo: Repo, begin: Begin) -> None:
+    (repo.root / "a.py").write_text("one\n")
+    one = begin(profile="qwen").begins()
+    one.hook("PreToolUse", tool_name="write_file", tool_use_id="w1", tool_input={
+        "file_path": str(repo.root / "a.py"), "content": "half\n"})
+    (repo.root / "a.py").write_text("half\n")
+    assert holders(repo)
+    if when == "at rest":
+        one.hook("Stop")
+    elif when == "it said so":
+        one.hook("SessionEnd", reason="exit")
+    os.kill(repo.pid(), signal.SIGKILL)
+    if when != "after the next has started":
+        one.agent.kill()
+    repo.coord("up")
+    if when == "after the next has started":
+        assert holders(repo), "it goes on"
+        one.agent.kill()
+    until(lambda: not holders(repo), 5)
+    with Client(repo.root, agent="") as client:
+        assert not client.call(rq.Agents()).items
+        reviews = [file.path for one in client.call(rq.Reviews()).items for file in one.files]
+    assert reviews == ([] if when in ("at rest", "it said so") else ["a.py"])
+    assert '"noted":[]' in (repo.state.path / "processes.json").read_text()

@@ -162,6 +162,21 @@ def test_when_its_process_has_ended_the_agent_has(stand: Stand) -> None:
 
 
 @ONCE
+def test_when_its_process_has_ended_while_no_coordinator_ran_the_agent_has(stand: Stand) -> None:
+    stand.write("a.py", "one\n")
+    agent = stand.agent()
+    assert agent.does("coord lock a.py > /dev/null && echo half >> a.py") == 0
+    pid = stand.daemon()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: gone(pid))
+    agent.process.kill()
+    agent.process.wait()
+    stand.coord("up")
+    until(lambda: not stand.asks("locks")["items"])
+    assert "a.py" in stand.coord("review", "list")
+
+
+@ONCE
 def test_what_it_leaves_running_stays_in_the_session(stand: Stand) -> None:
     stand.write("a.py", "")
     agent = stand.agent()

@@ -1,0 +1,101 @@
+"""The processes of agents' sessions, noted on disk: if one ends while no coordinator runs, the next
+coordinator knows.
+
+Owns `.coord/processes.json`. What is noted is an observation and no truth: where it is lost, leases
+end by their time. It is not synced to the disk: a note outlives no machine that starts anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+
+import msgspec
+
+from coordinator.daemon.session_processes import Process, process_of
+
+log = logging.getLogger("coord.processes")
+
+
+class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One agent's process. `profile` and `session` (its CLI's): of one that its hooks have told;
+    empty: of one that has a namespace of its own. `rests`: its turn is over."""
+
+    agent: str
+    pid: int
+    began: str
+    profile: str = ""
+    session: str = ""
+    rests: bool = False
+
+    @property
+    def process(self) -> Process:
+        """The same."""
+        return Process(self.pid, self.began)
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is still there."""
+        return process_of(self.pid) == self.process
+
+
+class _File(msgspec.Struct):
+    where: str
+    noted: list[Noted]
+
+
+class NotedProcesses:
+    """One daemon's. Used from the loop's thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._where = _where()
+        self._noted: dict[str, Noted] = {}
+
+    def read(self) -> list[Noted]:
+        """Those that the daemon before has noted, if their numbers still mean the same."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            found = msgspec.json.decode(self._path.read_bytes(), type=_File)
+            if self._where and found.where == self._where:
+                self._noted = {one.agent: one for one in found.noted}
+        return list(self._noted.values())
+
+    def note(self, agent: str, process: Process, profile: str = "", session: str = "") -> None:
+        """This agent ends with this process."""
+        known = self._noted.get(agent)
+        self._keep(Noted(agent, process.pid, process.began, profile, session,
+                         rests=known is not None and known.rests))
+
+    def rests(self, agent: str, at_rest: bool) -> None:
+        """The agent's turn is over; or it is at work."""
+        known = self._noted.get(agent)
+        if known is not None:
+            self._keep(msgspec.structs.replace(known, rests=at_rest))
+
+    def forget(self, agent: str) -> None:
+        """It has ended."""
+        if self._noted.pop(agent, None) is not None:
+            self._write()
+
+    def _keep(self, one: Noted) -> None:
+        if self._noted.get(one.agent) != one:
+            self._noted[one.agent] = one
+            self._write()
+
+    def _write(self) -> None:
+        beside = self._path.with_name(f".{self._path.name}.tmp")
+        try:
+            beside.write_bytes(msgspec.json.encode(_File(self._where, list(self._noted.values()))))
+            beside.replace(self._path)
+        except OSError as bad:  # a full disk must stop nobody's hook
+            log.warning("the processes of sessions could not be noted: %s", bad)
+
+
+def _where() -> str:
+    """This start of this machine, and the numbers that processes have here; empty: not known."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return ""
