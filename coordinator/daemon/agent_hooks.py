@@ -107,17 +107,19 @@ class AgentHooks:
         self._on_the_way: set[str] = set()
 
     def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
-             confirms: bool = False, caller: int = 0) -> None:
+             confirms: bool = False, caller: int = 0,
+             gone: Callable[[], bool] = lambda: False) -> None:
         """Serve one hook of the profile `name` (`name:event` where its payload does not tell the
         event; `name+plugin` for one that came with a plugin); `answer` is called once, after what
         it was granted is on disk. `confirms`: the hook will say when it has printed that; what
-        follows from it is recorded only then. `caller`: its process, if that is known."""
+        follows from it is recorded only then. `caller`: its process, if that is known. `gone()`:
+        whether it has hung up; then it waits no more, and nothing is granted unheard."""
         name, first = self._twins.ask(name, token, payload, answer)
         if first is not None:
-            self._serve(name, token, payload, first, True, confirms, caller)
+            self._serve(name, token, payload, first, True, confirms, caller, gone)
 
     def _serve(self, name: str, token: str | None, payload: bytes, answer: Told, wait: bool,
-               confirms: bool, caller: int) -> None:
+               confirms: bool, caller: int, gone: Callable[[], bool]) -> None:
         try:
             self._router.check_open()
             profile, _, event = name.partition(":")
@@ -178,7 +180,7 @@ class AgentHooks:
                 self._allowed.pop(receipt, None)
                 self._router.held.hold(waits, value.wait_s, lambda late: self._late(
                     late, table, heard, answer, lambda: self._serve(
-                        name, token, payload, answer, False, confirms, caller)))
+                        name, token, payload, answer, False, confirms, caller, gone)), gone=gone)
                 return
 
             def say(held: list[shell_commands.Held], others: tuple[str, ...]) -> None:

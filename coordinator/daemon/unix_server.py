@@ -191,7 +191,7 @@ class Conversation(asyncio.Protocol):
                     self._commands.ask(hook.token, payload, self._print, self._peer, self._gone)
                     continue
                 self._guard.hook(hook.profile, hook.token, payload, self._print,
-                                 confirms=hook.confirms, caller=self._peer)
+                                 confirms=hook.confirms, caller=self._peer, gone=self._gone)
                 continue
             end = data.find(b"\n", at)
             if end < 0:

@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -460,6 +461,35 @@ def test_a_hook_may_hold_the_call_until_the_file_is_free(make_repo: Any, changes
     said = waiting.stdout.read()
     assert b"+more" in said and b'"deny"' in said if changes else said == b""
     assert held(repo) == {"hot.py": bob.name}
+
+
+def test_a_hook_that_is_killed_while_it_waits_is_granted_nothing_unheard(make_repo: Any) -> None:
+    repo = make_repo(config="[hooks]\nwait_s = 20\n")
+    repo.write("hot.py", "1\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    ann.edit("hot.py", "1\nmore\n")
+    given = {"session_id": "bob", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
+             "tool_input": {"file_path": "hot.py", "content": "2"}}
+    waiting = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code", "closed", "60"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert waiting.stdin is not None
+    waiting.stdin.write(json.dumps(given).encode())
+    waiting.stdin.close()
+    with repo.client() as client:
+        until(lambda: client.call(rq.Locks()).waiters)
+        waiting.kill()
+        db = apsw.Connection(str(repo.state.database), flags=apsw.SQLITE_OPEN_READONLY)
+        until(lambda: list(db.execute("SELECT held FROM waiters")) == [(0,)], 5)
+        ann.hook("SessionEnd")
+        until(lambda: client.call(rq.Locks()).items)
+        (lease,) = client.call(rq.Locks()).items
+        assert lease.locked_by == bob.name
+        offered_s = (datetime.fromisoformat(lease.expires_at) - datetime.fromisoformat(lease.locked_at)).total_seconds()
+        assert offered_s <= 120, "for two minutes, as whoever stands in line and does not wait"
+    assert "You waited for hot.py" in json.dumps(bob.hook("UserPromptSubmit", prompt="go on"))
 
 
 def test_unknown_events_and_tools_harm_nobody(up: Repo) -> None:
