@@ -51,6 +51,21 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
 """
 
 
+#: With a lease on a region, in the one working tree: by whether the agent's hooks ask first.
+REGION_RULES = {
+    False: """\
+- Of a file with `::` you hold a part. While another agent holds another part of it, the file itself
+  is read-only for your programs. `coord commit-region FILE::NAME < NEW_TEXT` writes your part, with
+  its whole new text from the standard input; `coord regions FILE` lists the parts.
+""",
+    True: """\
+- Of a file with `::` you hold a part. Change it with your edit tool: while another agent holds
+  another part of that file, it is read-only for shell commands. `coord commit-region FILE::NAME`
+  writes your part, too, with its whole new text from the standard input.
+""",
+}
+
+
 ISOLATED_RULES = """\
 Other agents work in this repository at the same time; `coord` keeps you out of each other's way.
 
@@ -112,6 +127,8 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
             parts.append(f"{quote['section']} {quoted(quote['title'])} ({quote['source']}):\n\n"
                          f"{block(quote['text'])}\n")
     shared = HOOKED_RULES if hooked else RULES
+    if any(lease.kind == "region" for lease in claimed.leases):
+        shared += REGION_RULES[hooked]
     rules = shared.format(task=task.task) if isolated is None else ISOLATED_RULES.format(
         task=task.task, branch=isolated.branch, target=isolated.target)
     parts.append("## Rules\n\n" + rules)

@@ -72,6 +72,17 @@ def test_tasks_of_one_file_run_one_after_the_other(repo: Repo, launch: Start) ->
     assert "token" not in (log.parent / "run.json").read_text()
 
 
+def test_two_programs_without_hooks_write_two_regions_of_one_file_as_they_are_told(repo: Repo, launch: Start) -> None:
+    (repo.root / "a.py").write_text("def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    going = launch(
+        'cat > prompt-$COORD_TASK; grep -q "commit-region FILE::NAME" prompt-$COORD_TASK || exit 1\n'
+        'name=$(grep -o "a.py::[a-z]*" prompt-$COORD_TASK | head -1); sleep 0.5\n'
+        f'printf "def ${{name#a.py::}}():\\n    return 0\\n" | {sys.executable} -m coordinator.cli.main commit-region "$name"',
+        ("one", ["a.py::one"]), ("two", ["a.py::two"]))
+    assert going.report()["complete"], going.said()
+    assert (repo.root / "a.py").read_text().split() == "def one(): return 0 def two(): return 0".split()
+
+
 def test_an_agent_acts_as_itself_in_its_own_shell(repo: Repo, launch: Start) -> None:
     going = launch(
         f'"{sys.executable}" -m coordinator.cli.main lock found.txt --task $COORD_TASK || exit 9\n'
