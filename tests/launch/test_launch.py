@@ -80,7 +80,7 @@ def test_two_programs_without_hooks_write_two_regions_of_one_file_as_they_are_to
         f'printf "def ${{name#a.py::}}():\\n    return 0\\n" | {sys.executable} -m coordinator.cli.main commit-region "$name"',
         ("one", ["a.py::one"]), ("two", ["a.py::two"]))
     assert going.report()["complete"], going.said()
-    assert (repo.root / "a.py").read_text().split() == "def one(): return 0 def two(): return 0".split()
+    assert (repo.root / "a.py").read_text().split() == ["def", "one():", "return", "0", "def", "two():", "return", "0"]
 
 
 def test_an_agent_acts_as_itself_in_its_own_shell(repo: Repo, launch: Start) -> None:
