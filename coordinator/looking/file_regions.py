@@ -172,7 +172,8 @@ class FileRegions:
         old = None if whole is None else self.outline(path, whole)
         if whole is not None and old is not None and _is_unsure(old, outline, names):
             back = self._by_lines(path, data, parts, whole)
-            if back is not None or (outline.broken and not _is_another(old, outline, names)):
+            broken = outline.broken or old.broken
+            if back is not None or (broken and not _is_another(old, outline, names)):
                 return back
         if whole is not None and old is not None and names and _is_another(old, outline, names):
             return whole
@@ -324,7 +325,7 @@ def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
     if old.note or HEADER in names:
         return False
     there = {one.name for one in now.regions}
-    return bool(now.note) or now.broken or any(
+    return bool(now.note) or now.broken or old.broken or any(
         one.name not in there and not _is_covered(one.name, names) for one in old.regions)
 
 

@@ -186,6 +186,18 @@ def test_reverting_what_is_broken_keeps_what_another_finished(world: World, name
     assert (world.root / name).read_text() == done
 
 
+@pytest.mark.parametrize("half", ["return (1, 2", "return 7", "x = {"])
+@pytest.mark.parametrize("before", ["return (", "x = [1,", 'x = """half', "'''", "if (", "def half(", "y = {"])
+def test_what_was_broken_at_the_grant_comes_back_as_it_was(world: World, before: str, half: str) -> None:
+    broken = TEXT.replace("return 1", before)
+    world.write("a.py", broken)
+    world.acquire("ann", "a.py::f")
+    world.write("a.py", broken.replace(before, half))
+    [review] = lapse(world)
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / "a.py").read_text() == broken
+
+
 WIDER = ("a.py", "./", "**/*.py", "a.py::C")
 
 
