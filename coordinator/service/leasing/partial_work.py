@@ -34,6 +34,8 @@ UNSEEN = "unseen"
 Found = dict[tuple[str, str | None], ev.FlaggedFile]
 #: What a file was before its holder leased more of it: by the wider lease's token, and the path.
 Further = dict[tuple[int, str], Rewound]
+#: Leases on parts of files, by the scope of the file and its working tree.
+_Parts = dict[tuple[str, str | None], list[LeaseRow]]
 
 
 class Flagged(NamedTuple):
@@ -265,18 +267,16 @@ def _further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
     around: of these the work began with the parts. By the token of the wider lease, and the
     path."""
     out: Further = {}
-    parts = [row for row in rows if _is_part(row)]
+    parts: _Parts = {}
+    for row in rows:
+        if _is_part(row):
+            parts.setdefault((resource_names.file_scope(row.scope), row.worktree), []).append(row)
     for wide in rows if parts else ():
-        if wide.kind == "region":
-            continue
-        around = rule.as_resource(wide.file_path, wide.kind, wide.scope)
-        files: dict[str, list[LeaseRow]] = {}
-        for row in parts:
-            if row.worktree == wide.worktree and _age(row) < _age(wide) and overlaps(
-                    around, resource_names.resource(path_of(row), "file",
-                                                    fold_case=svc.fold_case)):
-                files.setdefault(path_of(row), []).append(row)
-        for path, theirs in files.items():
+        for of_file in _parts_in(wide, parts):
+            path = path_of(of_file[0])
+            theirs = [row for row in of_file if _age(row) < _age(wide)]
+            if not theirs:
+                continue
             whole = _whole_of(tx, max(theirs, key=_age))
             known = tx.row("baseline_get", wide.fencing_token, path)
             was = wide.content_hash if wide.kind == "file" else known[0] if known else None
@@ -288,6 +288,17 @@ def _further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
                     svc.where(wide.worktree, path), () if first else _newest_first(theirs),
                     whole=whole, of=base)
     return out
+
+
+def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
+    """Those that lie in what this lease is on, file by file."""
+    if wide.kind == "file":
+        return [parts[wide.scope, wide.worktree]] if (wide.scope, wide.worktree) in parts else []
+    if wide.kind not in ("dir", "glob"):
+        return []
+    around = rule.as_resource(wide.file_path, wide.kind, wide.scope)
+    return [rows for (scope, tree), rows in parts.items() if tree == wide.worktree
+            and overlaps(around, rule.as_resource(path_of(rows[0]), "file", scope))]
 
 
 def _whole_of(tx: Tx, region: LeaseRow) -> str | None:
