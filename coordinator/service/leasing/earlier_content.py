@@ -7,7 +7,7 @@ Decides nothing, and never looks at the disk in a transaction.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from coordinator.looking.facts import Place, Rewound, Twins
 from coordinator.rules import leases as rule
@@ -25,6 +25,11 @@ from coordinator.words.resource_names import Located, Resource, region_of
 #: What was in a file or region when its lease began, and in the files below a directory; of a
 #: region in its whole file.
 Was = tuple[str | None, list[tuple[str, str]] | None]
+
+#: What a file was before its holder leased more of it: by the wider lease's token, and the path.
+Further = dict[tuple[int, str], Rewound]
+#: Leases on parts of files, by the scope of the file and its working tree.
+_Parts = dict[tuple[str, str | None], list[LeaseRow]]
 
 
 def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
@@ -45,7 +50,8 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
     if lease.kind == "region":
         if asked.kind == "region":  # a part of it: as it is, for it has not changed
             return tx.looked.part(path, region_of(asked.name)).hash, around
-        made = tx.looked.made(Rewound(path, ((region_of(lease.file_path), lease.content_hash),)))
+        made = tx.looked.made(Rewound(path, ((region_of(lease.file_path), lease.content_hash),),
+                                      whole=whole_of(tx, lease)))
         tx.keep_found(made)
         return made.hash, None
     whole = lease.content_hash
@@ -86,6 +92,73 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
         # (What had been changed since is known by its name alone: its bytes are nowhere.)
         out[path] = last or found.hash
     return out
+
+
+def is_part(row: LeaseRow) -> bool:
+    """Whether a lease is on a part of a file. Who has leased a region of a file that was not there
+    makes the file."""
+    return row.kind == "region" and row.inode is not None
+
+
+def newest_first(regions: Iterable[LeaseRow]) -> tuple[tuple[str, str | None], ...]:
+    """Regions as they were: what was leased last is put back first, for it may contain others."""
+    return tuple((region_of(row.file_path), row.content_hash)
+                 for row in sorted(regions, key=age, reverse=True))
+
+
+def age(row: LeaseRow) -> tuple[str, int]:
+    """The order in which the work on leases began. (What was seen of a file before it was leased
+    had in it what was done in parts of it until then.)"""
+    return row.began or row.locked_at, row.fencing_token
+
+
+def further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
+    """Files that are leased in parts, and then, by the same holder, whole or with all that is
+    around: of these the work began with the parts. By the token of the wider lease, and the
+    path."""
+    out: Further = {}
+    parts: _Parts = {}
+    for row in rows:
+        if is_part(row):
+            parts.setdefault((resource_names.file_scope(row.scope), row.worktree), []).append(row)
+    for wide in rows if parts else ():
+        for of_file in _parts_in(wide, parts):
+            path = _path(of_file[0])
+            theirs = [row for row in of_file if age(row) < age(wide)]
+            if not theirs:
+                continue
+            whole = whole_of(tx, max(theirs, key=age))
+            known = tx.row("baseline_get", wide.fencing_token, path)
+            was = wide.content_hash if wide.kind == "file" else known[0] if known else None
+            alone = svc.is_launched_worktree(wide.worktree)
+            first = whole_of(tx, min(theirs, key=age)) if alone else None
+            base = first or was or whole
+            if base is not None:
+                out[wide.fencing_token, path] = Rewound(
+                    svc.where(wide.worktree, path), () if first else newest_first(theirs),
+                    whole=whole, of=base)
+    return out
+
+
+def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
+    """Those that lie in what this lease is on, file by file."""
+    if wide.kind == "file":
+        return [parts[wide.scope, wide.worktree]] if (wide.scope, wide.worktree) in parts else []
+    if wide.kind not in ("dir", "glob"):
+        return []
+    around = rule.as_resource(wide.file_path, wide.kind, wide.scope)
+    return [rows for (scope, tree), rows in parts.items() if tree == wide.worktree
+            and overlaps(around, rule.as_resource(_path(rows[0]), "file", scope))]
+
+
+def whole_of(tx: Tx, region: LeaseRow) -> str | None:
+    """What the file of a region was when that was leased, if that is kept."""
+    row = tx.row("baseline_get", region.fencing_token, _path(region))
+    return str(row[0]) if row is not None and tx.row("blob_has", row[0]) is not None else None
+
+
+def _path(row: LeaseRow) -> str:
+    return resource_names.path_of(row.file_path, row.kind)
 
 
 def linked(

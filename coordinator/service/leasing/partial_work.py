@@ -24,7 +24,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import path_scope, region_of
+from coordinator.words.resource_names import path_scope
 
 #: Characters of an agent's last output that a review keeps.
 LOG_TAIL_CHARS = 4_000
@@ -32,10 +32,6 @@ LOG_TAIL_CHARS = 4_000
 UNSEEN = "unseen"
 #: What has changed, by its path and the working tree of that.
 Found = dict[tuple[str, str | None], ev.FlaggedFile]
-#: What a file was before its holder leased more of it: by the wider lease's token, and the path.
-Further = dict[tuple[int, str], Rewound]
-#: Leases on parts of files, by the scope of the file and its working tree.
-_Parts = dict[tuple[str, str | None], list[LeaseRow]]
 
 
 class Flagged(NamedTuple):
@@ -107,8 +103,8 @@ def changed_since(
     """
     rows = [row for row in rows if is_written(row) and (shared or not who_goes_on(tx, row))]
     regions = _with_what_was(tx, _by_file(svc, rows, now_at))
-    needs = [(row, _needed(svc, row, now_at)) for row in rows if not _is_part(row)]
-    further = {} if now_at is not None else _further_back(svc, tx, rows)
+    needs = [(row, _needed(svc, row, now_at)) for row in rows if not earlier_content.is_part(row)]
+    further = {} if now_at is not None else earlier_content.further_back(svc, tx, rows)
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions), *further.values()])
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
@@ -164,8 +160,9 @@ def changed_since(
 def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
     """What a file was, whole, when the work on these regions began; None: others may have changed
     the rest of it since. In a launch's worktree only one agent works, and all is its doing."""
-    first = min(rows, key=_age)
-    return _whole_of(tx, first) if svc.is_launched_worktree(first.worktree) else None
+    first = min(rows, key=earlier_content.age)
+    alone = svc.is_launched_worktree(first.worktree)
+    return earlier_content.whole_of(tx, first) if alone else None
 
 
 def _as_directory(svc: Service, tx: Tx, row: LeaseRow, path: str) -> dict[str, str]:
@@ -245,66 +242,10 @@ def _by_file(svc: Service, rows: Sequence[LeaseRow],
     """Leases on regions, by what has to be looked at for those of one file together."""
     files: dict[str, list[LeaseRow]] = {}
     for row in rows:
-        if _is_part(row):
+        if earlier_content.is_part(row):
             files.setdefault(svc.where(row.worktree, now_at or path_of(row)), []).append(row)
-    return {Rewound(path, _newest_first(theirs)): theirs for path, theirs in files.items()}
-
-
-def _newest_first(regions: Iterable[LeaseRow]) -> tuple[tuple[str, str | None], ...]:
-    """Regions as they were: what was leased last is put back first, for it may contain others."""
-    return tuple((region_of(row.file_path), row.content_hash)
-                 for row in sorted(regions, key=_age, reverse=True))
-
-
-def _age(row: LeaseRow) -> tuple[str, int]:
-    """The order in which the work on leases began. (What was seen of a file before it was leased
-    had in it what was done in parts of it until then.)"""
-    return row.began or row.locked_at, row.fencing_token
-
-
-def _further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
-    """Files that are leased in parts, and then, by the same holder, whole or with all that is
-    around: of these the work began with the parts. By the token of the wider lease, and the
-    path."""
-    out: Further = {}
-    parts: _Parts = {}
-    for row in rows:
-        if _is_part(row):
-            parts.setdefault((resource_names.file_scope(row.scope), row.worktree), []).append(row)
-    for wide in rows if parts else ():
-        for of_file in _parts_in(wide, parts):
-            path = path_of(of_file[0])
-            theirs = [row for row in of_file if _age(row) < _age(wide)]
-            if not theirs:
-                continue
-            whole = _whole_of(tx, max(theirs, key=_age))
-            known = tx.row("baseline_get", wide.fencing_token, path)
-            was = wide.content_hash if wide.kind == "file" else known[0] if known else None
-            alone = svc.is_launched_worktree(wide.worktree)
-            first = _whole_of(tx, min(theirs, key=_age)) if alone else None
-            base = first or was or whole
-            if base is not None:
-                out[wide.fencing_token, path] = Rewound(
-                    svc.where(wide.worktree, path), () if first else _newest_first(theirs),
-                    whole=whole, of=base)
-    return out
-
-
-def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
-    """Those that lie in what this lease is on, file by file."""
-    if wide.kind == "file":
-        return [parts[wide.scope, wide.worktree]] if (wide.scope, wide.worktree) in parts else []
-    if wide.kind not in ("dir", "glob"):
-        return []
-    around = rule.as_resource(wide.file_path, wide.kind, wide.scope)
-    return [rows for (scope, tree), rows in parts.items() if tree == wide.worktree
-            and overlaps(around, rule.as_resource(path_of(rows[0]), "file", scope))]
-
-
-def _whole_of(tx: Tx, region: LeaseRow) -> str | None:
-    """What the file of a region was when that was leased, if that is kept."""
-    row = tx.row("baseline_get", region.fencing_token, path_of(region))
-    return str(row[0]) if row is not None and tx.row("blob_has", row[0]) is not None else None
+    return {Rewound(path, earlier_content.newest_first(theirs)): theirs
+            for path, theirs in files.items()}
 
 
 def _with_what_was(tx: Tx, files: dict[Rewound, list[LeaseRow]]
@@ -326,12 +267,6 @@ def _with_what_was(tx: Tx, files: dict[Rewound, list[LeaseRow]]
             one = msgspec.structs.replace(one, gone=known if now is None else None, whole=whole)
         out[one] = rows
     return out
-
-
-def _is_part(row: LeaseRow) -> bool:
-    """Whether a lease is on a part of a file. Who has leased a region of a file that was not there
-    makes the file."""
-    return row.kind == "region" and row.inode is not None
 
 
 def _of_regions(regions: Iterable[Rewound]) -> list[AnyNeed]:
@@ -359,7 +294,7 @@ def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content |
 def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
     """The same for several leases: what to look at before they are closed."""
     rows = [row for row in rows if is_written(row)]
-    return [*(_needed(svc, row) for row in rows if not _is_part(row)),
+    return [*(_needed(svc, row) for row in rows if not earlier_content.is_part(row)),
             *_of_regions(_by_file(svc, rows))]
 
 
@@ -370,10 +305,10 @@ def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
         Unready: it was not.
     """
     rows = [row for row in rows if is_written(row)]
-    tx.looked.require([*needed(svc, rows), *_further_back(svc, tx, rows).values()])
+    tx.looked.require([*needed(svc, rows), *earlier_content.further_back(svc, tx, rows).values()])
     regions = _with_what_was(tx, _by_file(svc, rows))
     tx.looked.require(regions)
-    needs = [(row, _needed(svc, row)) for row in rows if not _is_part(row)]
+    needs = [(row, _needed(svc, row)) for row in rows if not earlier_content.is_part(row)]
     files = [(row, need.path, content(tx, need.path).hash) for row, need in needs
              if isinstance(need, Content)]
     tx.looked.require([
@@ -430,8 +365,9 @@ def content(tx: Tx, path: str) -> Bytes:
         return Bytes(UNSEEN)
 
 
-def _compare(svc: Service, tx: Tx, found: Found, further: Further, lease: LeaseRow, path: str,
-             baseline: str | None, now: Bytes, was: Bytes | None = None) -> None:
+def _compare(svc: Service, tx: Tx, found: Found, further: earlier_content.Further,
+             lease: LeaseRow, path: str, baseline: str | None, now: Bytes,
+             was: Bytes | None = None) -> None:
     earlier = further.get((lease.fencing_token, path))
     if earlier is not None:
         was = _was(tx, earlier)
