@@ -98,9 +98,11 @@ class Part(Need, frozen=True):
 
 
 class Names(Need, frozen=True):
-    """The regions of the file at an absolute path; a list, empty where it is not divided."""
+    """The regions of the file at an absolute path, or of the content `of` that is kept; a list,
+    empty where it is not divided."""
 
     path: str
+    of: str | None = None
 
 
 class Proposed(Need, frozen=True):
@@ -320,13 +322,13 @@ class Looked(msgspec.Struct):
         """
         return self._of(Bytes, Part(path, name, of))
 
-    def names(self, path: str) -> list[str]:
-        """The regions of the file at an absolute path.
+    def names(self, path: str, of: str | None = None) -> list[str]:
+        """The regions of the file at an absolute path; `of`: as it was in this content.
 
         Raises:
             Unready; Refusal: what the look met.
         """
-        return self._of(list, Names(path))
+        return self._of(list, Names(path, of))
 
     def parts(self, need: Proposed | Between) -> Parts:
         """What would change, or differs.

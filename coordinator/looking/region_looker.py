@@ -66,6 +66,9 @@ class RegionLooker:
             before = self._content(need.of)
             mode = 0o755 if is_executable(need.of) else PLAIN_MODE
             return _UNREADABLE if before is None else self._rewound(need, path, before, mode)
+        if isinstance(need, Names) and need.of is not None:
+            before = self._content(need.of)
+            return [] if before is None else self._regions.names(path, before)
         found = self._text(path)
         if isinstance(found, Bytes):  # nothing, or no text
             return self._of_no_text(need, found)

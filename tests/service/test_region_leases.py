@@ -239,3 +239,52 @@ def test_what_others_finished_meanwhile_stays(world: World) -> None:
     [review] = lapse(world)
     world.ask(rq.ReviewDecide(review=review, verdict="revert"))
     assert (world.root / "a.py").read_text() == TEXT.replace("return 3", "return 33")
+
+
+RENAMED = [
+    ("a.py", TEXT, "f", "def f():", "def ff():", ["ff"], ["g", "C.m"]),
+    ("a.py", TEXT, "C", "class C:", "class D:", ["D", "D.m"], ["f", "g"]),
+    ("a.py", TEXT, "C.m", "class C:", "class D:", ["D", "D.m"], ["f", "g"]),
+    ("a.py", TEXT, "C.m", "def m(self)", "def mm(self)", ["C.mm"], ["f", "g"]),
+    ("a.py", TEXT, "f", "def f():", "def f():\n    return 0\n\n\ndef f():", ["f#2"], ["g", "C.m"]),
+    ("a.md", "# One\n\nx\n\n# Two\n\ny\n", "One", "# One", "# Eins", ["Eins"], ["Two"]),
+    ("a.ts", "const one = 1;\n\nconst two = 2;\n", "one", "one", "uno", ["uno"], ["two"]),
+    ("a.toml", "[[item]]\nx = 1\n\n[[item]]\nx = 2\n\n[other]\ny = 1\n", "item#2", "[[item]]\nx = 1\n\n", "", ["item"], ["other"]),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "mine", "old", "new", "taken", "free"), RENAMED, ids=lambda one: str(one)[:12])
+def test_what_its_holder_has_renamed_is_still_that_holders(
+    world: World, name: str, text: str, mine: str, old: str, new: str, taken: list[str], free: list[str],
+) -> None:
+    world.write(name, text)
+    world.acquire("ann", f"{name}::{mine}")
+    world.write(name, text.replace(old, new, 1))
+    for one in taken:
+        refusal = world.refused(rq.Acquire(agent="bob", resources=[f"{name}::{one}"], retry=False))
+        assert refusal.code is Code.LOCKED and refusal.facts["conflicts"][0]["holder"] == "ann", one
+    for one in free:
+        world.acquire("bob", f"{name}::{one}")
+    world.acquire("ann", *(f"{name}::{one}" for one in taken))  # it is its own
+
+
+def test_who_waits_for_what_was_renamed_gets_it_when_its_holder_is_done(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.write("a.py", TEXT.replace("def f", "def ff"))
+    refusal = world.refused(rq.RequestFile(agent="bob", resource="a.py::ff", reason="mine"))
+    assert refusal.code is Code.LOCKED and "`coord request file a.py::f --reason WHY --agent bob`" in str(refusal.next)
+    world.refused(rq.Acquire(agent="bob", resources=["a.py::ff"]))
+    task = world.task("t", "a.py::ff")
+    assert world.refused(rq.TaskClaim(agent="cyd")).code in (Code.LOCKED, Code.NOTHING_TO_DO)
+    world.ask(rq.Release(agent="ann", resources=["a.py::f"]))
+    world.settle()
+    assert [(row.locked_by, row.file_path) for row in world.live()] == [("bob", "a.py::ff")]
+    world.ask(rq.Release(agent="bob", resources=["a.py::ff"]))
+    assert world.ask(rq.TaskClaim(agent="cyd")).task.task == task
+
+
+def test_what_is_new_is_nobodys_though_another_has_removed_its_own(world: World) -> None:
+    world.acquire("ann", "a.py::f")
+    world.write("a.py", TEXT.replace("def f():\n    return 1\n\n\n", ""))
+    world.ask(rq.Acquire(agent="bob", resources=["a.py::h"], new=True))
+    world.acquire("cyd", "a.py::g")

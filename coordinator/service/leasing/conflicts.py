@@ -17,7 +17,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import unserved
 from coordinator.service.core import Service, ms
-from coordinator.service.leasing import git_turn, task_claims
+from coordinator.service.leasing import git_turn, renamed_regions, task_claims
 from coordinator.service.leasing.overlapping import near, one_by_one
 from coordinator.store.ledger import Tx, View
 from coordinator.store.projections import at_review
@@ -188,7 +188,7 @@ def weigh(
         rivals = _rivals(svc, tx, located)
         sharing: set[str | None] = set()
         if asked.kind in ("file", "region"):
-            rivals = list(rivals)
+            rivals = [*rivals, *renamed_regions.rivals(svc, tx, holder, located)]
             sharing = {lease.agreed_as for lease, _ in rivals if lease.agreed_as is not None
                        and (lease.locked_by, lease.scope) == (holder, asked.scope)
                        and lease.expires_at > now}

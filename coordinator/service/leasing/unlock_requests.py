@@ -23,6 +23,7 @@ from coordinator.service.leasing import (
     partial_work,
     pending_unlocks,
     redirect,
+    renamed_regions,
     since_asked,
     task_locks,
     waiting_line,
@@ -31,12 +32,13 @@ from coordinator.service.leasing.conflicts import locate, place, weigh
 from coordinator.service.leasing.grant import end, lease_reply
 from coordinator.service.leasing.other_names import with_other_names
 from coordinator.service.leasing.task_claims import task_of
-from coordinator.service.leasing.typed_names import held_by_name
+from coordinator.service.leasing.typed_names import held_by_name, lease_typed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
+from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import TASK, is_task
 from coordinator.words.texts import quoted
@@ -83,6 +85,10 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     agents.acting(tx, actor, req.agent)
     if not obstacles.leases and (by_name := held_by_name(svc, tx, req.resource, asked, req.cwd)):
         return _leads_elsewhere(by_name[0], asked.name, req)
+    renamed = next(
+        (one for one in obstacles.leases if renamed_regions.is_renamed(one, asked)), None)
+    if renamed is not None:
+        return _called_otherwise(svc, renamed, asked.name, req)
     theirs = _of_one_holder(obstacles.leases, asked.name, req)
     if isinstance(theirs, Refusal):
         return theirs
@@ -166,6 +172,16 @@ def _of_one_holder(
         )
     holder = req.holder or holders[0]
     return [lease for lease in leases if lease.locked_by == holder]
+
+
+def _called_otherwise(svc: Service, lease: LeaseRow, name: str, req: rq.RequestFile) -> Refusal:
+    """What is asked for may be what a holder has renamed: that is asked for by its name."""
+    return Refusal(
+        Code.LOCKED, f"{shown(name)} may be what {lease.locked_by} has leased as "
+        f"{shown(lease.file_path)}, which is not called so any more. Nobody was asked.",
+        next=f"`coord request file {lease_typed(svc, lease, req.cwd)} --reason WHY --agent "
+        f"{req.agent}` asks {lease.locked_by} for that.",
+        conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}], resource=name)
 
 
 def _leads_elsewhere(lease: LeaseRow, name: str, req: rq.RequestFile) -> Refusal:

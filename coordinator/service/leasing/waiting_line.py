@@ -28,7 +28,7 @@ from coordinator.store.rows import LeaseRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import WINDOW, Located, Resource
+from coordinator.words.resource_names import WINDOW, Located, Resource, file_scope, path_of
 
 
 def same_again(
@@ -108,8 +108,11 @@ def wake(svc: Service, tx: Tx) -> None:
     if tx.freed:
         tx.offers = True
     if tx.freed and tx.present().waiters:
-        names = {str(row[0]) for one in dict.fromkeys(tx.freed)
-                 for row in near(tx, "waiters_near", rule.as_resource(*one))}
+        # (Who waits for another region of a file may wait for what was renamed to it.)
+        names = {str(row[0]) for name, kind, scope in dict.fromkeys(tx.freed)
+                 for row in near(tx, "waiters_near", rule.as_resource(
+                     *((path_of(name, kind), "file", file_scope(scope)) if kind == "region"
+                       else (name, kind, scope))))}
         names |= {str(row[0]) for _, _, scope in dict.fromkeys(tx.freed)
                   for row in tx.rows("waiters_met", scope)}
         names = {name for name in names if not unserved.rests(tx, "waiter", name)}
