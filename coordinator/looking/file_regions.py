@@ -172,8 +172,10 @@ class FileRegions:
         old = None if whole is None else self.outline(path, whole)
         if whole is not None and old is not None and _is_unsure(old, outline, names):
             back = self._by_lines(path, data, parts, whole)
-            broken = outline.broken or old.broken
-            if back is not None or (broken and not _is_another(old, outline, names)):
+            there = {one.name for one in outline.regions}
+            unsure = outline.broken or old.broken or any(
+                "." in name and name not in there for name in names)
+            if back is not None or (unsure and not _is_another(old, outline, names)):
                 return back
         if whole is not None and old is not None and names and _is_another(old, outline, names):
             return whole
@@ -321,12 +323,14 @@ def _is_covered(name: str, others: Collection[str]) -> bool:
 
 def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
     """Whether these regions of a file that was divided may have others in them by now, or have lost
-    a part of them: something is not closed, and what follows is read as a part of it."""
+    a part of them: something is not closed, and what follows is read as a part of it; or one is not
+    there, and what it was called before does not tell what it has become."""
     if old.note or HEADER in names:
         return False
     there = {one.name for one in now.regions}
     return bool(now.note) or now.broken or old.broken or any(
-        one.name not in there and not _is_covered(one.name, names) for one in old.regions)
+        one.name not in there and (one.name in names or not _is_covered(one.name, names))
+        for one in old.regions)
 
 
 class _Slot(NamedTuple):

@@ -77,11 +77,15 @@ def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
                 out += lines
             continue
         within = held[first:last]
-        if kind != "equal" and any(within) and not all(within) and len(lines) != last - first:
-            return None
         if kind != "equal" and not any(within):
             out += lines
             continue
+        if kind != "equal" and not all(within) and len(lines) != last - first:
+            beside = [line for line, mine in zip(before[first:last], within, strict=True)
+                      if not mine]
+            if _words(beside) != _words(lines):
+                return None
+            lines = before[first:last]  # all that was done beside it is what separates the two
         for n, at in enumerate(range(first, last)):
             if at in begins:
                 out.append(begins[at])
@@ -140,6 +144,11 @@ def _belongs(before: Sequence[bytes], lines: Sequence[bytes], at: int,
                 return not said.startswith((b"#", b"["))
             return _indent(said) > _indent(before[one.first])
     return False
+
+
+def _words(lines: Sequence[bytes]) -> list[bytes]:
+    """What lines say, without what stands between two things."""
+    return [word for line in lines if (word := line.strip().rstrip(b",;").rstrip())]
 
 
 def _indent(line: bytes) -> int:

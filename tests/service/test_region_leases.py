@@ -288,3 +288,39 @@ def test_what_is_new_is_nobodys_though_another_has_removed_its_own(world: World)
     world.write("a.py", TEXT.replace("def f():\n    return 1\n\n\n", ""))
     world.ask(rq.Acquire(agent="bob", resources=["a.py::h"], new=True))
     world.acquire("cyd", "a.py::g")
+
+
+TS = "class Cart {\n  add(): number {\n    return 1;\n  }\n\n  clear(): void {\n    return;\n  }\n}\n\nexport const x = 1;\n"
+JSON = '{\n  "db": {\n    "host": "h",\n    "url": "u"\n  },\n  "x": 1\n}\n'
+GO = "package p\n\ntype T struct {\n\tx int\n}\n\nfunc (t T) M() int {\n\treturn t.x\n}\n\nfunc F() int {\n\treturn 1\n}\n"
+GUIDE = "# Guide\n\n## One\n\nx\n\n## Two\n\ny\n"
+
+
+@pytest.mark.parametrize(("name", "text", "mine", "old", "new"), [
+    ("m.ts", TS, "Cart.clear", "\n  clear(): void {\n    return;\n  }\n", ""),
+    ("m.ts", TS, "Cart.clear", "clear()", "empty()"),
+    ("m.ts", TS, "Cart.add", "  add(): number {\n    return 1;\n  }\n\n", ""),
+    ("m.json", JSON, "db.url", ',\n    "url": "u"', ""),
+    ("m.json", JSON, "db.url", '"url"', '"urlR"'),
+    ("a.py", LONG, "C.m", "def m(", "def mm("),
+    ("a.py", LONG, "C.m", "    def m(self):\n        return 2\n\n", ""),
+    ("a.py", LONG, "C.n", "\n    def n(self):\n        return 4\n", ""),
+    ("a.py", LONG, "C", "class C:", "class D:"),
+    ("a.go", GO, "T", "type T struct {\n\tx int\n}\n\n", ""),
+    ("a.go", GO, "T.M", "func (t T) M()", "func M()"),
+    ("a.md", GUIDE, "Guide.One", "## One\n\nx\n\n", ""),
+    ("a.md", GUIDE, "Guide.One", "## One", "## Eins"),
+    ("a.toml", "[one]\nx = 1\n\n[two]\ny = 2\n", "one", "[one]", "[uno]"),
+    ("a.yaml", "one:\n  x: 1\n  y: 2\ntwo:\n  y: 3\n", "one.x", "  x: 1\n", "  z: 5\n"),
+], ids=lambda one: str(one)[:12])
+def test_a_part_that_was_renamed_or_removed_comes_back_to_its_place(
+    world: World, name: str, text: str, mine: str, old: str, new: str,
+) -> None:
+    world.write(name, text)
+    world.acquire("ann", f"{name}::{mine}")
+    assert text.count(old) == 1
+    world.write(name, text.replace(old, new))
+    [review] = lapse(world)
+    diff = shown(world, review)[name][1]
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / name).read_text() == text, diff
