@@ -50,25 +50,19 @@ class AgentsAlive:
         self._notes.rests(agent, at_rest)
 
     def resume(self) -> list[Noted]:
-        """At the daemon's start: the processes that the one before has noted and that live. Of the
-        others the agents have ended."""
-        alive = []
-        for one in self._notes.read():
-            if one.rests:
-                self._resting[one.agent] = None
-            if one.lives:
-                alive.append(one)
-            else:
-                self.ended(one.agent)
-        return alive
+        """At the daemon's start: the processes that the one before has noted."""
+        found = self._notes.read()
+        self._resting |= {one.agent: None for one in found if one.rests}
+        return found
 
-    def ended(self, agent: str) -> None:
+    def ended(self, agent: str, left: Callable[[], None] = lambda: None) -> None:
         """Its process has ended: so has the agent. What it left is half done where it was at work
-        then; several CLIs say no more at their end than that the turn is over."""
+        then; several CLIs say no more at their end than that the turn is over. `left` is called
+        when it is gone."""
         self._notes.forget(agent)
         clean = agent in self._resting
         self._resting.pop(agent, None)
-        self._ask(rq.Leave(agent=agent, clean=clean, reason="its process ended"))
+        self._ask(rq.Leave(agent=agent, clean=clean, reason="its process ended"), left)
 
-    def _ask(self, request: rq.Request[Any]) -> None:
-        self._router.ask(request.op, msgspec.json.encode(request), None, lambda value: None)
+    def _ask(self, request: rq.Request[Any], then: Callable[[], None] = lambda: None) -> None:
+        self._router.ask(request.op, msgspec.json.encode(request), None, lambda value: then())

@@ -216,8 +216,12 @@ class Daemon:
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
         for one in self._alive.resume():
-            if one.profile:
+            if one.profile and one.lives:
                 self._processes.again(one.profile, one.session, one.agent, one.process)
+            elif one.profile:
+                self._processes.ends(one.profile, one.session, one.agent)
+            elif not one.lives:
+                self._alive.ended(one.agent)
         # First: whoever started this coordinator is told as soon as the local door is open, and
         # takes it that all is well.
         self._http = await self._open_http()

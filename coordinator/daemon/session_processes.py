@@ -52,17 +52,22 @@ class SessionProcesses:
     """One daemon's. Used from the loop's thread.
 
     Args:
-        ended: called with an agent whose process has ended.
+        ended: called with an agent whose process has ended, and what to call when it has left.
         noted: called with an agent, its process, profile and session, once that is watched.
         over: called with an agent whose session has said itself that it ends.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, ended: Callable[[str], None],
+    def __init__(self, loop: asyncio.AbstractEventLoop,
+                 ended: Callable[[str, Callable[[], None]], None],
                  noted: Callable[[str, Process, str, str], None],
                  over: Callable[[str], None]) -> None:
         self._loop = loop
         self._ended, self._noted, self._said_over = ended, noted, over
         self._seen: dict[tuple[str, str], Seen] = {}
+        #: What each of their processes is the session of: several, one after the other, mostly.
+        self._sessions: dict[Process, list[tuple[str, str]]] = {}
+        #: Sessions whose process has ended, and whose agents are about to be gone.
+        self._ending: set[tuple[str, str]] = set()
 
     def session(self, profile: str, session: str, caller: int) -> str:
         """A hook of this session has come from the process `caller`: the session's id, with a
@@ -71,18 +76,20 @@ class SessionProcesses:
         process = _agents_own(above)
         if process is None:
             return session
+        for key in [key for one in above for key in self._sessions.get(one, ())]:
+            if key[0] == profile and (key[1] == session or key[1].startswith(f"{session}-")):
+                self._seen[key].hooks += 1  # whatever has become of another with this session
+                return key[1]
         name = session
-        while (known := self._seen.get((profile, name))) is not None:
-            if known.process in above:
-                known.hooks += 1
-                return name
-            if not self._lives(known):
+        while (known := self._seen.get((profile, name))) is not None or (
+                (profile, name) in self._ending):
+            if known is not None and not self._lives(known):
                 self._drop((profile, name))
                 break
             name += f"-{process.pid}"  # (another session may be called so already)
         if len(self._seen) >= SEEN_MAX:
             self._tidy()
-        self._seen[profile, name] = Seen(process)
+        self._add((profile, name), Seen(process))
         return name
 
     def belongs(self, profile: str, session: str, agent: str) -> None:
@@ -99,8 +106,14 @@ class SessionProcesses:
 
     def again(self, profile: str, session: str, agent: str, process: Process) -> None:
         """A session that the daemon before has known."""
-        self._seen[profile, session] = Seen(process, hooks=2)
+        self._add((profile, session), Seen(process, hooks=2))
         self.belongs(profile, session, agent)
+
+    def ends(self, profile: str, session: str, agent: str) -> None:
+        """The process of this session has ended: whoever goes on with the session before its agent
+        has left is another."""
+        self._ending.add((profile, session))
+        self._ended(agent, lambda: self._ending.discard((profile, session)))
 
     def path_of(self, profile: str, session: str) -> str | None:
         """The PATH of that session's process, as it was started; None: not known."""
@@ -150,11 +163,22 @@ class SessionProcesses:
     def _has_ended(self, key: tuple[str, str]) -> None:
         agent = self._seen[key].agent
         self._drop(key)
-        self._ended(agent)
+        self.ends(*key, agent)
+
+    def _add(self, key: tuple[str, str], one: Seen) -> None:
+        self._drop(key)
+        self._seen[key] = one
+        self._sessions.setdefault(one.process, []).append(key)
 
     def _drop(self, key: tuple[str, str]) -> None:
         known = self._seen.pop(key, None)
-        if known is not None and known.descriptor >= 0:
+        if known is None:
+            return
+        theirs = self._sessions[known.process]
+        theirs.remove(key)
+        if not theirs:
+            del self._sessions[known.process]
+        if known.descriptor >= 0:
             self._loop.remove_reader(known.descriptor)
             os.close(known.descriptor)
 

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -136,6 +137,52 @@ def test_two_processes_that_go_on_with_one_session_are_two(repo: Repo, begin: Be
     one.agent.kill()
     until(lambda: not holders(repo), 5)
     assert begin().begins().writes("a.py") != "deny", "and who goes on with it later is the one"
+
+
+@pytest.mark.parametrize("how", ["it said so", "killed"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_second_process_of_a_session_stays_who_it_is_when_the_first_ends(how: str, restarted: bool, repo: Repo, begin: Begin) -> None:
+    one = begin().begins()
+    assert one.writes("a.py") != "deny"
+    two = begin().begins()
+    assert two.writes("b.py") != "deny" and two.writes("c.py") != "deny"
+    (repo.root / "b.py").write_text("half\n")
+    who = holders(repo)["b.py"]
+    if restarted:
+        os.kill(repo.pid(), signal.SIGKILL)
+        repo.coord("up")
+    if how == "killed":
+        one.agent.kill()
+    else:
+        one.hook("SessionEnd", reason="exit")
+    until(lambda: "a.py" not in holders(repo), 5)
+    assert two.writes("b.py") != "deny" and two.writes("d.py") != "deny"
+    assert set(holders(repo).values()) == {who}
+    code, _, err = two.runs(f"{COORD} lock e.py")
+    assert code == 0, err
+    assert holders(repo)["e.py"] == who, "its shell is its own"
+    two.hook("SessionEnd", reason="exit")
+    assert not holders(repo)
+
+
+def test_who_goes_on_with_a_session_whose_process_has_just_died_keeps_what_it_gets(repo: Repo, begin: Begin) -> None:
+    """Also where the coordinator learns of the death as it starts, and looks at what was left first."""
+    for number in range(300):
+        (repo.root / f"f{number}").write_text("one\n")
+    one = begin().begins()
+    assert one.writes("a.py") != "deny"
+    code, _, err = one.runs(f"{COORD} lock './'")
+    assert code == 0, err
+    os.kill(repo.pid(), signal.SIGKILL)
+    one.agent.kill()
+    two = begin().begins()  # its hook starts the next coordinator
+    until(lambda: two.writes("new.py") != "deny", 10)
+    (repo.root / "new.py").write_text("half\n")
+    until(lambda: "./" not in holders(repo), 10)
+    for _ in range(10):
+        assert "new.py" in holders(repo)
+        time.sleep(0.1)
+    assert two.writes("new.py") != "deny"
 
 
 def test_a_session_may_be_called_as_another_would_be(repo: Repo, begin: Begin) -> None:
