@@ -222,6 +222,11 @@ class Daemon:
                 self._processes.ends(one.profile, one.session, one.agent)
             elif not one.lives:
                 self._alive.ended(one.agent)
+        self._watch_bridge = WatchBridge(
+            self._loop, self.service, self.router, self._refresh_archive, guard.calls,
+            guard.comparison.covers,
+        )
+        await self._watch_bridge.catch_up()
         # First: whoever started this coordinator is told as soon as the local door is open, and
         # takes it that all is well.
         self._http = await self._open_http()
@@ -235,10 +240,6 @@ class Daemon:
         self.state.failure.unlink(missing_ok=True)
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop.set)
-        self._watch_bridge = WatchBridge(
-            self._loop, self.service, self.router, self._refresh_archive, guard.calls,
-            guard.comparison.covers,
-        )
         guard.comparison.on_late = self._watch_bridge.look_at
         guard.comparison.ran.confined = self.namespaces.agents
         self._watch_bridge.open()

@@ -7,6 +7,7 @@ told as such: nothing is guessed about what was not seen.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from coordinator.service.enforcement import (
     renames,
     seen_writes,
     shell_commands,
+    unseen_writes,
 )
 from coordinator.service.enforcement.adoption import Adopted, Foreign
 from coordinator.service.engine import decide
@@ -44,6 +46,8 @@ SEEN_AT_ONCE = 25
 HEAR_S, RECORDED_S = 1.0, 1.5
 #: So often a file is looked at again because something newer was recorded of it meanwhile.
 LOOKED_AGAIN = 3
+#: So long (seconds) the door waits at the start for what was written before.
+CATCH_UP_S = 2.0
 #: Leases that are looked for at the start.
 LEASES_MAX = 10_000
 #: For so long (ms) after a command what it left running is taken to write.
@@ -193,6 +197,28 @@ class WatchBridge:
         """Look at these as if they had been told of: nothing tells of what is written through a
         map. For a thread."""
         self._batch([Change("modified", path) for path in paths], [])
+
+    async def catch_up(self) -> None:
+        """What was written to held files while no coordinator ran is known, if that does not take
+        long, before anybody asks."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(
+                asyncio.shield(self._loop.create_task(self._written_before())), CATCH_UP_S)
+
+    async def _written_before(self) -> None:
+        engine, service = self._router.engine, self._service
+        paths = self._router.look(partial(unseen_writes.to_look_at, service))
+        if not isinstance(paths, list) or not paths:
+            return
+
+        def look() -> list[tuple[str, str | None]]:
+            return [(path, found.hash) for path in paths
+                    if (found := repository_files.look(service, None, path)).hash
+                    != repository_files.UNREADABLE]
+
+        found = await engine.do(look)
+        if isinstance(found, list):
+            await engine.write(lambda tx: unseen_writes.note(tx, found))
 
     async def _renamed_before(self) -> None:
         router, service = self._router, self._service

@@ -256,3 +256,30 @@ def test_a_session_that_ends_is_over_whatever_becomes_of_the_coordinator(when: s
         reviews = [file.path for one in client.call(rq.Reviews()).items for file in one.files]
     assert reviews == ([] if when in ("at rest", "it said so") else ["a.py"])
     assert '"noted":[]' in (repo.state.path / "processes.json").read_text()
+
+
+@pytest.mark.parametrize("what", ["a.py", "./"])
+@pytest.mark.parametrize("how", ["down", "killed"])
+def test_what_a_person_saved_while_no_coordinator_ran_is_not_overwritten(how: str, what: str, repo: Repo, begin: Begin) -> None:
+    (repo.root / "a.py").write_text("one\n")
+    one = begin().begins()
+    assert one.runs(f"{COORD} lock {what}")[0] == 0
+    assert one.writes("a.py") != "deny"
+    (repo.root / "a.py").write_text("")
+    one.hook("PostToolUse", tool_name="Write", tool_use_id="a.py", tool_response={}, tool_input={
+        "file_path": str(repo.root / "a.py"), "content": ""})
+    pid = repo.pid()
+    if how == "down":
+        repo.down()
+    else:
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not os.path.exists(f"/proc/{pid}"))
+    with (repo.root / "a.py").open("a") as file:
+        file.write("a person's line\n")
+    assert one.writes("a.py") == "deny", "its own hook starts the next"
+    assert one.writes("a.py") != "deny", "it has been shown the difference"
+    (repo.root / "a.py").write_text("")
+    one.hook("PostToolUse", tool_name="Write", tool_use_id="a.py", tool_response={}, tool_input={
+        "file_path": str(repo.root / "a.py"), "content": ""})
+    repo.down()
+    assert one.writes("a.py") != "deny", "nothing was written meanwhile"

@@ -27,6 +27,11 @@ ON CONFLICT (path) DO UPDATE SET hash = excluded.hash, seen_at = excluded.seen_a
 -- name: read_get
 SELECT hash, at, partial FROM agent_reads WHERE agent = ? AND path = ?;
 
+-- name: reads_of_holders
+-- What agents that hold something have read.
+SELECT DISTINCT path FROM agent_reads
+WHERE agent IN (SELECT locked_by FROM file_locks WHERE expires_at > ?1) LIMIT ?2;
+
 -- name: read_put
 INSERT INTO agent_reads (agent, path, hash, at) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at, partial = 0;
