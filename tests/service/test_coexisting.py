@@ -189,7 +189,7 @@ def test_where_one_leaves_the_other_keeps_it_with_what_both_have_begun(world: Wo
     world.ask(rq.Leave(agent=ann.name, clean=False, reason="killed"))
     assert modes(world) == {(bob.name, "notes.txt"): ("shared", "U-1")}
     (review,) = world.ask(rq.Reviews()).items
-    assert review.agent == ann.name and f"{bob.name} shares notes.txt with it and goes on: what any of them" in review.summary
+    assert review.agent == ann.name and f"{bob.name} shares notes.txt with it and goes on: what {bob.name} had written" in review.summary
     assert world.refused(rq.Acquire(agent="cyd", resources=["notes.txt"])).code is Code.LOCKED
     bob.read("notes.txt")
     assert bob.edit("notes.txt", "ANN\nBOB\n") == ""
@@ -199,6 +199,29 @@ def test_where_one_leaves_the_other_keeps_it_with_what_both_have_begun(world: Wo
     assert (b64(file.baseline), b64(file.flagged)) == ("one\ntwo\n", "ANN\ntwo\n")
     (file,) = world.ask(rq.ReviewShow(review="R-2", content=True)).files
     assert (b64(file.baseline), b64(file.flagged)) == ("one\ntwo\n", "ANN\nBOB\n")
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_the_review_of_the_last_says_whose_finished_work_is_among_it(world: World, ann: Session, bob: Session, alone: bool, first: bool) -> None:
+    shared(world, ann, bob)
+    one, two = (ann, bob) if first else (bob, ann)
+    assert one.edit("notes.txt", "FIRST\ntwo\n") == ""
+    one.hook("Stop")
+    world.ask(rq.Leave(agent=one.name, clean=True))
+    two.read("notes.txt")
+    if alone:
+        assert two.edit("notes.txt", "FIRST\nHALF\n") == ""
+    else:
+        world.write("notes.txt", "FIRST\nHALF\n")
+    world.ask(rq.Leave(agent=two.name, clean=False, reason="killed"))
+    (review,) = world.ask(rq.Reviews()).items
+    assert f"{one.name} shared notes.txt with it and has ended: what {one.name} had written there is among it" in review.summary
+    world.acquire("cyd", "notes.txt")
+    world.write("notes.txt", "x")
+    world.ask(rq.Leave(agent="cyd", clean=False, reason="killed"))
+    (later,) = [one for one in world.ask(rq.Reviews()).items if one.agent == "cyd"]
+    assert "shared" not in later.summary
 
 
 @pytest.mark.parametrize("how", ["fail", "kill", "force", "lapse"])

@@ -209,7 +209,7 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     if files:
         flagged = partial_work.flag(
             tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
-            leased_at=row.locked_at, why=why + partial_work.told_of_others(tx, [row]),
+            leased_at=row.locked_at, why=why + partial_work.told_of_others(svc, tx, [row]),
         )
     _lapse_one(tx, row, reason, flagged.review if flagged else None)
     return flagged
@@ -284,7 +284,7 @@ def _end_group(
         names = listed([f.path for f in files]) or "no file that can be shown"
         said = f": {quoted(why, 500)}" if why else ""
         told = (f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
-                + partial_work.told_of_others(tx, leases))
+                + partial_work.told_of_others(svc, tx, leases))
         if unseen:
             held = listed([row.file_path for row in leases])
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "

@@ -17,7 +17,7 @@ import msgspec
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Place, Rewound
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.service.core import Service, listed
+from coordinator.service.core import Service, listed, ms
 from coordinator.service.leasing import earlier_content
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -338,15 +338,25 @@ def who_goes_on(tx: Tx, row: LeaseRow) -> list[str]:
         and overlaps(mine, rule.as_resource(other.file_path, other.kind, other.scope))})
 
 
-def told_of_others(tx: Tx, rows: Sequence[LeaseRow]) -> str:
-    """A sentence for the review of what is shared with others who go on; empty where none do."""
-    who = sorted({name for row in rows for name in who_goes_on(tx, row)})
-    if not who:
-        return ""
-    names = listed([row.file_path for row in rows if who_goes_on(tx, row)])
-    does = ("shares", "goes") if len(who) == 1 else ("share", "go")
-    return (f" {listed(who)} {does[0]} {names} with it and {does[1]} on: what any of them had "
-            "written there by then is among it.")
+def told_of_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
+    """Sentences for the review of what is, or was, shared with others, whose work is among it;
+    empty where none is."""
+    here: dict[str, list[str]] = {}
+    gone: dict[str, list[str]] = {}
+    for row in rows:
+        go_on = who_goes_on(tx, row)
+        for name in go_on:
+            here.setdefault(name, []).append(row.file_path)
+        since = row.began or tx.later(-ms(svc.settings.leases.max_hold_s))
+        parties = {name for raw in tx.rows("unlocks_shared", row.scope, since) for name in raw
+                   if row.locked_by in raw}
+        for name in sorted(parties - {row.locked_by, *go_on}):
+            gone.setdefault(name, []).append(row.file_path)
+    said = [f" {who} shares {listed(names)} with it and goes on: what {who} had written there by "
+            "then is among it." for who, names in here.items()]
+    said += [f" {who} shared {listed(names)} with it and has ended: what {who} had written there "
+             "is among it, and a revert takes it out, too." for who, names in gone.items()]
+    return "".join(said)
 
 
 def path_of(row: LeaseRow) -> str:

@@ -112,6 +112,11 @@ FROM unlock_requests WHERE n > ?1 AND (?2 = 'all' OR status = ?2)
   AND (?3 IS NULL OR requested_by = ?3 OR holder = ?3) AND (?5 IS NULL OR resource = ?5)
 ORDER BY n LIMIT ?4;
 
+-- name: unlocks_shared
+-- Who has agreed to write this together, since then.
+SELECT requested_by, holder FROM unlock_requests
+WHERE status = 'coexisting' AND scope = ?1 AND responded_at >= ?2;
+
 -- name: unlock_count
 -- Questions of one asker that wait for an answer.
 SELECT count(*) FROM unlock_requests WHERE status = 'pending' AND requested_by = ?;
