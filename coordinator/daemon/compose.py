@@ -35,6 +35,7 @@ from coordinator.daemon.lock import take_lock
 from coordinator.daemon.log_lines import LogFormat, form_of, log_to
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.namespaces import Namespaces, check_outside
+from coordinator.daemon.noted_calls import NotedCalls
 from coordinator.daemon.noted_processes import NotedProcesses
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
@@ -226,6 +227,8 @@ class Daemon:
             self._loop, self.service, self.router, self._refresh_archive, guard.calls,
             guard.comparison.covers,
         )
+        calls = NotedCalls(self._loop, self.state.calls, guard.calls)
+        calls.resume(self._clock.now_ms())
         await self._watch_bridge.catch_up()
         # First: whoever started this coordinator is told as soon as the local door is open, and
         # takes it that all is well.
@@ -282,6 +285,7 @@ class Daemon:
             if self.service.impact is not None:
                 self.service.impact.close()
             self._processes.close()
+            calls.close()
             self._gits.close()
             await self._workers.close()
             await self._verifier.closed()

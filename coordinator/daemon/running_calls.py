@@ -7,6 +7,7 @@ then. Decides nothing.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from coordinator.service.enforcement.adoption import Running
@@ -36,6 +37,8 @@ class RunningCalls:
         self._calls: deque[_Call] = deque(maxlen=CALLS_MAX)
         #: When an agent's hook was heard last; the latest stand last.
         self._heard: dict[str, int] = {}
+        #: Called when one has begun or ended.
+        self.changed: Callable[[], None] = lambda: None
 
     def heard(self, holder: str, now_ms: int) -> None:
         """A hook of this agent has told something."""
@@ -48,6 +51,7 @@ class RunningCalls:
         """A call is about to run."""
         self._forget(now_ms)
         self._calls.append(_Call(running, call_id, now_ms))
+        self.changed()
 
     def ended(self, holder: str, call_id: str, now_ms: int) -> None:
         """It has run; without an id the newest one of this agent."""
@@ -55,6 +59,7 @@ class RunningCalls:
             if call.running.holder == holder and call.ended is None and (
                     not call_id or call.call_id == call_id):
                 call.ended = now_ms
+                self.changed()
                 return
 
     def over(self, holder: str, now_ms: int) -> None:
@@ -62,6 +67,12 @@ class RunningCalls:
         for call in self._calls:
             if call.running.holder == holder and call.ended is None:
                 call.ended = now_ms
+                self.changed()
+
+    def running(self) -> list[tuple[Running, str, int]]:
+        """Those that have not told their end: with their ids, and since when."""
+        return [(call.running, call.call_id, call.began) for call in self._calls
+                if call.ended is None]
 
     def writes(self, holder: str, but: str | None, since_ms: int = 0) -> frozenset[str] | None:
         """The files of this agent's writes that run, and began since; None: none runs. `but`: other

@@ -207,7 +207,9 @@ class WatchBridge:
 
     async def _written_before(self) -> None:
         engine, service = self._router.engine, self._service
-        paths = self._router.look(partial(unseen_writes.to_look_at, service))
+        running = [one for one, _, _ in self._calls.running()]
+        paths = self._router.look(
+            lambda view: unseen_writes.to_look_at(service, view, running))
         if not isinstance(paths, list) or not paths:
             return
 

@@ -139,6 +139,11 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "processes.json"
 
     @property
+    def calls(self) -> Path:
+        """Tells which calls of agents' tools run."""
+        return self.path / "calls.json"
+
+    @property
     def guarded(self) -> Path:
         """The git hooks that `coord init` has put its guard into."""
         return self.path / "guarded.json"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -360,3 +362,52 @@ def test_an_edits_window_closes_with_it_whatever_else_its_agent_edits(repo: Repo
     if same:
         edit(ann, "PostToolUse", "return 3", 0)
     assert edit(bob, "PreToolUse", "return 2", 2) == ""
+
+
+def restarts(repo: Repo, how: str) -> None:
+    time.sleep(0.3)  # a call that runs is noted a moment later
+    pid = repo.pid()
+    if how == "down":
+        repo.down()
+    else:
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not os.path.exists(f"/proc/{pid}"))
+    repo.coord("up")
+
+
+@pytest.mark.parametrize("how", ["down", "killed"])
+def test_a_command_is_known_after_a_restart_in_the_middle_of_it(repo: Repo, how: str) -> None:
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    assert ann.edit("a.py", "ann's\n") == "" and bob.edit("b.py", "bob's\n") == ""
+    given = begins(ann, "make tests")
+    restarts(repo, how)
+    time.sleep(0.3)
+    repo.write("a.py", "built\n")
+    repo.write("new.py", "built\n")
+    repo.write("b.py", "built\n")
+    until(lambda: held(repo).get("new.py") == ann.name)
+    until(lambda: "A command of claude-code-ann changed b.py" in said_to(repo, bob.name))
+    with repo.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        assert review.agent == ann.name and [one.path for one in review.files] == ["b.py"]
+    ann._call("Bash", given, "PostToolUse", tool_response={})
+    assert "while no command of yours ran" not in said_to(repo, ann.name)
+    assert ann.edit("a.py", "more\n") == "", "what its own command did is its own"
+
+
+@pytest.mark.parametrize("how", ["down", "killed"])
+def test_what_a_command_writes_while_no_coordinator_runs_is_its_own(repo: Repo, how: str) -> None:
+    ann = Claude(repo, "ann")
+    assert ann.edit("a.py", "ann's\n") == ""
+    given = begins(ann, "make tests")
+    time.sleep(0.3)
+    pid = repo.pid()
+    if how == "down":
+        repo.down()
+    else:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
+    repo.write("a.py", "built\n")
+    ann._call("Bash", given, "PostToolUse", tool_response={})
+    assert ann.edit("a.py", "more\n") == ""
+    assert "while no command of yours ran" not in said_to(repo, ann.name)

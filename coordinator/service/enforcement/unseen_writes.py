@@ -7,11 +7,12 @@ agent that has never seen them. Looks at no disk; the caller does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service.core import Service
+from coordinator.service.enforcement.adoption import Running
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -21,8 +22,9 @@ from coordinator.words.resource_names import ancestors, file_scope, path_scope, 
 LEASES_MAX, READS_MAX = 10_000, 10_000
 
 
-def to_look_at(svc: Service, view: View) -> list[str]:
-    """The files in question, in the main working tree."""
+def to_look_at(svc: Service, view: View, running: Sequence[Running]) -> list[str]:
+    """The files in question, in the main working tree. What its holder may be writing just now
+    (calls that run still) is its own."""
     leases = [row for raw in view.rows("leases_live", view.now, 0, None, LEASES_MAX)
               if (row := LeaseRow(*raw)).worktree is None and row.kind != "key"]
     if not leases:
@@ -30,15 +32,18 @@ def to_look_at(svc: Service, view: View) -> list[str]:
     held = {file_scope(row.scope) for row in leases if row.kind != "glob"}
     globs = [as_resource(row.file_path, row.kind, row.scope) for row in leases
              if row.kind == "glob"]
-    found = []
-    for (path,) in view.rows("reads_of_holders", view.now, READS_MAX):
+    found: dict[str, None] = {}
+    for agent, path in view.rows("reads_of_holders", view.now, READS_MAX):
+        if any(one.holder == agent and one.may_have_written(path, svc.fold_case)
+               for one in running):
+            continue
         scope = path_scope(path, svc.fold_case)
         if held.isdisjoint((scope, *ancestors(scope))):
             asked = resource(path, "file", fold_case=svc.fold_case) if globs else None
             if asked is None or not any(overlaps(asked, one) for one in globs):
                 continue
-        found.append(str(path))
-    return found
+        found[str(path)] = None
+    return list(found)
 
 
 def note(tx: Tx, found: Iterable[tuple[str, str | None]]) -> None:

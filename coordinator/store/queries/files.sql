@@ -29,7 +29,7 @@ SELECT hash, at, partial FROM agent_reads WHERE agent = ? AND path = ?;
 
 -- name: reads_of_holders
 -- What agents that hold something have read.
-SELECT DISTINCT path FROM agent_reads
+SELECT agent, path FROM agent_reads
 WHERE agent IN (SELECT locked_by FROM file_locks WHERE expires_at > ?1) LIMIT ?2;
 
 -- name: read_put

@@ -1,0 +1,77 @@
+"""The calls of agents' tools that run, noted on disk: a coordinator that starts between a call's
+beginning and its end knows whose the writes are that it sees.
+
+Owns `.coord/calls.json`. An observation and no truth: where it is lost, such a write is nobody's.
+A call that ends at once is in no note, and none is synced to the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+
+import msgspec
+
+from coordinator.daemon.running_calls import RUNNING_MS, RunningCalls
+from coordinator.service.enforcement.adoption import Running
+
+log = logging.getLogger("coord.calls")
+#: What runs for so long (seconds) is noted.
+AFTER_S = 0.05
+
+
+class _Noted(msgspec.Struct, omit_defaults=True):
+    holder: str
+    call_id: str
+    began: int
+    is_command: bool = False
+    words: list[str] = []
+    files: list[str] = []
+
+
+class NotedCalls:
+    """One daemon's. Used from the loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, path: Path, calls: RunningCalls) -> None:
+        self._loop, self._path, self._calls = loop, path, calls
+        self._written = b"[]"
+        self._due: asyncio.TimerHandle | None = None
+
+    def resume(self, now_ms: int) -> None:
+        """What the daemon before has noted runs still, as far as anybody knows. From here on what
+        begins and ends is noted."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            self._written = self._path.read_bytes()
+            for one in msgspec.json.decode(self._written, type=list[_Noted]):
+                if now_ms - RUNNING_MS < one.began <= now_ms:
+                    self._calls.began(Running(one.holder, one.is_command, frozenset(one.words),
+                                              frozenset(one.files)), one.call_id, one.began)
+        self._calls.changed = self._soon
+
+    def close(self) -> None:
+        """The last note."""
+        if self._due is not None:
+            self._write()
+
+    def _soon(self) -> None:
+        if self._due is None:
+            self._due = self._loop.call_later(AFTER_S, self._write)
+
+    def _write(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+        self._due = None
+        text = msgspec.json.encode([
+            _Noted(one.holder, call_id, began, one.is_command, sorted(one.words),
+                   sorted(one.files)) for one, call_id, began in self._calls.running()])
+        if text == self._written:
+            return
+        beside = self._path.with_name(f".{self._path.name}.tmp")
+        try:
+            beside.write_bytes(text)
+            beside.replace(self._path)
+            self._written = text
+        except OSError as bad:  # a full disk must stop nobody's hook
+            log.warning("the calls that run could not be noted: %s", bad)
