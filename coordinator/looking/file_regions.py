@@ -172,9 +172,10 @@ class FileRegions:
         old = None if whole is None else self.outline(path, whole)
         if whole is not None and old is not None and _is_unsure(old, outline, names):
             back = self._by_lines(path, data, parts, whole)
-            there = {one.name for one in outline.regions}
+            there, before = ({one.name for one in found.regions} for found in (outline, old))
+            # (What is new in the place of one that is gone may be another's.)
             unsure = outline.broken or old.broken or any(
-                "." in name and name not in there for name in names)
+                name not in there and ("." in name or there - before) for name in names)
             if back is not None or (unsure and not _is_another(old, outline, names)):
                 return back
         if whole is not None and old is not None and names and _is_another(old, outline, names):

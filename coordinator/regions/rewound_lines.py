@@ -16,6 +16,14 @@ from typing import NamedTuple
 
 #: Lines between the first and the last difference, of both contents, that are compared.
 LINES_MAX = 20_000
+#: Signs with which nothing begins.
+_NO_BEGIN = tuple(sign.encode() for sign in ")]}'\"")
+#: A line that is as much like another (0 to 1) is that one, changed.
+ALIKE = 0.5
+
+
+#: What is so (`equal` or not) of these lines of the one and those of the other: first, last, …
+_Block = tuple[str, int, int, int, int]
 
 
 class Earlier(NamedTuple):
@@ -62,9 +70,21 @@ def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
     held = [False] * len(before)
     for one in ranges:
         held[one.first:one.last] = [True] * (one.last - one.first)
-    blocks = _differences(before, after)
-    if blocks is None or not _is_the_same_file(before, held, blocks):
-        return None
+    # (What ends alike, as all blocks do with a bracket, is not always the same thing.)
+    for ends in (True, False):
+        blocks = _differences(before, after, ends)
+        if blocks is None or not _is_the_same_file(before, held, blocks):
+            return None
+        back = _without(before, after, blocks, held, ranges, new)
+        if back is not None:
+            return back
+    return None
+
+
+def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_Block],
+             held: Sequence[bool], ranges: Sequence[_Lines], new: Sequence[bytes]
+             ) -> bytes | None:
+    """What differs between the two, without that of the regions."""
     begins = {one.first: one.of.was for one in ranges}
     out: list[bytes] = []
     missing = set(new)
@@ -80,12 +100,13 @@ def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
         if kind != "equal" and not any(within):
             out += lines
             continue
+        if kind != "equal" and all(within) and _has_another(before, lines, last, ranges):
+            return None
         if kind != "equal" and not all(within) and len(lines) != last - first:
-            beside = [line for line, mine in zip(before[first:last], within, strict=True)
-                      if not mine]
-            if _words(beside) != _words(lines):
+            apart = _told_apart(before[first:last], within, lines)
+            if apart is None:
                 return None
-            lines = before[first:last]  # all that was done beside it is what separates the two
+            lines = apart
         for n, at in enumerate(range(first, last)):
             if at in begins:
                 out.append(begins[at])
@@ -107,12 +128,14 @@ def _in_lines(lines: Sequence[bytes], regions: Sequence[Earlier]) -> list[_Lines
     return out
 
 
-def _differences(before: Sequence[bytes], after: Sequence[bytes]
-                 ) -> list[tuple[str, int, int, int, int]] | None:
-    """What is equal and what is not, as `difflib` tells it; None: that would take too long."""
+def _differences(before: Sequence[bytes], after: Sequence[bytes], ends: bool
+                 ) -> list[_Block] | None:
+    """What is equal and what is not, as `difflib` tells it; None: that would take too long.
+    `ends`: lines at the end that are the same are taken for the same."""
     most = min(len(before), len(after))
     same = next((n for n in range(most) if before[n] != after[n]), most)
-    rest = next((n for n in range(most - same) if before[-1 - n] != after[-1 - n]), most - same)
+    rest = 0 if not ends else next(
+        (n for n in range(most - same) if before[-1 - n] != after[-1 - n]), most - same)
     old, new = before[same:len(before) - rest], after[same:len(after) - rest]
     if len(old) + len(new) > LINES_MAX:
         return None
@@ -123,12 +146,23 @@ def _differences(before: Sequence[bytes], after: Sequence[bytes]
 
 
 def _is_the_same_file(before: Sequence[bytes], held: Sequence[bool],
-                      blocks: Sequence[tuple[str, int, int, int, int]]) -> bool:
+                      blocks: Sequence[_Block]) -> bool:
     """Whether anything is left of what others may have there, if there was anything."""
     there = {at for at, line in enumerate(before) if not held[at] and len(line.strip()) > 1}
     return not there or any(
         at in there for kind, first, last, _, _ in blocks if kind == "equal"
         for at in range(first, last))
+
+
+def _has_another(before: Sequence[bytes], lines: Sequence[bytes], last: int,
+                 ranges: Sequence[_Lines]) -> bool:
+    """Whether what has come in the place of a region's last lines may be more than that: another
+    thing begins in it."""
+    for one in ranges:
+        if one.last == last and not one.of.is_text:
+            return any(line.strip() and _indent(line) <= _indent(before[one.first])
+                       and not line.lstrip().startswith(_NO_BEGIN) for line in lines[1:])
+    return False
 
 
 def _belongs(before: Sequence[bytes], lines: Sequence[bytes], at: int,
@@ -144,6 +178,24 @@ def _belongs(before: Sequence[bytes], lines: Sequence[bytes], at: int,
                 return not said.startswith((b"#", b"["))
             return _indent(said) > _indent(before[one.first])
     return False
+
+
+def _told_apart(before: Sequence[bytes], held: Sequence[bool],
+                after: Sequence[bytes]) -> list[bytes] | None:
+    """What these lines have become, of which some are held and are gone, line by line (anything in
+    the place of a held one); None: nobody can tell."""
+    beside = [line for line, mine in zip(before, held, strict=True) if not mine]
+    if _words(beside) == _words(after):
+        return list(before)  # all that was done beside it is what separates the two
+    if len(beside) != len(after) or not all(map(_is_alike, beside, after)):
+        return None
+    others = iter(after)
+    return [b"" if mine else next(others) for mine in held]
+
+
+def _is_alike(one: bytes, other: bytes) -> bool:
+    """Whether the one may have become the other."""
+    return SequenceMatcher(None, one.strip(), other.strip()).ratio() >= ALIKE
 
 
 def _words(lines: Sequence[bytes]) -> list[bytes]:

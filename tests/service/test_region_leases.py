@@ -324,3 +324,47 @@ def test_a_part_that_was_renamed_or_removed_comes_back_to_its_place(
     diff = shown(world, review)[name][1]
     world.ask(rq.ReviewDecide(review=review, verdict="revert"))
     assert (world.root / name).read_text() == text, diff
+
+
+THREE = "function one() {\n  return 1;\n}\n\nfunction two() {\n  return 2;\n}\n\nfunction three() {\n  return 3;\n}\n"
+
+
+@pytest.mark.parametrize(("mine", "gone"), [("one", "function one() {\n  return 1;\n}\n\n"), ("three", "\nfunction three() {\n  return 3;\n}\n")])
+@pytest.mark.parametrize("theirs", ["function deux() {", "function two(a, b = (1 {", "function two(a) {"])
+def test_what_was_removed_comes_back_beside_what_another_has_renamed(world: World, mine: str, gone: str, theirs: str) -> None:
+    world.write("a.js", THREE)
+    world.acquire("ann", f"a.js::{mine}")
+    world.acquire("bob", "a.js::two")
+    done = THREE.replace("function two() {", theirs)
+    world.write("a.js", done.replace(gone, ""))
+    world.ask(rq.Release(agent="bob", resources=["a.js::two"]))
+    [review] = lapse(world)
+    assert "two" not in shown(world, review)["a.js"][1].replace(f" {theirs}", "")
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / "a.js").read_text() == done
+
+
+@pytest.mark.parametrize("cut", [26, 32, 60])
+@pytest.mark.parametrize("name", ["a.py", "a.js"])
+def test_what_cannot_be_told_apart_is_shown_whole_and_said_so(world: World, name: str, cut: int) -> None:
+    text = (THREE if name == "a.js" else "def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\ndef three():\n    return 3\n") + "// a person's\n"
+    world.write(name, text)
+    world.acquire("ann", f"{name}::two")
+    world.write(name, text[:cut])
+    for review in lapse(world):
+        (file,) = world.ask(rq.ReviewShow(review=review, content=True)).files
+        assert file.baseline and file.flagged and file.diff
+        whole = "the whole of it is here" in world.ask(rq.Reviews()).items[0].summary
+        world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+        now = (world.root / name).read_text()
+        assert now == text if whole else "two" in now
+
+
+def test_what_another_has_added_behind_a_broken_part_stays(world: World) -> None:
+    world.write("a.js", THREE)
+    world.acquire("ann", "a.js::three")
+    world.write("a.js", THREE.rstrip()[:-1] + "}}\n\nfunction four() {\n  return 4;\n}\n")
+    [review] = lapse(world)
+    (told,) = [one.summary for one in world.ask(rq.Reviews()).items]
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert "four" in (world.root / "a.js").read_text() or "the whole of it is here" in told

@@ -19,6 +19,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service, listed, ms
 from coordinator.service.leasing import earlier_content
+from coordinator.service.repository_files import UNREADABLE
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
@@ -144,6 +145,8 @@ def changed_since(
         path = now_at or path_of(theirs[0])
         before, now = _was(tx, rewound), content(tx, rewound.path)
         whole = _whole_before(svc, tx, theirs)
+        if whole is None and _is_together(tx, rewound):
+            whole = rewound.whole
         if whole is not None and now.hash is not None:
             compare(theirs[0], path, whole, now)
             continue
@@ -155,6 +158,27 @@ def changed_since(
             for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
                 compare(theirs[0], inside, None, Bytes(digest, kept=True))
     return [found[one] for one in sorted(found, key=lambda one: (one[0], one[1] or ""))]
+
+
+def _is_together(tx: Tx, regions: Rewound) -> bool:
+    """Whether what was done in these regions cannot be told from what was done beside them; but
+    what the whole file was is kept."""
+    return (_was(tx, regions).hash in (UNSEEN, UNREADABLE) and regions.whole is not None
+            and content(tx, regions.path).hash not in (None, UNSEEN, UNREADABLE)
+            and tx.row("blob_has", regions.whole) is not None)
+
+
+def told_of_the_rest(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
+    """A sentence for the review of files that are in it whole, as what was done in their parts
+    cannot be told apart; empty where there are none."""
+    found = _with_what_was(tx, _by_file(svc, [row for row in rows if is_written(row)]))
+    files = [path_of(theirs[0]) for rewound, theirs in found.items()
+             if _is_together(tx, rewound)]
+    if not files:
+        return ""
+    return (f" What was done in {listed(files)} cannot be told from what others did there since: "
+            "the whole of it is here, as it was before and as it was left, and a revert puts all "
+            "of it back.")
 
 
 def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
@@ -356,7 +380,7 @@ def told_of_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
             "then is among it." for who, names in here.items()]
     said += [f" {who} shared {listed(names)} with it and has ended: what {who} had written there "
              "is among it, and a revert takes it out, too." for who, names in gone.items()]
-    return "".join(said)
+    return "".join(said) + told_of_the_rest(svc, tx, rows)
 
 
 def path_of(row: LeaseRow) -> str:
