@@ -93,14 +93,18 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
         if first == last:
             gone = [name for name in missing if any(name in line for line in lines)]
             missing -= set(gone)
-            if not gone and not _belongs(before, lines, first, ranges):
+            of = None if gone else _belongs(before, lines, first, ranges)
+            if of is not None and _begins_another(before, lines, of):
+                return None
+            if not gone and of is None:
                 out += lines
             continue
         within = held[first:last]
         if kind != "equal" and not any(within):
             out += lines
             continue
-        if kind != "equal" and all(within) and _has_another(before, lines, last, ranges):
+        of = next((one for one in ranges if one.last == last), None)
+        if kind != "equal" and all(within) and of and _begins_another(before, lines[1:], of):
             return None
         if kind != "equal" and not all(within) and len(lines) != last - first:
             apart = _told_apart(before[first:last], within, lines)
@@ -154,30 +158,26 @@ def _is_the_same_file(before: Sequence[bytes], held: Sequence[bool],
         for at in range(first, last))
 
 
-def _has_another(before: Sequence[bytes], lines: Sequence[bytes], last: int,
-                 ranges: Sequence[_Lines]) -> bool:
-    """Whether what has come in the place of a region's last lines may be more than that: another
-    thing begins in it."""
-    for one in ranges:
-        if one.last == last and not one.of.is_text:
-            return any(line.strip() and _indent(line) <= _indent(before[one.first])
-                       and not line.lstrip().startswith(_NO_BEGIN) for line in lines[1:])
-    return False
+def _begins_another(before: Sequence[bytes], lines: Sequence[bytes], of: _Lines) -> bool:
+    """Whether what has come in a region may be more than that: another thing begins in it."""
+    return not of.of.is_text and any(
+        line.strip() and _indent(line) <= _indent(before[of.first])
+        and not line.lstrip().startswith(_NO_BEGIN) for line in lines)
 
 
 def _belongs(before: Sequence[bytes], lines: Sequence[bytes], at: int,
-             ranges: Sequence[_Lines]) -> bool:
-    """Whether lines that came before this one of the earlier content are a region's: they stand in
-    the middle of it, or go on with it at its end."""
+             ranges: Sequence[_Lines]) -> _Lines | None:
+    """The region that lines belong to which came before this one of the earlier content: they stand
+    in the middle of it, or go on with it at its end. None: they are others'."""
     for one in ranges:
         if one.first < at < one.last:
-            return True
+            return one
         if at == one.last:
             said = next((line for line in lines if line.strip()), b"")
-            if one.of.is_text:
-                return not said.startswith((b"#", b"["))
-            return _indent(said) > _indent(before[one.first])
-    return False
+            goes_on = (not said.startswith((b"#", b"[")) if one.of.is_text
+                       else _indent(said) > _indent(before[one.first]))
+            return one if goes_on else None
+    return None
 
 
 def _told_apart(before: Sequence[bytes], held: Sequence[bool],
