@@ -45,12 +45,23 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
     check_place(state)
     failed = None
     for _ in range(STARTS):
+        outside = False
         with _turn(state) as serves:
-            failed = None if serves else _start(state, http_port, log_format)
+            try:
+                failed = None if serves else _start(state, http_port, log_format)
+            except _Outside:
+                outside = True
+        if outside:  # the one that is started there needs the turn
+            _await_outside(state)
+            return
         if failed is None or failed[0] >= 0:
             break  # else somebody has killed it in that moment
     if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
         _explain_failure(state, *failed)
+
+
+class _Outside(Exception):
+    """The coordinator is started by another process, outside of this session."""
 
 
 def check_place(state: StateDir) -> None:
@@ -133,15 +144,18 @@ def _check_failure(state: StateDir) -> None:
 
 def _start(state: StateDir, http_port: int | None,
            log_format: str | None = None) -> tuple[int, bytes] | None:
-    """None: it serves; else its exit code, and what it has told."""
+    """None: it serves; else its exit code, and what it has told.
+
+    Raises:
+        _Outside: this process is in a session, and one is started outside of it. Refusal.
+    """
     try:
         state.failure.unlink(missing_ok=True)
         ownership.write(state.errors, b"")
         errors = os.fdopen(ownership.open_own(state.errors, os.O_WRONLY | os.O_APPEND), "wb")
     except OSError as bad:
         if bad.errno == errno.EROFS and orders.start_outside(state.root):
-            _await_outside(state)
-            return None
+            raise _Outside from None
         raise unwritable(state, bad) from None
     # What keeps it from starting is told through a pipe: a disk may be what keeps it.
     reading, writing = os.pipe()

@@ -429,13 +429,17 @@ def _start_outside() -> int:
         os.close(reading)
         return writing
     os.close(writing)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    starts: dict[bytes, int] = {}
     with os.fdopen(reading, "rb") as roots:
         for root in roots:
             with contextlib.suppress(OSError):
-                os.posix_spawn(
-                    sys.executable, [sys.executable, "-P", "-m", "coordinator.cli.main", "up"],
-                    {**os.environb, b"COORD_ROOT": root.removesuffix(b"\n")}, setsid=True)
+                # (Many ask at once, after a crash: one start at a time is enough for a root.)
+                starts = {one: pid for one, pid in starts.items()
+                          if os.waitpid(pid, os.WNOHANG) == (0, 0)}
+                if root not in starts:
+                    starts[root] = os.posix_spawn(
+                        sys.executable, [sys.executable, "-P", "-m", "coordinator.cli.main", "up"],
+                        {**os.environb, b"COORD_ROOT": root.removesuffix(b"\n")}, setsid=True)
     os._exit(0)
 
 

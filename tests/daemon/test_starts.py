@@ -16,6 +16,8 @@ import pytest
 
 import coordinator._hook as hook_file
 from coordinator._hook_seldom import TURN_S
+from coordinator.client import starting
+from coordinator.files.state import StateDir
 from tests.conftest import Repo
 from tests.waiting import gone, until
 
@@ -126,3 +128,23 @@ def test_who_is_killed_while_it_starts_one_holds_nobody_up(repo: Repo, starts: P
     first.kill()
     first.wait()
     assert [one.returncode for one in commands(repo, 2)] == [0, 0]
+
+
+def test_who_has_one_started_outside_of_its_session_keeps_nobody_from_starting_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that starts it there needs the turn that whoever asked for it had."""
+    state = StateDir(tmp_path)
+    state.create()
+    free: list[bool] = []
+
+    def outside(*_: object) -> None:
+        raise starting._Outside
+
+    def awaited(state: StateDir) -> None:
+        turn = os.open(state.path, os.O_RDONLY)
+        free.append(starting._is_locked(turn))
+        os.close(turn)
+
+    monkeypatch.setattr(starting, "_start", outside)
+    monkeypatch.setattr(starting, "_await_outside", awaited)
+    starting.start(state)
+    assert free == [True]
