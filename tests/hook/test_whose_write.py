@@ -182,6 +182,22 @@ def test_a_write_to_what_an_idle_agent_holds_is_not_its_own(repo: Repo, by: str)
         assert len(client.call(rq.Reviews()).items) == 1, "once is enough"
 
 
+@pytest.mark.parametrize("end", ["killed", "forced"])
+def test_the_review_says_that_the_last_write_was_not_its_agents(repo: Repo, end: str) -> None:
+    ann = Claude(repo, "ann")
+    assert ann.edit("a.py", "ann's\n") == ""
+    time.sleep(0.3)
+    repo.write("a.py", "ann's\na person's\n")
+    until(lambda: "was changed while no command of yours ran" in said_to(repo, ann.name))
+    with repo.client() as client:
+        if end == "killed":
+            client.call(rq.Leave(agent=ann.name, clean=False, reason="killed"))
+        else:
+            client.call(rq.Release(agent=ann.name, resources=["a.py"], force=True))
+        (review,) = client.call(rq.Reviews()).items
+    assert "did not write a.py last: a person did, or a program in the background" in review.summary
+
+
 def test_by_policy_a_persons_write_over_an_agents_is_flagged(make_repo: Callable[..., Repo]) -> None:
     """As the guides say, and told as what it is: somebody had leased it."""
     repo = prepared(make_repo(config=QUICK + 'unleased = "review"\n'))

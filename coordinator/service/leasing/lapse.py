@@ -284,7 +284,8 @@ def _end_group(
         names = listed([f.path for f in files]) or "no file that can be shown"
         said = f": {quoted(why, 500)}" if why else ""
         told = (f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
-                + partial_work.told_of_others(svc, tx, leases))
+                + partial_work.told_of_others(svc, tx, leases)
+                + partial_work.told_of_others_writes(tx, holder, files))
         if unseen:
             held = listed([row.file_path for row in leases])
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "

@@ -181,6 +181,21 @@ def told_of_the_rest(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
             "of it back.")
 
 
+def told_of_others_writes(tx: Tx, holder: str, files: Sequence[ev.FlaggedFile]) -> str:
+    """A sentence for the review of files of which it is known that their holder did not write them
+    last; empty where there are none."""
+    row = tx.agent(holder)
+    if row is None or row.hooked_at is None:
+        return ""  # what writes it makes nobody tells
+    names = [file.path for file in files if file.worktree is None and file.flagged_hash is not None
+             and (last := tx.row("version_get", file.path)) is not None
+             and last[0] == file.flagged_hash and last[2] is None]
+    if not names:
+        return ""
+    return (f" As far as coord knows, {holder} did not write {listed(names)} last: a person did, "
+            "or a program in the background. A revert takes that out, too.")
+
+
 def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
     """What a file was, whole, when the work on these regions began; None: others may have changed
     the rest of it since. In a launch's worktree only one agent works, and all is its doing."""
