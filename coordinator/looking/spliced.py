@@ -165,6 +165,9 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
     above = one.name.rpartition(".")[0]
     behind = one.after or above
     span = regions.span(path, data, behind) if behind else (0, len(data))
+    if behind == HEADER:  # its first piece: else it would stand behind all definitions
+        span = 0, min((found.start for found in regions.outline(path, data).regions
+                       if found.name != HEADER), default=len(data))
     if span is None:
         near = nearest(behind, regions.names(path, data))
         raise Refusal(
@@ -180,12 +183,12 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
     end = b"\r\n" if b"\r\n" in data else b"\n"
     before = data[:span[1]].rstrip()
     blanks = data[len(before):span[1]]
+    apart = 3 if not above and regions.outline(path, data).language == "python" else 2  # (PEP 8)
     if not before:
-        return span[1], text + end
+        return span[1], text + end * (apart if data[span[1]:].strip() else 1)
     followed = one.after and any(
         found.start == span[1] and found.name.rpartition(".")[0] == above
         for found in regions.outline(path, data).regions)
-    apart = 3 if not above and regions.outline(path, data).language == "python" else 2  # (PEP 8)
     gap = blanks if followed else end * apart
     place = len(before), gap + text + (b"" if blanks else end)
     if one.after or not above or _holds(regions, path, data, place, one.name):

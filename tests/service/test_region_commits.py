@@ -687,3 +687,16 @@ def test_what_names_no_content_is_told_to_name_none(world: World, given_: str) -
     world.acquire("ann", "a.py::f")
     refusal = world.refused(commit("ann", ("a.py::f", f(2)), content_hash=given_))
     assert refusal.code is Code.INVALID and "content_hash" in refusal.message and read(world) == TEXT
+
+
+@pytest.mark.parametrize(("name", "text", "new", "wanted"), [
+    ("n.py", TEXT, "def h():\n    return 0\n", TEXT.replace("import os\n\n\n", "import os\n\n\ndef h():\n    return 0\n\n\n")),
+    ("n.py", "def f():\n    return 1\n", "def h():\n    return 0\n", "def h():\n    return 0\n\n\ndef f():\n    return 1\n"),
+    ("n.ts", 'import x from "y";\n\nfunction f() {\n  return 1;\n}\n\nf();\n', "function h() {\n  return 0;\n}\n",
+     'import x from "y";\n\nfunction h() {\n  return 0;\n}\n\nfunction f() {\n  return 1;\n}\n\nf();\n'),
+])
+def test_a_region_behind_the_header_is_the_first(world: World, name: str, text: str, new: str, wanted: str) -> None:
+    world.write(name, text)
+    world.ask(rq.Acquire(agent="ann", resources=[f"{name}::h"], new=True))
+    world.ask(commit("ann", (f"{name}::h", new), after="<header>"))
+    assert read(world, name) == wanted
