@@ -14,6 +14,7 @@ import os
 import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from coordinator.client.client import Client
@@ -158,9 +159,37 @@ class CommitCheck:
             place = Path(item.worktree) if item.worktree else self._top
             if repository.unfinished(place, push.local, [item.path]):
                 out.append(item)
+        out = self._parts_pushed(out, push)
         if out and self._off() and self._who().person:
             self._note([str(self._top / item.path) for item in out], "push")
             return []
+        return out
+
+    def _parts_pushed(self, held: Sequence[rq.GuardHeld], push: Push) -> list[rq.GuardHeld]:
+        """Those of them that are whole files, or regions that were committed since they were held
+        and look otherwise in the holder's working tree."""
+        if not any("::" in item.resource for item in held):
+            return list(held)
+        out = []
+        from coordinator.looking.file_regions import FileRegions  # where a region is held
+
+        with contextlib.closing(FileRegions()) as regions:
+            for item in held:
+                if "::" in item.resource:
+                    path, name = item.path, item.resource.rpartition("::")[2]
+                    began = repository.before(
+                        self._top, push.local, from_iso(item.since) // 1000)
+                    place = Path(item.worktree) if item.worktree else self._top
+                    versions = [
+                        None if began is None else repository.content(
+                            self._top, f"{began}:{path}"),
+                        repository.content(self._top, f"{push.local}:{path}"),
+                        repository.saved(place, path)]
+                    if not all(one is None or two is None or _concerns(
+                            regions.between(path, one, two).names, name)
+                            for one, two in pairwise(versions)):
+                        continue
+                out.append(item)
         return out
 
     def _changed(self, held: Sequence[rq.GuardHeld],

@@ -172,6 +172,13 @@ def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
     return out
 
 
+def before(place: Path, commit: str, at_s: int) -> str | None:
+    """The last commit up to this one that was made before an instant (Unix seconds); None: there is
+    none."""
+    found = maybe("rev-list", "-1", f"--before=@{at_s - 1}", commit, "--", cwd=place)
+    return (found or "").strip() or None
+
+
 def unfinished(place: Path, commit: str, paths: Sequence[str]) -> set[str]:
     """Those of these files that look otherwise in the working tree at `place` than in the commit.
     That may be another one than the hook's own."""

@@ -388,6 +388,23 @@ def test_half_of_anothers_work_is_not_pushed(here: Guarded, remote: Path) -> Non
     here.git("push", "-q", "origin", "HEAD:main")  # it is as its holder has it: whole
 
 
+def test_of_a_file_that_is_held_in_parts_those_are_not_pushed_half(here: Guarded, remote: Path) -> None:
+    text = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
+    here.repo.write("p.py", text)
+    here.git("add", "p.py")
+    here.git("commit", "-qm", "Parts", GIT_COMMITTER_DATE="2020-01-01T00:00:00Z")
+    here.git("push", "-q", "origin", "HEAD:main")
+    here.hold("ann", "p.py::one")
+    here.repo.write("p.py", text.replace("return 2", "return 22"))
+    here.git("commit", "-qam", "Of two alone")
+    here.repo.write("p.py", text.replace("return 2", "return 22").replace("return 1", "return 'half'"))
+    here.git("push", "-q", "origin", "HEAD:main")  # ann's part is in no commit
+    here.git("commit", "-qam", "Half of one, past the guard", "--no-verify")
+    here.git("push", "-q", "origin", "HEAD:refs/heads/as-it-is")  # as its holder has it
+    here.repo.write("p.py", text.replace("return 2", "return 22").replace("return 1", "return 'more'"))
+    assert "p.py (as p.py::one): held by ann" in here.refused("push", "-q", "origin", "HEAD:main")
+
+
 def test_what_was_committed_before_the_lease_is_pushed(here: Guarded, remote: Path) -> None:
     here.git("push", "-q", "origin", "HEAD:main")
     here.repo.write("a.txt", "second\n")
