@@ -170,8 +170,12 @@ class FileRegions:
         names = {name for name, _ in parts}
         outline = self.outline(path, data)
         old = None if whole is None else self.outline(path, whole)
-        if whole is not None and old is not None and _is_unsure(old, outline, names):
+        if whole is not None and old is not None and _is_unsure(old, outline, names) and (
+                not _is_plain(old, whole, outline, data, names)):
             back = self._by_lines(path, data, parts, whole)
+            if back is not None and not _keeps(old, outline, data, self.outline(path, back), back,
+                                               names):
+                back = None
             there, before = ({one.name for one in found.regions} for found in (outline, old))
             # (What is new in the place of one that is gone may be another's.)
             unsure = outline.broken or old.broken or any(
@@ -332,6 +336,38 @@ def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
     return bool(now.note) or now.broken or old.broken or any(
         one.name not in there and (one.name in names or not _is_covered(one.name, names))
         for one in old.regions)
+
+
+def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
+              names: Collection[str]) -> bool:
+    """Whether these regions are all there, or have only gone: nothing new is in their places."""
+    if now.note or now.broken or old.broken:
+        return False
+    there = {one.name for one in now.regions}
+    gone = [name for name in names if name not in there]
+    if any(_is_covered(one, gone) for one in there) or any(
+            one.name not in there and not _is_covered(one.name, names) for one in old.regions):
+        return False  # a part of one is left, or another is not there
+    slots = [_slot(old, whole, now, data, name) for name in gone]
+    return all(one is not None and one.start == one.end for one in slots)
+
+
+def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
+           names: Collection[str]) -> bool:
+    """Whether what was put back by its lines has taken nothing of others with it: where the file
+    can be read, their regions are there as they are; else those that were there before."""
+    before, after = {one.name for one in old.regions}, {one.name: one for one in then.regions}
+    for one in now.regions:
+        if one.name == HEADER or _is_covered(one.name, names) or any(
+                _is_covered(name, [one.name]) for name in names):
+            continue
+        if one.name not in after:
+            if not now.broken or (one.name in before and not then.broken):
+                return False
+        elif not now.broken and (data[one.start:one.end].strip()
+                                 != back[after[one.name].start:after[one.name].end].strip()):
+            return False
+    return True
 
 
 class _Slot(NamedTuple):

@@ -368,3 +368,20 @@ def test_what_another_has_added_behind_a_broken_part_stays(world: World) -> None
     (told,) = [one.summary for one in world.ask(rq.Reviews()).items]
     world.ask(rq.ReviewDecide(review=review, verdict="revert"))
     assert "four" in (world.root / "a.js").read_text() or "the whole of it is here" in told
+
+
+@pytest.mark.parametrize("where", ["behind h", "behind f"])
+def test_what_was_removed_takes_nothing_that_came_with_it(world: World, where: str) -> None:
+    """Of functions that look alike, nobody knows by their lines which is which."""
+    f, g, h, new = (f"def {name}():\n    return 1\n" for name in ("f", "g", "h", "pers"))
+    world.write("r.py", "\n\n".join((f, g, h)))
+    world.acquire("ann", "r.py::g")
+    now = "\n\n".join((f, h, new) if where == "behind h" else (f, new, h))
+    world.write("r.py", now)
+    [review] = lapse(world)
+    (told,) = [one.summary for one in world.ask(rq.Reviews()).items]
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    text = (world.root / "r.py").read_text()
+    assert "def g" in text and "def h" in text and "def f" in text
+    assert "def pers" in text or "the whole of it is here" in told
+    assert where == "behind f" or "def pers" in text
