@@ -230,7 +230,8 @@ def weigh(
                                              BLOCKERS_MAX - len(out.leases)):
                 out.held_at = out.held_at or lease.scope
                 out.leases.append(lease)
-        if present.waiters:
+        # (Who stands in line for what its holder has renamed does not keep that from it.)
+        if present.waiters and not renamed_regions.is_own(svc, tx, holder, located):
             place = rule.standing(priority, asked_at or now, tx.now_ms,
                                   ms(svc.settings.leases.age_step_s))
             _ahead(svc, tx, out, holder, asked, mode, place, acquisition, passed)

@@ -9,7 +9,7 @@ Owns that judgement; whether a lease can go beside another is `rules/leases`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -37,14 +37,29 @@ def rivals(svc: Service, tx: Tx, holder: str, located: Located) -> list[tuple[Le
     Raises:
         Unready: what the file is divided into, or was, was not looked at.
     """
+    mine = family(tx, holder)
+    return _called_so(svc, tx, located, lambda row: row.locked_by not in mine)
+
+
+def is_own(svc: Service, tx: Tx, holder: str, located: Located) -> bool:
+    """Whether this region may be what its holder has leased by another name.
+
+    Raises:
+        Unready: as above.
+    """
+    return bool(_called_so(svc, tx, located, lambda row: row.locked_by == holder
+                           and row.expires_at > tx.now))
+
+
+def _called_so(svc: Service, tx: Tx, located: Located, of: Callable[[LeaseRow], bool]
+               ) -> list[tuple[LeaseRow, str]]:
     asked, path = located.resource, located.path
     if asked.kind != "region" or path is None or located.inode is None:
         return []
     wanted = region_of(asked.name)
     file = resource(path_of(asked.name, "region"), "file", fold_case=svc.fold_case)
-    mine = family(tx, holder)
     others = [row for raw in near(tx, "rivals", file) if (row := LeaseRow(*raw)).kind == "region"
-              and row.locked_by not in mine and row.worktree == located.worktree
+              and of(row) and row.worktree == located.worktree
               and row.content_hash is not None and region_of(row.file_path) != wanted]
     if not others or wanted == HEADER:
         return []
