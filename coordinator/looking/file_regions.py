@@ -10,6 +10,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from difflib import SequenceMatcher
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
@@ -35,6 +36,9 @@ PIECEWISE = frozenset({
 SMALL_BYTES = 16 * 1024
 #: Outlines that are remembered; one takes some hundred bytes a region.
 OUTLINES_MAX = 200
+#: Two texts of one definition, of which the name alone was changed, are as alike (0 to 1); what is
+#: longer (bytes) is not compared.
+ALIKE, ALIKE_BYTES_MAX = 0.9, 4_000
 #: A part of a file: the region's name, and its bytes, or None where there is none.
 Part = tuple[str, bytes | None]
 
@@ -174,7 +178,7 @@ class FileRegions:
                 not _is_plain(old, whole, outline, data, names)):
             back = self._by_lines(path, data, parts, whole)
             if back is not None and not _keeps(old, outline, data, self.outline(path, back), back,
-                                               names):
+                                               parts):
                 back = None
             there, before = ({one.name for one in found.regions} for found in (outline, old))
             # (What is new in the place of one that is gone may be another's.)
@@ -353,21 +357,33 @@ def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
 
 
 def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
-           names: Collection[str]) -> bool:
+           parts: Sequence[Part]) -> bool:
     """Whether what was put back by its lines has taken nothing of others with it: where the file
-    can be read, their regions are there as they are; else those that were there before."""
+    can be read, their regions are there as they are (but one that is plainly one of these, called
+    otherwise); else those that were there before."""
+    names = {name for name, _ in parts}
     before, after = {one.name for one in old.regions}, {one.name: one for one in then.regions}
     for one in now.regions:
         if one.name == HEADER or _is_covered(one.name, names) or any(
                 _is_covered(name, [one.name]) for name in names):
             continue
         if one.name not in after:
-            if not now.broken or (one.name in before and not then.broken):
+            if one.name in before and not then.broken:
+                return False
+            if not now.broken and not any(was and _is_alike(
+                    was, data[one.start:one.end]) for _, was in parts):
                 return False
         elif not now.broken and (data[one.start:one.end].strip()
                                  != back[after[one.name].start:after[one.name].end].strip()):
             return False
     return True
+
+
+def _is_alike(one: bytes, other: bytes) -> bool:
+    """Whether the one is the other, but for a little."""
+    if max(len(one), len(other)) > ALIKE_BYTES_MAX:
+        return False
+    return SequenceMatcher(None, one.strip(), other.strip(), autojunk=False).ratio() >= ALIKE
 
 
 class _Slot(NamedTuple):
