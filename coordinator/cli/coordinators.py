@@ -76,8 +76,7 @@ def down(
     as_json: AsJson = False,
 ) -> int:
     """Drain and stop the coordinator. Leases and tasks stay."""
-    people_only("stopping the coordinator", "Go on with your work; `coord status` shows it.",
-                typed=True)
+    people_only("stopping the coordinator", "Go on with your work; `coord status` shows it.")
     if everyone:
         return _all_down(as_json)
     state = StateDir(locate_root())

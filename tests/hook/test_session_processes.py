@@ -195,15 +195,6 @@ def test_a_session_may_be_called_as_another_would_be(repo: Repo, begin: Begin) -
     assert len(set(holders(repo).values())) == 3
 
 
-def test_what_is_for_people_is_refused_in_a_session_that_a_person_has_started(repo: Repo, begin: Begin) -> None:
-    one = begin().begins()
-    assert one.writes("a.py") != "deny"
-    for command in ("down", "init --remove --yes", "guard remove", "shims remove"):
-        code, _, err = one.runs(f"{COORD} {command}")
-        assert code != 0 and "is for people" in err, command
-    assert holders(repo) == {"a.py": "claude-code-session1"}
-
-
 def test_a_process_that_only_ran_a_hook_is_no_session(repo: Repo, begin: Begin) -> None:
     """Whatever stands between an agent and its hooks, its leases do not end with that."""
     one = begin()
