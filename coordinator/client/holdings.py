@@ -77,6 +77,8 @@ class Holdings:
                         del self._asking[name]
                 for copy in asked.heard:
                     self._at[copy].asking -= 1
+                for copy in [one for one in self._at
+                             if one in asked.heard or one.resource in names]:
                     self._forget(copy)
 
     def begin(self, leases: Sequence[rq.Lease], mode: str | None, asked: Asked | None) -> None:
@@ -155,7 +157,9 @@ class Holdings:
                     or at.bodies.total() > 1]
 
     def _forget(self, copy: _Copy) -> None:
-        if not (self._at[copy].asking or self._at[copy].bodies.total()):
+        # (Whoever asks may hear of it late: what was granted to others is remembered until then.)
+        if not (self._at[copy].asking or self._at[copy].bodies.total()
+                or copy.resource in self._asking):
             del self._at[copy]
 
 
