@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from coordinator.client.async_client import AsyncClient
 from coordinator.client.client import Client, Held, LeaseLost
+from coordinator.client.holdings import Holdings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -668,3 +669,24 @@ def _is_lost(held: Held) -> bool:
     except LeaseLost:
         return True
     return False
+
+
+def test_what_is_heard_late_of_anothers_lease_is_not_taken_for_ones_own() -> None:
+    """One asks while another body has it, and hears of that only when a third has it anew."""
+    def lease(token: int, reentrant: bool) -> rq.Lease:
+        return rq.Lease(
+            resource="a.py", kind="file", mode="exclusive", locked_by="web", locked_at="2026-01-01T00:00:00.000Z",
+            expires_at="2026-01-01T01:00:00.000Z", fencing_token=token, content_hash=None, acquisition_id=f"A-{token}",
+            task=None, description="", lease_token=f"t{token}", reentrant=reentrant)
+
+    holdings = Holdings()
+    with holdings.asked_for(["a.py"]) as first:
+        holdings.begin([lease(1, False)], "exclusive", first)
+    with holdings.asked_for(["a.py"]) as late:
+        given, _ = holdings.end([lease(1, False)], "exclusive")
+        assert [one.token for one in given] == ["t1"]
+        with holdings.asked_for(["a.py"]) as third:
+            holdings.begin([lease(2, False)], "exclusive", third)
+        holdings.heard([lease(1, True)], late)
+        given, _ = holdings.end([lease(2, False)], "exclusive")
+        assert [one.token for one in given] == ["t2"]
