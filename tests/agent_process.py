@@ -26,10 +26,12 @@ for line in sys.stdin:
 class AgentProcess:
     """One process, until the end of its test."""
 
-    def __init__(self, cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, cwd: Path, env: Mapping[str, str], program: str = sys.executable) -> None:
+        """`program`: what it is called in the list of processes."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("COORD_")}
-        self.process = subprocess.Popen([sys.executable, "-I", "-c", _OBEYS], cwd=cwd, text=True, env=clean | BARE | env,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([program, "-I", "-c", _OBEYS], cwd=cwd, text=True, env=clean | BARE | env,
+                                        executable=sys.executable, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
         _GOING.append(self)
 
     def runs(self, command: str, given: str = "") -> tuple[int, str, str]:

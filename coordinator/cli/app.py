@@ -170,13 +170,18 @@ def _told_of_the_start() -> None:
     complain(f"coord: starting the coordinator{made} …")
 
 
-def people_only(what: str, step: str) -> None:
-    """See that a person types this, and no agent in the shell that coord has made for it.
+#: How long (seconds) the coordinator may take to say in whose session a command is typed.
+AROUND_S = 2.0
+
+
+def people_only(what: str, step: str, *, typed: bool = False) -> None:
+    """See that a person types this, and no agent in the shell that coord has made for it; `typed`:
+    nor one in the session that a person has started by itself.
 
     Raises:
         Refusal: UNAUTHORIZED.
     """
-    if os.environ.get("COORD_AGENT_TOKEN"):
+    if os.environ.get("COORD_AGENT_TOKEN") or (typed and _around().surely):
         raise Refusal(Code.UNAUTHORIZED, f"This is an agent's own shell; {what} is for people. "
                       "Nothing was changed.", next=step)
 
@@ -211,11 +216,21 @@ def agent_or_refuse(agent: str | None) -> str:
 
 def agent_around() -> str | None:
     """The agent whose session, as its hooks have shown it, this process is in."""
-    from coordinator.client.client import Client
+    return _around().agent
 
-    with contextlib.suppress(Refusal), Client(agent="", autostart=False) as asking:
-        return asking.call(rq.AgentOfProcess(pid=os.getpid())).agent
-    return None
+
+def _around() -> rq.ProcessesAgent:
+    from coordinator.client.connection import Wire
+    from coordinator.client.locating import locate_root
+    from coordinator.files.state import StateDir
+    from coordinator.words.shapes import read
+
+    asked = rq.AgentOfProcess(pid=os.getpid())
+    with contextlib.suppress(Refusal), contextlib.closing(
+            Wire(StateDir(locate_root()), autostart=False)) as wire:
+        # (One that hangs is to be stopped, too.)
+        return read(wire.ask(asked.op, msgspec.json.encode(asked), AROUND_S), asked.reply_shape())
+    return rq.ProcessesAgent(agent=None)
 
 
 def person() -> str:

@@ -76,7 +76,8 @@ def down(
     as_json: AsJson = False,
 ) -> int:
     """Drain and stop the coordinator. Leases and tasks stay."""
-    people_only("stopping the coordinator", "Go on with your work; `coord status` shows it.")
+    people_only("stopping the coordinator", "Go on with your work; `coord status` shows it.",
+                typed=True)
     if everyone:
         return _all_down(as_json)
     state = StateDir(locate_root())

@@ -69,7 +69,8 @@ def check(as_json: AsJson = False) -> int:
 @guard.command("remove")
 def remove(as_json: AsJson = False) -> None:
     """Take the guard out of git's hooks; what was there is there again, byte by byte."""
-    people_only("taking the guard out of git's hooks", "Ask the person who runs coord.")
+    people_only("taking the guard out of git's hooks", "Ask the person who runs coord.",
+                typed=True)
     place = Path.cwd()
     found = hooks.found(place)
     changed = [hook for hook in found if hook.remove()]

@@ -97,7 +97,7 @@ def _carried_out(
 
         restoring.adopt(StateDir(root))
     if remove:
-        people_only("taking coord's settings out", "Ask the person who runs coord.")
+        people_only("taking coord's settings out", "Ask the person who runs coord.", typed=True)
         StateDir(root).check_ours()
         names = agent or []
         wanted = (wiring.chosen(root, names, False) if names

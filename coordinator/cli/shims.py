@@ -62,7 +62,7 @@ def install(
 @group.command("remove")
 def remove(as_json: AsJson = False) -> None:
     """Take coord's shims away; the agents are what they were."""
-    people_only("taking coord's shims away", "Ask the person who runs coord.")
+    people_only("taking coord's shims away", "Ask the person who runs coord.", typed=True)
     gone = shims.remove()
     if as_json:
         print_json({"folder": str(shims.folder()), "removed": gone})

@@ -69,7 +69,7 @@ class CommandLines:
         _Run(self, shell, typed, token, key, answer, gone).begin()
 
     def request(self, request: rq.Request[Any], token: str | None, key: str | None,
-                answer: Callable[[Any], None], gone: Callable[[], bool]) -> None:
+                answer: Callable[[Any], None], gone: Callable[[], bool], caller: int) -> None:
         """Ask the coordinator itself, as if it had come over the socket."""
         if not request.writes:
             try:
@@ -77,7 +77,7 @@ class CommandLines:
             except Refusal as gone_away:
                 answer(gone_away)
                 return
-        self._router.ask(request.op, _encode(request), token, answer, gone, key)
+        self._router.ask(request.op, _encode(request), token, answer, gone, key, caller)
 
 
 class _Run:
@@ -126,7 +126,8 @@ class _Run:
         if request.writes:
             self._count += 1
             key = f"{self._key}-{self._count}" if self._key else None
-        self._lines.request(request, self._token, key, partial(self._replied, request), self._gone)
+        self._lines.request(request, self._token, key, partial(self._replied, request), self._gone,
+                            self._shell.pid)
 
     def _bug(self, bad: Exception) -> None:
         log.error("%s failed", self._typed.name, exc_info=bad)

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -51,6 +52,7 @@ from coordinator.files.state import StateDir, database_seal
 from coordinator.files.tracked_state import check_untracked
 from coordinator.looking.looker import Budget, Looker
 from coordinator.meaning.process import Meaning
+from coordinator.profiles import program_name
 from coordinator.resources import program_version
 from coordinator.service import repository_files
 from coordinator.service.core import Service
@@ -163,8 +165,10 @@ class Daemon:
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown,
-             "agent_of_process": lambda req: rq.ProcessesAgent(agent=self._agent_of(req.pid))},
-            looker, self._workers,
+             "agent_of_process": lambda req: rq.ProcessesAgent(
+                 agent=self._agent_of(req.pid),
+                 surely=self._sure_agent_of(req.pid) is not None)},
+            looker, self._workers, self._sure_agent_of,
             {"compact": lambda req, answer: self._compaction.ask(req, answer),
              "git_turn": lambda req, answer: self._gits.take(req, answer),
              "open_session": lambda req, answer: self.router.engine.task(
@@ -176,7 +180,8 @@ class Daemon:
         self._alive = AgentsAlive(self.router, notes)
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
                                      self._alive.ended, self._tell_holder, notes.note)
-        self._processes = SessionProcesses(self._loop, self._alive.ended, notes.note, notes.forget)
+        self._processes = SessionProcesses(self._loop, self._alive.ended, notes.note, notes.forget,
+                                           partial(program_name, root=self.state.root))
         self._gits = GitProcesses(self._loop, self.router, self._agent_of)
         self._alive.add(self.namespaces.agents)
         self._alive.add(self._processes.agents)
@@ -326,6 +331,9 @@ class Daemon:
 
     def _agent_of(self, pid: int) -> str | None:
         return self.namespaces.agent_of(pid) or self._processes.agent_of(pid)
+
+    def _sure_agent_of(self, pid: int) -> str | None:
+        return self.namespaces.agent_of(pid) or self._processes.sure_agent_of(pid)
 
     def _sweep(self) -> None:
         self.router.verdicts.resume()

@@ -36,6 +36,7 @@ from coordinator.operations.listing import (
     NeedsOf,
     Operation,
     allowed,
+    check_person,
     decode,
 )
 from coordinator.service import answered, engine, unserved
@@ -79,6 +80,7 @@ class RequestRouter:
         own: dict[str, Callable[[Any], Any]],
         looker: Looker,
         workers: LookWorkers,
+        sure_agent_of: Callable[[int], str | None],
         slow: dict[str, Callable[[Any, Answer], None]] | None = None,
     ) -> None:
         self._loop = loop
@@ -88,6 +90,7 @@ class RequestRouter:
         self._open_reader = open_reader
         self._clock = clock
         self._own = own
+        self._sure_agent_of = sure_agent_of
         self._slow = slow or {}
         #: How each operation is served.
         self._ways = {name: (one, self._way(one)) for name, one in OPERATIONS.items()}
@@ -114,11 +117,13 @@ class RequestRouter:
     # ------------------------------------------------------------ asking
 
     def ask(self, op: str, params: bytes | msgspec.Raw, token: str | None, answer: Answer,
-            gone: Callable[[], bool] = lambda: False, key: str | None = None) -> None:
+            gone: Callable[[], bool] = lambda: False, key: str | None = None,
+            caller: int = 0) -> None:
         """Serve one request; `answer` is called once with the reply or a `Refusal`.
 
         `gone()` tells whether whoever asked has hung up (looked at when a wait ends). `key`: an
         idempotency key; a request that was carried out under it is answered as it was then.
+        `caller`: the process that asks; 0: not known.
         """
         answer = partial(self._tell, answer)
         try:
@@ -126,6 +131,8 @@ class RequestRouter:
                 raise malformed.no_operation(op, self._ways)
             operation, way = self._ways[op]
             request = decode(operation, params)
+            if caller and token is None and request.for_people():
+                check_person(operation, self._sure_agent_of(caller))
             if self.closing and op not in ("health", "status"):
                 self.check_open()
             if key is not None and operation.writes:

@@ -23,6 +23,8 @@ SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash", b"busybox"
 HOOKS = (b"_hook.py", b"coordinator.cli.main\0hook")
 #: What stands in the environment of an agent that runs its commands in its session.
 PREFIX = b"/coord/command-prefixes/"
+#: Among how many of the first words of a command line an interpreter's program is looked for.
+PROGRAM_WORDS = 6
 #: How many parents are looked at.
 DEPTH_MAX = 40
 #: Sessions that are remembered.
@@ -55,13 +57,15 @@ class SessionProcesses:
         ended: called with an agent whose process has ended, and what to call when it has left.
         noted: called with an agent, its process, profile and session, once that is watched.
         over: called with an agent whose session has said itself that it ends.
+        program: the program of a profile, by its name; empty: it has none.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop,
                  ended: Callable[[str, Callable[[], None]], None],
                  noted: Callable[[str, Process, str, str], None],
-                 over: Callable[[str], None]) -> None:
+                 over: Callable[[str], None], program: Callable[[str], str]) -> None:
         self._loop = loop
+        self._program = program
         self._ended, self._noted, self._said_over = ended, noted, over
         self._seen: dict[tuple[str, str], Seen] = {}
         #: What each of their processes is the session of: several, one after the other, mostly.
@@ -140,6 +144,16 @@ class SessionProcesses:
                 return agents.pop() if len(agents) == 1 else None
         return None
 
+    def sure_agent_of(self, pid: int) -> str | None:
+        """As `agent_of`, only where the process is that agent's own program: what a hook has come
+        from may be the terminal of a person who has typed it."""
+        for process in processes_above(pid):
+            for key in self._sessions.get(process, ()):
+                known, program = self._seen[key], self._program(key[0])
+                if known.hooks > 1 and known.agent and program and _runs(process.pid, program):
+                    return known.agent
+        return None
+
     def agents(self) -> list[str]:
         """The agents whose processes are known to live."""
         return [one.agent for one in self._seen.values() if one.descriptor >= 0]
@@ -194,6 +208,17 @@ def _agents_own(above: list[Process]) -> Process | None:
         if program not in SHELLS and not any(sign in words for sign in HOOKS):
             return process
     return None
+
+
+def _runs(pid: int, program: str) -> bool:
+    """Whether this process is that program, or the interpreter that runs it."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:PROGRAM_WORDS]
+        words.append(Path(f"/proc/{pid}/comm").read_bytes().strip())
+    except OSError:
+        return False
+    names = {word.rpartition(b"/")[2].lstrip(b".-") for word in words}
+    return os.fsencode(program) in names
 
 
 def processes_above(pid: int) -> Iterator[Process]:

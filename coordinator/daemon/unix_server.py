@@ -263,7 +263,7 @@ class Conversation(asyncio.Protocol):
                 self._reply(asked.id, gone)
                 return
         self._router.ask(asked.op, asked.params, asked.token, partial(self._reply, asked.id),
-                         self._gone, asked.key)
+                         self._gone, asked.key, self._peer)
 
     def _gone(self) -> bool:
         """It has hung up: what is answered now it does not read."""

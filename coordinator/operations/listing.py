@@ -242,6 +242,20 @@ def allowed(operation: Operation, actor: Actor) -> None:
         )
 
 
+def check_person(operation: Operation, agent: str | None) -> None:
+    """Whether a person asks what is for people. `agent`: in whose session it is asked.
+
+    Raises:
+        Refusal: UNAUTHORIZED.
+    """
+    if agent is not None:
+        raise Refusal(
+            Code.UNAUTHORIZED, f"This is the session of the agent {agent}; `{operation.name}` "
+            "is for people. Nothing was changed.",
+            next="A person types it in a terminal outside of that session.",
+        )
+
+
 def serve_write(
     svc: Service, tx: Tx, actor: Actor, handle: Handler | None, request: Any
 ) -> Any:

@@ -11,11 +11,13 @@ from coordinator.profiles.profile import (
     is_packaged,
     load,
     profiles,
+    program_name,
     untrusted,
 )
 from coordinator.profiles.session import Session, SessionFile
 
 __all__ = [
     "OWN", "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Session",
-    "SessionFile", "Trust", "is_packaged", "load", "profiles", "untrusted",
+    "SessionFile", "Trust", "is_packaged", "load", "profiles", "program_name",
+    "untrusted",
 ]

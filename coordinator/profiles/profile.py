@@ -252,6 +252,15 @@ def load(name: str, root: Path) -> Profile:
     )
 
 
+def program_name(name: str, root: Path) -> str:
+    """What the program of a profile is called; empty: it has none, or cannot be read."""
+    try:
+        command = load(name, root).command
+    except Refusal:
+        return ""
+    return Path(command[0]).name if command else ""
+
+
 def untrusted(root: Path) -> dict[str, bytes]:
     """The repository's own profiles that nobody trusted, by name: what their files hold."""
     folder = root / OWN

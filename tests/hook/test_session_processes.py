@@ -29,9 +29,9 @@ COORD = f"{shlex.quote(sys.executable)} -P -m coordinator.cli.main"
 class Session:
     """One process of an agent's CLI, with hooks."""
 
-    def __init__(self, repo: Repo, session: str, profile: str = "claude-code") -> None:
+    def __init__(self, repo: Repo, session: str, profile: str = "claude-code", program: str = sys.executable) -> None:
         self.repo, self.session, self.profile = repo, session, profile
-        self.agent = AgentProcess(repo.root, {})
+        self.agent = AgentProcess(repo.root, {}, program)
 
     def runs(self, command: str) -> tuple[int, str, str]:
         return self.agent.runs(command)
@@ -63,8 +63,8 @@ Begin = Callable[..., Session]
 @pytest.fixture
 def begin(repo: Repo) -> Begin:
     repo.coord("up")
-    def make(session: str = "session-1", profile: str = "claude-code") -> Session:
-        return Session(repo, session, profile)
+    def make(session: str = "session-1", profile: str = "claude-code", program: str = sys.executable) -> Session:
+        return Session(repo, session, profile, program)
 
     return make
 
@@ -193,6 +193,34 @@ def test_a_session_may_be_called_as_another_would_be(repo: Repo, begin: Begin) -
     two.begins()
     assert two.writes("a.py") == "deny" == two.writes("b.py") and two.writes("c.py") != "deny"
     assert len(set(holders(repo).values())) == 3
+
+
+FOR_PEOPLE = ("down", "down --all", "init --remove --yes", "guard remove", "shims remove", "unlock b.py --force --agent ann",
+              "review keep R-1", "review undo R-1", "request approve Q-1 --force --agent ann", "dead drop T-1")
+
+
+def test_what_is_for_people_is_refused_in_a_session_that_a_person_has_started(repo: Repo, begin: Begin) -> None:
+    with Client(repo.root, agent="bob") as bob:
+        bob.acquire("b.py")
+        one = begin(program="claude").begins()
+        assert one.writes("a.py") != "deny"
+        for command in FOR_PEOPLE:
+            code, _, err = one.runs(f"{COORD} {command}")
+            assert code != 0 and "for people" in err, command
+        program = f"from coordinator.client.client import Client; Client({str(repo.root)!r}, agent='').shutdown()"
+        code, _, err = one.runs(f"{shlex.quote(sys.executable)} -P -c {shlex.quote(program)}")
+        assert code != 0 and "for people" in err
+        assert holders(repo) == {"a.py": "claude-code-session1", "b.py": "bob"}
+    code, _, err = one.runs(f"{COORD} task add 'an idea' && {COORD} lock c.py && {COORD} unlock c.py")
+    assert code == 0, "what is for agents is theirs"
+
+
+def test_a_person_who_types_hooks_by_hand_is_a_person(repo: Repo, begin: Begin) -> None:
+    """What their hooks have come from is the terminal."""
+    one = begin().begins()
+    assert one.writes("a.py") != "deny"
+    assert one.runs(f"{COORD} unlock a.py --force --agent claude-code-session1")[0] == 0
+    assert one.runs(f"{COORD} down")[0] == 0
 
 
 def test_a_process_that_only_ran_a_hook_is_no_session(repo: Repo, begin: Begin) -> None:

@@ -118,7 +118,8 @@ class Holding(AsyncAsking):
 
     async def agent_of_process(self, pid: int) -> rq.ProcessesAgent:
         """The agent in whose session a process of this machine is, as that agent's hooks have
-        shown; null: in none that is known. (Whoever has a token needs not ask.)
+        shown; null: in none that is known. `surely`: the session's own program was seen, too; else
+        a person may have typed the hook. (Whoever has a token needs not ask.)
 
         Args:
             pid: The number of a process of this machine.

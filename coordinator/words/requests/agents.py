@@ -116,11 +116,13 @@ class JoinSession(Request[SessionJoined]):
 
 class ProcessesAgent(Reply):
     agent: str | None
+    surely: bool = False
 
 
 class AgentOfProcess(Request[ProcessesAgent]):
     """The agent in whose session a process of this machine is, as that agent's hooks have shown;
-    null: in none that is known. (Whoever has a token needs not ask.)"""
+    null: in none that is known. `surely`: the session's own program was seen, too; else a person
+    may have typed the hook. (Whoever has a token needs not ask.)"""
 
     op = "agent_of_process"
     http = ("GET", "/v1/agents/of-process")

@@ -45,6 +45,11 @@ class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=Tr
     writes: ClassVar[bool] = True
     operator_only: ClassVar[bool] = False
 
+    def for_people(self) -> bool:
+        """Whether a person has to ask it: an agent may not, neither with its token nor from the
+        session that a person has started, whose processes show none."""
+        return False
+
     @classmethod
     def reply_shape(cls) -> type[R]:
         """`R` itself, at run time: what a reply is decoded into, and described by."""

@@ -63,6 +63,9 @@ class Shutdown(Request[Stopping]):
     writes = False
     operator_only = True
 
+    def for_people(self) -> bool:
+        return True
+
 
 class Compacted(Reply):
     events_removed: int

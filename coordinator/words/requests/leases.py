@@ -81,6 +81,9 @@ class Release(Request[Released]):
     keep_shared: bool = False  # what is named stays leased, shared: others may read it again
     cwd: Name | None = None
 
+    def for_people(self) -> bool:
+        return self.force
+
 
 class Renewed(Reply):
     leases: list[Lease]

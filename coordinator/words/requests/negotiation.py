@@ -86,6 +86,9 @@ class RequestAnswer(Request[UnlockAnswered]):
     resource: Name | None = None  # the request has to be for this
     cwd: Name | None = None  # where the names that are kept begin
 
+    def for_people(self) -> bool:
+        return self.force
+
 
 class RequestWithdraw(Request[Unlock]):
     """Whoever asked takes it back, and leaves the line."""

@@ -109,6 +109,9 @@ class ReviewDecide(Request[Review]):
     hunks: list[Whole] = []  # only these changes of the one file, numbers from 1; empty: all
     cwd: Name | None = None
 
+    def for_people(self) -> bool:
+        return True
+
 
 class ReviewUndo(Request[Review]):
     """Take a verdict back; files that a revert wrote get their bytes again."""
@@ -118,3 +121,6 @@ class ReviewUndo(Request[Review]):
     operator_only = True
     review: Name
     by: Line = ""
+
+    def for_people(self) -> bool:
+        return True

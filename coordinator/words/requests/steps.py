@@ -142,6 +142,9 @@ class DeadRetry(Request[DeadLetter]):
     operator_only = True
     id: Name
 
+    def for_people(self) -> bool:
+        return True
+
 
 class DeadDrop(Request[DeadLetter]):
     """Give it up for good. Whoever had asked is told."""
@@ -150,3 +153,6 @@ class DeadDrop(Request[DeadLetter]):
     http = ("POST", "/v1/dead/{id}/drop")
     operator_only = True
     id: Name
+
+    def for_people(self) -> bool:
+        return True
