@@ -34,7 +34,7 @@ BLANKS_MAX = 5
 class NewText:
     """What one region is to be. `was`: the name of the content that it must have now, as
     `content_name` gives it; or `ABSENT`. `after`: it is new, and comes behind this one; empty: at
-    the end of what contains it. `new`: so it does if it is not there."""
+    the end of what contains it. `new`: so it does, and is not there yet."""
 
     name: str
     text: str
@@ -81,7 +81,7 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             )
         start, end = span
         old = data[start:end]
-        if one.was == ABSENT and old:
+        if old and (one.new or one.was == ABSENT):
             raise Refusal(
                 Code.REGION_CHANGED,
                 f"{shown}::{one.name} is there already. Nothing was written.",

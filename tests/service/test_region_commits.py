@@ -457,6 +457,21 @@ def test_what_is_new_is_committed_with_what_it_comes_behind(world: World, after:
     assert "def g" not in (world.root / "add.py").read_text() and world.replay_differs() == []
 
 
+def test_what_has_come_where_one_was_to_be_added_is_not_replaced_without_a_word(world: World) -> None:
+    world.write("add.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    world.acquire("bob", "add.py::g")
+    world.ask(rq.Acquire(agent="ann", resources=["add.py::h"], new=True))
+    theirs = "def f():\n    return 1\n\n\ndef h():\n    return 2\n"
+    world.write("add.py", theirs)  # bob has renamed it, with a program
+    refusal = world.refused(texts(("add.py::h", ADDED, None)))
+    assert refusal.code is Code.REGION_CHANGED and "is there already" in refusal.message
+    assert refusal.facts["text"] == "def h():\n    return 2\n" and (world.root / "add.py").read_text() == theirs
+    world.write("add.py", theirs.replace("def h():\n    return 2\n", ""))
+    first = world.ask(texts(("add.py::h", ADDED, None)))
+    again = world.ask(texts(("add.py::h", ADDED.replace("4", "5"), None)))
+    assert first.regions[0].content_hash != again.regions[0].content_hash, "its own is known to it"
+
+
 def test_several_that_are_new_come_in_the_order_in_which_they_are_given(world: World) -> None:
     world.write("add.py", "class C:\n    x = 1\n")
     names = ["C.z", "C.y", "last", "C.x2"]
