@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from coordinator.words.resource_names import Resource
 
 #: In a working tree with more files than these nobody looks: the watcher will tell.
 FILES_MAX = 50_000
+#: Files that are looked at because they were touched.
+TOUCHED_MAX = 1_000
 #: Files below one directory by which it may be known again.
 WITNESSES_MAX = 8
 
@@ -67,6 +70,32 @@ def moved_since(svc: Service, leases: Iterable[LeaseRow]) -> dict[str, str]:
             if _identity(root / name) == inode:
                 found.setdefault(path, name)
     return found
+
+
+def touched_since(svc: Service, since_ms: int) -> dict[str, bool]:
+    """The files of the main working tree that were written or made since an instant (ms), the
+    latest ones, each with whether it was made since. For a thread."""
+    root = svc.tree.root
+    touched = sorted(((status.st_ctime_ns, name, status.st_mtime_ns // 1_000_000 >= since_ms)
+                      for name, status in _files(svc) if stat.S_ISREG(status.st_mode)
+                      and status.st_ctime_ns // 1_000_000 >= since_ms), reverse=True)
+    found = {name: (is_written, _born_ms(root / name) >= since_ms)
+             for _, name, is_written in touched[:TOUCHED_MAX]}
+    return {name: is_new for name, (is_written, is_new) in found.items() if is_written or is_new}
+
+
+def _born_ms(path: Path) -> float:
+    """When it was born; 0: that is not told."""
+    parts = (_identity(path) or "").split(":")
+    return 1000 * float(parts[2]) if len(parts) == 3 else 0
+
+
+def gone(svc: Service, leases: Iterable[LeaseRow]) -> list[str]:
+    """Of leased files of the main working tree those that are not there, and were. For a thread.
+    """
+    held = {partial_work.path_of(one) for one in leases if one.kind in ("file", "region")
+            and one.worktree is None and one.content_hash is not None}
+    return [path for path in sorted(held) if not os.path.lexists(svc.tree.root / path)]
 
 
 def _files(svc: Service) -> Iterator[tuple[str, os.stat_result]]:

@@ -7,7 +7,6 @@ told as such: nothing is guessed about what was not seen.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -201,13 +200,21 @@ class WatchBridge:
     async def catch_up(self) -> None:
         """What was written to held files while no coordinator ran is known, if that does not take
         long, before anybody asks."""
-        with contextlib.suppress(TimeoutError):
+        try:
             await asyncio.wait_for(
                 asyncio.shield(self._loop.create_task(self._written_before())), CATCH_UP_S)
+        except TimeoutError:
+            pass
+        except Exception:  # it starts all the same
+            log.exception("what was written while no coordinator ran could not be looked at")
 
     async def _written_before(self) -> None:
         engine, service = self._router.engine, self._service
-        running = [one for one, _, _ in self._calls.running()]
+        calls = self._calls.running()
+        since = min((began for one, _, began in calls if one.is_command), default=None)
+        if since is not None and service.settings.watch.enabled:
+            await self._written_by_commands(since)
+        running = [one for one, _, _ in calls]
         paths = self._router.look(
             lambda view: unseen_writes.to_look_at(service, view, running))
         if not isinstance(paths, list) or not paths:
@@ -222,11 +229,30 @@ class WatchBridge:
         if isinstance(found, list):
             await engine.write(lambda tx: unseen_writes.note(tx, found))
 
+    async def _written_by_commands(self, since_ms: int) -> None:
+        """What commands that were in the middle have written is theirs, as if it had been seen."""
+        service, leases = self._service, self._live_leases()
+        if not isinstance(leases, list):
+            return
+
+        def look() -> None:
+            touched = moved_files.touched_since(service, since_ms)
+            self._batch([*(Change("created" if is_new else "modified", path)
+                           for path, is_new in touched.items()),
+                         *(Change("deleted", path)
+                           for path in moved_files.gone(service, leases))], [])
+
+        await self._router.engine.do(look)
+        await self._recorded()
+
+    def _live_leases(self) -> Any:
+        return self._router.look(lambda view: [LeaseRow(*raw) for raw in view.rows(
+            "leases_live", view.now, 0, None, LEASES_MAX)])
+
     async def _renamed_before(self) -> None:
         router, service = self._router, self._service
         now = router.now()
-        leases = router.look(lambda view: [LeaseRow(*raw) for raw in view.rows(
-            "leases_live", view.now, 0, None, LEASES_MAX)])
+        leases = self._live_leases()
         if not isinstance(leases, list):
             return
         moved = await router.engine.do(partial(moved_files.moved_since, service, leases))

@@ -382,13 +382,17 @@ def test_an_edits_window_closes_with_it_whatever_else_its_agent_edits(repo: Repo
 
 def restarts(repo: Repo, how: str) -> None:
     time.sleep(0.3)  # a call that runs is noted a moment later
+    stops(repo, how)
+    repo.coord("up")
+
+
+def stops(repo: Repo, how: str) -> None:
     pid = repo.pid()
     if how == "down":
         repo.down()
     else:
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not os.path.exists(f"/proc/{pid}"))
-    repo.coord("up")
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
 @pytest.mark.parametrize("how", ["down", "killed"])
@@ -411,18 +415,40 @@ def test_a_command_is_known_after_a_restart_in_the_middle_of_it(repo: Repo, how:
     assert ann.edit("a.py", "more\n") == "", "what its own command did is its own"
 
 
+@pytest.mark.parametrize("in_git", [True, False])
+@pytest.mark.parametrize("how", ["down", "killed"])
+def test_what_a_command_does_to_files_while_no_coordinator_runs_is_known(make_repo: Callable[..., Repo], how: str,
+                                                                          in_git: bool) -> None:
+    repo = make_repo("r", git=in_git)
+    repo.write("old.py", "old\n")
+    repo.coord("up")
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    for name in ("b.py", "gone.py"):
+        repo.write(name, "as it was\n")
+        assert bob.edit(name, "bob's\n") == ""
+    time.sleep(0.2)
+    given = begins(ann, "make tests")
+    time.sleep(0.3)
+    stops(repo, how)
+    repo.write("new.py", "built\n")
+    repo.write("b.py", "built\n")
+    (repo.root / "gone.py").unlink()
+    ann._call("Bash", given, "PostToolUse", tool_response={})
+    until(lambda: held(repo).get("new.py") == ann.name)
+    until(lambda: "A command of claude-code-ann changed b.py" in said_to(repo, bob.name))
+    with repo.client() as client:
+        found = {(one.agent, file.path) for one in client.call(rq.Reviews()).items for file in one.files}
+        assert found == {(ann.name, "b.py"), (ann.name, "gone.py")}
+    assert "old.py" not in held(repo) and "while no command of yours ran" not in said_to(repo, bob.name)
+
+
 @pytest.mark.parametrize("how", ["down", "killed"])
 def test_what_a_command_writes_while_no_coordinator_runs_is_its_own(repo: Repo, how: str) -> None:
     ann = Claude(repo, "ann")
     assert ann.edit("a.py", "ann's\n") == ""
     given = begins(ann, "make tests")
     time.sleep(0.3)
-    pid = repo.pid()
-    if how == "down":
-        repo.down()
-    else:
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: not os.path.exists(f"/proc/{pid}"))
+    stops(repo, how)
     repo.write("a.py", "built\n")
     ann._call("Bash", given, "PostToolUse", tool_response={})
     assert ann.edit("a.py", "more\n") == ""
