@@ -1,23 +1,21 @@
 """The calls of agents' tools that run, noted on disk: a coordinator that starts between a call's
 beginning and its end knows whose the writes are that it sees.
 
-Owns `.coord/calls.json`. An observation and no truth: where it is lost, such a write is nobody's.
-A call that ends at once is in no note, and none is synced to the disk.
+Owns `.coord/calls.json`: where it is lost, such a write is nobody's. A call that ends at once is in
+no note.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 from pathlib import Path
 
 import msgspec
 
+from coordinator.daemon.observation_file import ObservationFile
 from coordinator.daemon.running_calls import RUNNING_MS, RunningCalls
 from coordinator.service.enforcement.adoption import Running
 
-log = logging.getLogger("coord.calls")
 #: What runs for so long (seconds) is noted.
 AFTER_S = 0.05
 
@@ -35,19 +33,17 @@ class NotedCalls:
     """One daemon's. Used from the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, path: Path, calls: RunningCalls) -> None:
-        self._loop, self._path, self._calls = loop, path, calls
-        self._written = b"[]"
+        self._loop, self._calls = loop, calls
+        self._file = ObservationFile(path, "the calls that run")
         self._due: asyncio.TimerHandle | None = None
 
     def resume(self, now_ms: int) -> None:
         """What the daemon before has noted runs still, as far as anybody knows. From here on what
         begins and ends is noted."""
-        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            self._written = self._path.read_bytes()
-            for one in msgspec.json.decode(self._written, type=list[_Noted]):
-                if now_ms - RUNNING_MS < one.began <= now_ms:
-                    self._calls.began(Running(one.holder, one.is_command, frozenset(one.words),
-                                              frozenset(one.files)), one.call_id, one.began)
+        for one in self._file.read(list[_Noted]) or ():
+            if now_ms - RUNNING_MS < one.began <= now_ms:
+                self._calls.began(Running(one.holder, one.is_command, frozenset(one.words),
+                                          frozenset(one.files)), one.call_id, one.began)
         self._calls.changed = self._soon
 
     def close(self) -> None:
@@ -63,15 +59,6 @@ class NotedCalls:
         if self._due is not None:
             self._due.cancel()
         self._due = None
-        text = msgspec.json.encode([
+        self._file.write([
             _Noted(one.holder, call_id, began, one.is_command, sorted(one.words),
                    sorted(one.files)) for one, call_id, began in self._calls.running()])
-        if text == self._written:
-            return
-        beside = self._path.with_name(f".{self._path.name}.tmp")
-        try:
-            beside.write_bytes(text)
-            beside.replace(self._path)
-            self._written = text
-        except OSError as bad:  # a full disk must stop nobody's hook
-            log.warning("the calls that run could not be noted: %s", bad)

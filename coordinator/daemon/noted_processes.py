@@ -1,21 +1,19 @@
 """The processes of agents' sessions, noted on disk: if one ends while no coordinator runs, the next
 coordinator knows.
 
-Owns `.coord/processes.json`. What is noted is an observation and no truth: where it is lost, leases
-end by their time. It is not synced to the disk: a note outlives no machine that starts anew.
+Owns `.coord/processes.json`: where it is lost, leases end by their time. A note outlives no machine
+that starts anew.
 """
 
 from __future__ import annotations
 
-import contextlib
-import logging
 from pathlib import Path
 
 import msgspec
 
+from coordinator.daemon.observation_file import ObservationFile
 from coordinator.daemon.session_processes import Process, process_of
 
-log = logging.getLogger("coord.processes")
 
 
 class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,16 +47,15 @@ class NotedProcesses:
     """One daemon's. Used from the loop's thread."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._file = ObservationFile(path, "the processes of sessions")
         self._where = _where()
         self._noted: dict[str, Noted] = {}
 
     def read(self) -> list[Noted]:
         """Those that the daemon before has noted, if their numbers still mean the same."""
-        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            found = msgspec.json.decode(self._path.read_bytes(), type=_File)
-            if self._where and found.where == self._where:
-                self._noted = {one.agent: one for one in found.noted}
+        found = self._file.read(_File)
+        if found is not None and self._where and found.where == self._where:
+            self._noted = {one.agent: one for one in found.noted}
         return list(self._noted.values())
 
     def note(self, agent: str, process: Process, profile: str = "", session: str = "") -> None:
@@ -84,12 +81,7 @@ class NotedProcesses:
             self._write()
 
     def _write(self) -> None:
-        beside = self._path.with_name(f".{self._path.name}.tmp")
-        try:
-            beside.write_bytes(msgspec.json.encode(_File(self._where, list(self._noted.values()))))
-            beside.replace(self._path)
-        except OSError as bad:  # a full disk must stop nobody's hook
-            log.warning("the processes of sessions could not be noted: %s", bad)
+        self._file.write(_File(self._where, list(self._noted.values())))
 
 
 def _where() -> str:
