@@ -15,7 +15,6 @@ from coordinator.daemon.observation_file import ObservationFile
 from coordinator.daemon.session_processes import Process, process_of
 
 
-
 class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
     """One agent's process. `profile` and `session` (its CLI's): of one that its hooks have told;
     empty: of one that has a namespace of its own. `rests`: its turn is over."""
