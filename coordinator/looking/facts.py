@@ -132,16 +132,28 @@ class Overlaid(Need, frozen=True):
 
 class Rewound(Need, frozen=True):
     """The file at an absolute path with these regions as they were: (name, name of the content that
-    is kept, None: it was not there), one after the other. A `Bytes`, kept. Of contents that are
-    kept, too: `gone`: what it had last, for where it is not there any more; `whole`: what it had
-    when these were so, for where one is gone, or all of it is another; `of`: what is to be changed
-    so, in place of what is there."""
+    is kept, None: it was not there), what was leased last before the rest. A `Bytes`, kept. Of
+    contents that are kept, too: `gone`: what it had last, for where it is not there any more;
+    `wholes`: what it had when each of these was so (None: not kept), for where one is gone, or all
+    of it is another; `of`: what is to be changed so, in place of what is there. `others`: the names
+    of regions that others have leased meanwhile, where that is known."""
 
     path: str
     parts: tuple[tuple[str, str | None], ...]
     gone: str | None = None
-    whole: str | None = None
+    wholes: tuple[str | None, ...] = ()
     of: str | None = None
+    others: tuple[str, ...] | None = None
+
+    @property
+    def first(self) -> str | None:
+        """The first of `wholes` that is kept."""
+        return next((one for one in reversed(self.wholes) if one is not None), None)
+
+    @property
+    def last(self) -> str | None:
+        """The last one."""
+        return next((one for one in self.wholes if one is not None), None)
 
 
 #: Needs for which a file has to be divided.

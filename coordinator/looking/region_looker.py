@@ -6,7 +6,8 @@ bytes: both is handed in by the `Looker` whose part it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import zip_longest
 
 from coordinator.files.content import digest, is_executable
 from coordinator.looking.facts import (
@@ -21,6 +22,7 @@ from coordinator.looking.facts import (
     Rewound,
 )
 from coordinator.looking.file_regions import FileRegions
+from coordinator.looking.rewound_regions import Then, rewound
 
 #: An edit of a larger file (bytes) is one of the whole file: somebody waits for it to be divided.
 PROPOSED_BYTES_MAX = 1 << 20
@@ -87,9 +89,8 @@ class RegionLooker:
             return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
         if isinstance(need, Overlaid):
             before = self._content(need.before)
-            back = None if before is None else self._regions.rewound(
-                path, before, [(name, self._regions.part(path, data, name))
-                               for name in need.names])
+            back = None if before is None else rewound(self._regions, path, before, [
+                Then(name, self._regions.part(path, data, name)) for name in need.names])
             return _UNREADABLE if back is None else self._keep(back, mode)
         return self._rewound(need, path, data, mode)
 
@@ -103,35 +104,21 @@ class RegionLooker:
         if found.hash is None and all(was is None for _, was in need.parts):
             return _ABSENT
         # (Of what is no text its regions are nowhere.)
-        known = need.gone if found.hash is None else need.whole
+        known = need.gone if found.hash is None else need.last
         was = self._content(known) if known is not None else None
         return _UNREADABLE if was is None else self._rewound(need, need.path, was, PLAIN_MODE)
 
     def _rewound(self, need: Rewound, path: str, data: bytes, mode: int) -> Bytes:
-        whole = self._content(need.whole) if need.whole is not None else None
-        for together in _apart(need.parts):
-            parts = []
-            for name, was in together:
-                there = self._regions.part(path, data, name)
-                if was == (None if there is None else digest(there)):
-                    continue
-                before = None if was is None else self._content(was)
-                if was is not None and before is None:
+        parts = []
+        wholes = [None if one is None else self._content(one) for one in need.wholes]
+        for (name, was), whole in zip_longest(need.parts, wholes):
+            there = self._regions.part(path, data, name)
+            before = None
+            if was is not None:
+                same = there is not None and digest(there) == was
+                before = there if same else self._content(was)
+                if before is None:
                     return _UNREADABLE  # what it was is kept nowhere
-                parts.append((name, before))
-            back = self._regions.rewound(path, data, parts, whole) if parts else data
-            if back is None:
-                return _UNREADABLE
-            data = back
-        return self._keep(data, mode)
-
-
-def _apart(parts: Sequence[tuple[str, str | None]]) -> list[list[tuple[str, str | None]]]:
-    """The same in their order, those together of which none is a part of another."""
-    out: list[list[tuple[str, str | None]]] = []
-    for name, was in parts:
-        if not out or any(f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}.")
-                          for other, _ in out[-1]):
-            out.append([])
-        out[-1].append((name, was))
-    return out
+            parts.append(Then(name, before, whole))
+        back = rewound(self._regions, path, data, parts, need.others)
+        return _UNREADABLE if back is None else self._keep(back, mode)

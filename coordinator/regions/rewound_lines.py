@@ -106,6 +106,8 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
         of = next((one for one in ranges if one.last == last), None)
         if kind != "equal" and all(within) and of and _begins_another(before, lines[1:], of):
             return None
+        if kind != "equal" and all(within):  # (what they have become goes with them)
+            missing -= {name for name in missing if any(name in line for line in lines)}
         if kind != "equal" and not all(within) and len(lines) != last - first:
             apart = _told_apart(before[first:last], within, lines)
             if apart is None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.looking.file_regions import FileRegions
+from coordinator.looking.rewound_regions import Then, rewound
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.effort import examples
@@ -125,7 +126,7 @@ def test_rewinding_puts_back_exactly_these(names: list[str], data: st.DataObject
         for word in (b"return 1", b"x = 1", b"return 2", b"return 3", b"import os"):
             if data.draw(st.booleans()):
                 new = new.replace(word, word + data.draw(st.sampled_from([b" # longer", b"; y = 2\n\n\n", b""])))
-        back = regions.rewound("a.py", new, [(name, regions.part("a.py", old, name)) for name in names])
+        back = rewound(regions, "a.py", new, [Then(name, regions.part("a.py", old, name)) for name in names])
         for name in NAMES:
             covered = any(name == one or name.startswith(one + ".") for one in names)
             around = any(one.startswith(name + ".") for one in names)
@@ -157,7 +158,7 @@ def test_rewinding_what_is_broken_leaves_what_others_did(mine: str, data: st.Dat
             else:
                 done = data.draw(st.sampled_from([line, space + "x = 5\n" + line, f"{space}return 'done'\n", f"{line}\n{space}x = 6\n"]))
                 others, now = others.replace(line, done), now.replace(line, done)
-        back = regions.rewound("a.py", now.encode(), [(mine, regions.part("a.py", LONG.encode(), mine))], LONG.encode())
+        back = rewound(regions, "a.py", now.encode(), [Then(mine, regions.part("a.py", LONG.encode(), mine), LONG.encode())])
         assert back is not None and back.decode() == others
     finally:
         regions.close()
@@ -330,6 +331,59 @@ def test_a_part_that_was_renamed_or_removed_comes_back_to_its_place(
     assert (world.root / name).read_text() == text, diff
 
 
+#: A file, a region, what in it is edited, how it is renamed, what it is called then, another's region and its edit.
+CALLED_OTHERWISE = [
+    ("a.py", TEXT, "f", ("return 1", "return 11"), ("def f(", "def ff("), "ff", "g", ("return 3", "return 33")),
+    ("a.py", TEXT, "g", ("return 3", "return 33"), ("def g(", "def gee("), "gee", "f", ("return 1", "return 11")),
+    ("a.py", LONG, "C.m", ("return 2", "return 22"), ("def m(", "def mm("), "C.mm", "C.n", ("return 4", "return 44")),
+    ("a.py", LONG, "C", ("return 2", "return 22"), ("class C:", "class D:"), "D", "g", ("return 3", "return 33")),
+    ("m.ts", TS, "Cart.add", ("return 1", "return 11"), ("add()", "plus()"), "Cart.plus", "Cart.clear", ("return;", "return 5;")),
+    ("a.go", GO, "F", ("return 1", "return 11"), ("func F(", "func FF("), "FF", "T.M", ("t.x", "t.x + 1")),
+    ("a.md", GUIDE, "Guide.One", ("x", "xx"), ("## One", "## Eins"), "Guide.Eins", "Guide.Two", ("y", "yy")),
+    ("a.toml", "[one]\nx = 1\n\n[two]\ny = 2\n", "one", ("x = 1", "x = 11"), ("[one]", "[uno]"), "uno", "two", ("y = 2", "y = 22")),
+]
+
+
+@pytest.mark.parametrize("order", ["edit, rename", "edit, lease, rename", "rename, lease, edit", "edit, rename, lease",
+                                   "lease, edit, rename", "edit, rename, lease, edit"])
+@pytest.mark.parametrize("beside", ["nobody", "before", "after"])
+@pytest.mark.parametrize(("name", "text", "mine", "edit", "rename", "called", "other", "done"), CALLED_OTHERWISE,
+                         ids=[f"{one[0]}-{one[2]}" for one in CALLED_OTHERWISE])
+def test_what_its_holder_renames_and_leases_once_more_has_one_beginning(
+    world: World, name: str, text: str, mine: str, edit: tuple[str, str], rename: tuple[str, str], called: str, other: str,
+    done: tuple[str, str], beside: str, order: str,
+) -> None:
+    """A review shows all that was done since the first lease, and a revert takes that out and nothing else."""
+    now, kept = text, text
+
+    def another() -> None:
+        nonlocal now, kept
+        world.acquire("bob", f"{name}::{other}")
+        now, kept = now.replace(*done, 1), kept.replace(*done, 1)
+        world.write(name, now)
+        world.ask(rq.Release(agent="bob", resources=[f"{name}::{other}"]))
+
+    world.write(name, text)
+    world.acquire("ann", f"{name}::{mine}")
+    if beside == "before":
+        another()
+    for step in order.split(", "):
+        if step == "lease":
+            world.ask(rq.Acquire(agent="ann", resources=[f"{name}::{called}"], new=rename[1] not in now))
+        else:
+            old, new = edit if step == "edit" else rename
+            now = now.replace(old, new, 1)
+            assert new in now
+        world.write(name, now)
+    if beside == "after":
+        another()
+    [review] = lapse(world)
+    diff = shown(world, review)[name][1]
+    assert f"-{done[0]}" not in diff and f"+{done[1]}" not in diff, diff
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / name).read_text() == kept, diff
+
+
 THREE = "function one() {\n  return 1;\n}\n\nfunction two() {\n  return 2;\n}\n\nfunction three() {\n  return 3;\n}\n"
 
 
@@ -383,9 +437,32 @@ def test_what_was_removed_takes_nothing_that_came_with_it(world: World, where: s
     now = "\n\n".join((f, h, new) if where == "behind h" else (f, new, h))
     world.write("r.py", now)
     [review] = lapse(world)
-    (told,) = [one.summary for one in world.ask(rq.Reviews()).items]
+    diff = shown(world, review)["r.py"][1]
     world.ask(rq.ReviewDecide(review=review, verdict="revert"))
     text = (world.root / "r.py").read_text()
     assert "def g" in text and "def h" in text and "def f" in text
-    assert "def pers" in text or "the whole of it is here" in told
-    assert where == "behind f" or "def pers" in text
+    assert "def pers" in text or (where == "behind f" and "-def g():\n+def pers():\n" in diff), "in its place: that is a rename"
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("language", ["py", "js"])
+def test_what_another_has_added_in_the_place_of_what_was_removed_is_no_rename(world: World, language: str, ended: bool) -> None:
+    """However much it looks like it: who has leased its name is known, also after the end of that."""
+    begins, ends = ("def {}():\n", "") if language == "py" else ("function {}() {{\n", "}}\n")
+    f, g, h, new = ((begins + "    return 1\n" + ends).format(name) for name in ("f", "gone", "h", "goes"))
+    name = f"r.{language}"
+    world.write(name, "\n\n".join((f, g, h)))
+    world.acquire("ann", f"{name}::gone")
+    world.ask(rq.Acquire(agent="bob", resources=[f"{name}::goes"], new=True))
+    world.write(name, "\n\n".join((f, new, h)))
+    if ended:
+        world.ask(rq.Release(agent="bob", resources=[f"{name}::goes"]))
+    world.ask(rq.Release(agent="ann", resources=[f"{name}::gone"], force=True))
+    (review,) = [one.review for one in world.ask(rq.Reviews()).items]
+    diff = shown(world, review)[name][1]
+    assert "gone" in diff and "goes" not in diff.replace(" def goes", "").replace(" function goes", ""), diff
+    if not ended:
+        world.ask(rq.Release(agent="bob", resources=[f"{name}::goes"]))
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    text = (world.root / name).read_text()
+    assert all(one.strip() in text for one in (f, g, h, new)), text

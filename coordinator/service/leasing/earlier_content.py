@@ -50,8 +50,7 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
     if lease.kind == "region":
         if asked.kind == "region":  # a part of it: as it is, for it has not changed
             return tx.looked.part(path, region_of(asked.name)).hash, around
-        made = tx.looked.made(Rewound(path, ((region_of(lease.file_path), lease.content_hash),),
-                                      whole=whole_of(tx, lease)))
+        made = tx.looked.made(Rewound(path, newest_first([lease]), wholes=wholes_of(tx, [lease])))
         tx.keep_found(made)
         return made.hash, None
     whole = lease.content_hash
@@ -136,7 +135,7 @@ def further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
             if base is not None:
                 out[wide.fencing_token, path] = Rewound(
                     svc.where(wide.worktree, path), () if first else newest_first(theirs),
-                    whole=whole, of=base)
+                    wholes=wholes_of(tx, theirs), of=base)
     return out
 
 
@@ -155,6 +154,11 @@ def whole_of(tx: Tx, region: LeaseRow) -> str | None:
     """What the file of a region was when that was leased, if that is kept."""
     row = tx.row("baseline_get", region.fencing_token, _path(region))
     return str(row[0]) if row is not None and tx.row("blob_has", row[0]) is not None else None
+
+
+def wholes_of(tx: Tx, regions: Iterable[LeaseRow]) -> tuple[str | None, ...]:
+    """The same of several, in the order of `newest_first`."""
+    return tuple(whole_of(tx, row) for row in sorted(regions, key=age, reverse=True))
 
 
 def _path(row: LeaseRow) -> str:

@@ -18,7 +18,7 @@ from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Place, Rew
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service, listed, ms
-from coordinator.service.leasing import earlier_content
+from coordinator.service.leasing import earlier_content, leased_meanwhile
 from coordinator.service.repository_files import UNREADABLE
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -103,7 +103,7 @@ def changed_since(
         Unready: the files have to be looked at.
     """
     rows = [row for row in rows if is_written(row) and (shared or not who_goes_on(tx, row))]
-    regions = _with_what_was(tx, _by_file(svc, rows, now_at))
+    regions = _with_what_was(svc, tx, _by_file(svc, rows, now_at))
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not earlier_content.is_part(row)]
     further = {} if now_at is not None else earlier_content.further_back(svc, tx, rows)
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions), *further.values()])
@@ -146,7 +146,7 @@ def changed_since(
         before, now = _was(tx, rewound), content(tx, rewound.path)
         whole = _whole_before(svc, tx, theirs)
         if whole is None and _is_together(tx, rewound):
-            whole = rewound.whole
+            whole = rewound.first
         if whole is not None and now.hash is not None:
             compare(theirs[0], path, whole, now)
             continue
@@ -163,22 +163,21 @@ def changed_since(
 def _is_together(tx: Tx, regions: Rewound) -> bool:
     """Whether what was done in these regions cannot be told from what was done beside them; but
     what the whole file was is kept."""
-    return (_was(tx, regions).hash in (UNSEEN, UNREADABLE) and regions.whole is not None
-            and content(tx, regions.path).hash not in (None, UNSEEN, UNREADABLE)
-            and tx.row("blob_has", regions.whole) is not None)
+    return (_was(tx, regions).hash in (UNSEEN, UNREADABLE) and regions.first is not None
+            and content(tx, regions.path).hash not in (None, UNSEEN, UNREADABLE))
 
 
 def told_of_the_rest(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
     """A sentence for the review of files that are in it whole, as what was done in their parts
     cannot be told apart; empty where there are none."""
-    found = _with_what_was(tx, _by_file(svc, [row for row in rows if is_written(row)]))
+    found = _with_what_was(svc, tx, _by_file(svc, [row for row in rows if is_written(row)]))
     files = [path_of(theirs[0]) for rewound, theirs in found.items()
              if _is_together(tx, rewound)]
     if not files:
         return ""
-    return (f" What was done in {listed(files)} cannot be told from what others did there since: "
-            "the whole of it is here, as it was before and as it was left, and a revert puts all "
-            "of it back.")
+    return (f" What was done in {listed(files)} cannot be told from what else was done there "
+            "since: the whole of it is here, as it was before and as it was left, and a revert "
+            "puts all of it back.")
 
 
 def told_of_others_writes(tx: Tx, holder: str, files: Sequence[ev.FlaggedFile]) -> str:
@@ -287,25 +286,33 @@ def _by_file(svc: Service, rows: Sequence[LeaseRow],
             for path, theirs in files.items()}
 
 
-def _with_what_was(tx: Tx, files: dict[Rewound, list[LeaseRow]]
+def _with_what_was(svc: Service, tx: Tx, files: dict[Rewound, list[LeaseRow]]
                    ) -> dict[Rewound, list[LeaseRow]]:
     """The same; of what has changed, with what the file was at the grant, and, if it is not there
-    any more, with what it was when it was last seen, if that is kept."""
+    any more, with what it was when it was last seen, if that is kept; of one with a region that is
+    not there any more, with what others have leased."""
     tx.looked.require([*files, *(Content(one.path) for one in files)])
     out = {}
     for one, rows in files.items():
         now = content(tx, one.path).hash
         if now is None or _was(tx, one).hash != now:
             last = max(rows, key=lambda row: row.fencing_token)
-            whole = next((digest for _, digest in tx.rows(
-                "baselines_of", last.fencing_token)), None)
+            one = msgspec.structs.replace(
+                one, wholes=earlier_content.wholes_of(tx, rows),
+                others=leased_meanwhile.by_others(svc, tx, rows) if _is_one_gone(tx, one) else None)
             seen = tx.row("version_get", path_of(last)) if last.worktree is None else None
             known = None if seen is None or str(seen[1]) < last.began else seen[0] or seen[3]
             if known is None or tx.row("blob_has", known) is None:
-                known = whole
-            one = msgspec.structs.replace(one, gone=known if now is None else None, whole=whole)
+                known = one.last
+            one = msgspec.structs.replace(one, gone=known if now is None else None)
         out[one] = rows
     return out
+
+
+def _is_one_gone(tx: Tx, regions: Rewound) -> bool:
+    """Whether one of these is not there by its name any more: it was removed, or renamed."""
+    there = tx.looked.names(regions.path)
+    return any(was is not None and name not in there for name, was in regions.parts)
 
 
 def _of_regions(regions: Iterable[Rewound]) -> list[AnyNeed]:
@@ -345,7 +352,7 @@ def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
     """
     rows = [row for row in rows if is_written(row)]
     tx.looked.require([*needed(svc, rows), *earlier_content.further_back(svc, tx, rows).values()])
-    regions = _with_what_was(tx, _by_file(svc, rows))
+    regions = _with_what_was(svc, tx, _by_file(svc, rows))
     tx.looked.require(regions)
     needs = [(row, _needed(svc, row)) for row in rows if not earlier_content.is_part(row)]
     files = [(row, need.path, content(tx, need.path).hash) for row, need in needs

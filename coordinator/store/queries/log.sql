@@ -8,6 +8,15 @@ SELECT seq, at, kind, agent, task, resource, data FROM events WHERE seq = ?;
 -- name: event_from
 SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1;
 
+-- name: event_at_from
+SELECT at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1;
+
+-- name: regions_leased_since
+-- Regions of a file that were granted from an instant on, and to whom.
+SELECT DISTINCT agent, resource FROM events
+WHERE seq >= ?1 AND at >= ?2 AND kind = 'lease_granted'
+  AND resource > ?3 || '::' AND resource < ?3 || ':;';
+
 -- name: event_newest
 SELECT max(seq) FROM events;
 

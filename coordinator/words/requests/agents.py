@@ -116,7 +116,7 @@ class JoinSession(Request[SessionJoined]):
 
 class ProcessesAgent(Reply):
     agent: str | None
-    surely: bool = False
+    surely: bool = False  # the agent's own program was seen above it
 
 
 class AgentOfProcess(Request[ProcessesAgent]):
