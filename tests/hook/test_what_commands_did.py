@@ -273,3 +273,36 @@ def test_what_is_gone_is_not_taken_for_what_came(repo: Repo) -> None:
     assert ann.shell("A=a.py; D=d; rm -r $A $D; for n in 1 2 3 4 5 6 7 8; do echo one > n$n.py; mkdir d$n; echo y > d$n/y.py; done")[1] == 0
     with repo.client() as client:
         assert {one.resource for one in client.call(rq.Locks()).items if one.locked_by == bob.name} == {"a.py", "d/"}
+
+
+PARTS = "def g():\n    return 1\n\n\ndef h():\n    return 2\n\n\ndef k():\n    return 3\n"
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(("sed", "theirs"), [
+    ("s/return 1/return 11/", False), ("s/return 3/return 33/", False), ("s/return 1/return 11/;s/return 2/return 22/", True),
+    ("1i import os", True), ("s/def h/def hh/", True),
+])
+def test_a_command_that_changes_a_file_of_which_another_holds_a_part(make_repo: Callable[..., Repo], sed: str, theirs: bool,
+                                                                     watched: bool) -> None:
+    """It is told of what is the other's, not of the rest of the file."""
+    repo = make_repo(config="[watch]\ndebounce_s = 0.05\n" if watched else LATE)
+    repo.write("m.py", PARTS)
+    repo.write("change.sh", f"sed -i '{sed}' m.py\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    hold(repo, ann, "m.py::g")
+    hold(repo, bob, "m.py::h")
+    told, code, _ = ann.shell("sh change.sh")
+    assert code == 0
+    if watched:
+        repo.write("last.py", "x\n")
+        hold(repo, ann, "last.py")
+        time.sleep(0.5)
+    assert ("without a lease" in told) == theirs, told
+    found = flagged(repo)
+    assert ("m.py" in found) == theirs
+    with repo.client() as client:
+        notices = [one.text for one in client.call(rq.Heartbeat(agent=bob.name)).notices]
+    assert any("which you hold" in one for one in notices) == theirs, notices

@@ -8,6 +8,7 @@ both sides told.
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from coordinator.dialects.decode import HookCall
 from coordinator.files.content import DIRECTORY, SPECIAL
-from coordinator.looking.facts import AnyNeed, Bytes, Content, Place
+from coordinator.looking.facts import AnyNeed, Between, Bytes, Content, Place
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.landing import STATE_DIR
@@ -26,13 +27,13 @@ from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import family, owner
 from coordinator.service.leasing import agreements, partial_work
-from coordinator.service.leasing.overlapping import holders_of_regions
+from coordinator.service.leasing.overlapping import holders_of_regions, near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, path_scope
+from coordinator.words.resource_names import Located, path_scope, resource
 from coordinator.words.texts import quoted
 
 #: Files of others that one command is protected from.
@@ -76,6 +77,8 @@ class Broken(NamedTuple):
     """When it was as before for certain (UTC), if that is known."""
     also: tuple[str, ...] = ()
     """Agents of whom a command ran, too, when it changed: it may have been theirs."""
+    holders: tuple[str, ...] = ()
+    """Who holds what was changed of it, where that is known."""
 
 
 def checked_out(tx: Tx, command: str, cwd: str | None) -> list[commands.Either]:
@@ -222,7 +225,7 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     Raises:
         Unready: the files have to be looked at.
     """
-    broken = _without_what_is_around(broken)
+    broken = _of_others(svc, tx, agent, _without_what_is_around(broken))
     places = {one: svc.where(one.worktree, one.name.rstrip("/")) for one in broken}
     tx.looked.require(map(Content, places.values()))
     found = {one: tx.looked.content(place) for one, place in places.items()}
@@ -245,6 +248,47 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
                 f"[coord] Your last command changed {names}, held by {holders}, without a lease. "
                 f"{look} Do not write there; do not undo it by yourself.")
     return said
+
+
+def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[Broken]:
+    """Of these what was changed of what others hold: of a file of which they hold parts, only where
+    one of these was, with its holders.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    parts = {one: _parts_of_others(svc, tx, agent, one) for one in broken}
+    needs = {one: Between(svc.where(None, one.name), one.before) for one in broken
+             if parts[one] and one.before is not None and one.now not in NO_FILE
+             and tx.row("blob_has", one.before) is not None}
+    tx.looked.require(needs.values())
+    out = []
+    for one in broken:
+        names = None
+        with contextlib.suppress(Refusal):
+            names = tx.looked.parts(needs[one]).names if one in needs else None
+        if names is None:
+            out.append(one)
+            continue
+        changed = [resource(f"{one.name}::{name}", "region", fold_case=svc.fold_case)
+                   for name in names]
+        holders = {row.locked_by for row in parts[one] if any(overlaps(
+            as_resource(row.file_path, row.kind, row.scope), part) for part in changed)}
+        if holders:
+            out.append(one._replace(holders=tuple(sorted(holders))))
+    return out
+
+
+def _parts_of_others(svc: Service, tx: Tx, agent: str, one: Broken) -> list[LeaseRow]:
+    """What others hold of this file, where that is parts of it and nothing more."""
+    if one.worktree is not None or one.name.endswith("/"):
+        return []
+    mine = family(tx, agent)
+    rows = [row for raw in near(tx, "rivals", resource(
+        one.name, "file", fold_case=svc.fold_case)) if (row := LeaseRow(*raw)).worktree is None
+        and row.expires_at > tx.now and row.locked_by not in mine]
+    known = one.holder in {row.locked_by for row in rows}
+    return rows if known and all(row.kind == "region" for row in rows) else []
 
 
 def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Mapping[Broken, Bytes],
@@ -302,7 +346,7 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
 def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[set[str]]:
     """Who holds each of these: whoever is named, and all who hold regions of it."""
     mine = family(tx, agent)
-    return [{one.holder} | (
+    return [set(one.holders) or {one.holder} | (
         holders_of_regions(tx, one.name, svc.fold_case) - mine
         if one.worktree is None and not one.name.endswith("/") else set()) for one in broken]
 
