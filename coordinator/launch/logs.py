@@ -56,11 +56,11 @@ def tail(path: Path, size: int = TAIL_BYTES) -> str:
 
 
 def last_line(path: Path) -> str:
-    """The last line that says anything; what a bare carriage return overwrote is left out."""
-    for line in reversed(tail(path).splitlines()):
-        if line.strip():
-            return line.strip()
-    return ""
+    """The last line that says anything; what a bare carriage return overwrote is left out, and of
+    a refusal what it advises."""
+    lines = [line.strip() for line in tail(path).splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if not line.startswith("next: ")),
+                lines[-1] if lines else "")
 
 
 class Follower:

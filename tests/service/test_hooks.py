@@ -324,7 +324,7 @@ def test_what_was_read_and_replaced_is_shown_or_to_be_read_again(world: World, a
     world.clock.advance(1_000)
     why = ann.edit("hot.py", "one\nANN\n")
     assert why.startswith("Your environment changed while you were thinking. Re-evaluate your change against the")
-    assert f"hot.py was changed by {bob.name} since you read it:" in why and "+BOB" in why
+    assert f"hot.py was changed since you read it, last by {bob.name}:" in why and "+BOB" in why
     assert why.endswith("Write again, on the content as it is now.")
     assert ann.edit("hot.py", "one\nBOB\nANN\n") == "" and ann.edit("hot.py", "2\n") == ""
     world.write("big.py", "x\n" * 4_000)
@@ -334,7 +334,7 @@ def test_what_was_read_and_replaced_is_shown_or_to_be_read_again(world: World, a
     world.clock.advance(1_000)
     for _ in range(2):  # it does not know what it was not told
         why = bob.edit("big.py", "z\n")
-        assert f"big.py was replaced by {ann.name}: read it again before you write it." in why
+        assert f"big.py was replaced, last by {ann.name}: read it again before you write it." in why
         assert why.endswith("Read it again, then write.")
     bob.read("big.py")
     assert bob.edit("big.py", "z\n") == ""

@@ -136,7 +136,7 @@ def test_what_others_changed_elsewhere_in_the_file_is_no_reason(world: World, an
     world.ask(rq.Release(agent=ann.name, resources=["a.py::f"]))
     world.clock.advance(1_000)
     denied = proposes(bob, "return 10", "return 11").deny
-    assert "a.py was changed by claude-code-ann since you read it" in denied
+    assert "a.py was changed since you read it, last by claude-code-ann" in denied
 
 
 def test_a_stale_write_of_the_whole_file_undoes_nothing(world: World, ann: Session, bob: Session) -> None:
@@ -144,7 +144,7 @@ def test_a_stale_write_of_the_whole_file_undoes_nothing(world: World, ann: Sessi
     edits(bob, "return 3", "return 30")
     world.ask(rq.Release(agent=bob.name, resources=["a.py::g"]))
     world.clock.advance(1_000)
-    assert "was changed by claude-code-bob since you read it" in ann.edit("a.py", TEXT.replace("return 1", "return 10"))
+    assert "was changed since you read it, last by claude-code-bob" in ann.edit("a.py", TEXT.replace("return 1", "return 10"))
 
 
 def test_the_watcher_knows_whose_edit_it_was(world: World, ann: Session, bob: Session) -> None:
@@ -315,7 +315,7 @@ def test_a_region_that_was_replaced_before_it_was_leased_is_not_written_over(wor
     world.ask(rq.Release(agent=bob.name, resources=["a.py::g"]))
     world.clock.advance(1_000)
     told = proposes(ann, "def g():", "# mine\ndef g():").deny
-    assert "a.py was changed by claude-code-bob since you read it" in told and "+    return 30" in told
+    assert "a.py was changed since you read it, last by claude-code-bob" in told and "+    return 30" in told
     assert not proposes(ann, "def g():", "# mine\ndef g():").deny
 
 

@@ -275,6 +275,7 @@ def test_who_waits_for_what_was_renamed_gets_it_when_its_holder_is_done(world: W
     refusal = world.refused(rq.RequestFile(agent="bob", resource="a.py::ff", reason="mine"))
     assert refusal.code is Code.LOCKED and "`coord request file a.py::f --reason WHY --agent bob`" in str(refusal.next)
     world.refused(rq.Acquire(agent="bob", resources=["a.py::ff"]))
+    assert [one.held_by for one in world.ask(rq.Locks()).waiters] == [["ann"]]
     world.acquire("ann", "a.py::ff")  # whoever stands in line for it
     world.ask(rq.Release(agent="ann", resources=["a.py::ff"]))
     world.settle()

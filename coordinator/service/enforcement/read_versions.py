@@ -259,14 +259,14 @@ def stale(
                 continue
         if not replaced(known, agent):
             continue
-        by = f" by {known.last_by}" if known.last_by and foreign and (
+        by = f", last by {known.last_by}" if known.last_by and foreign and (
             known.last == known.now) else ""
         text = difference(tx, name, row[0], content)
         if text is None:
             cut = True
             told.append(f"{name} was replaced{by}: read it again before you write it.")
         else:
-            told.append(f"{name} was changed{by} since you read it:\n{text}")
+            told.append(f"{name} was changed since you read it{by}:\n{text}")
             tx.keep_found(content)
             reads.append((copy, content.hash))
     if not told:

@@ -396,4 +396,8 @@ def _held_by(view: View, waiter: WaiterRow) -> list[str]:
                 out[lease.locked_by] = None
             if len(out) == HOLDERS_TOLD_MAX:
                 return list(out)
+    met = view.row("waiter_met", waiter.acquisition_id) if not out else None
+    if met is not None and met[0]:  # what it waits for is leased by another name
+        out = {row.locked_by: None for raw in view.rows("leases_at_scope", met[0])
+               if (row := LeaseRow(*raw)).expires_at > view.now}
     return list(out)

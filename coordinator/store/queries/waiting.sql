@@ -13,6 +13,9 @@ SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, tas
 SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id,
        description FROM waiters WHERE agent = ? ORDER BY acquisition_id;
 
+-- name: waiter_met
+SELECT met FROM waiters WHERE acquisition_id = ?;
+
 -- name: waiters_met
 -- Who met a lease of this scope in its way, whatever the name under which it asked.
 SELECT acquisition_id FROM waiters WHERE met = ?;
