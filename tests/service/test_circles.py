@@ -542,3 +542,15 @@ def test_a_question_to_a_holder_closes_a_circle(world: World) -> None:
     assert not ways(world, "ann")
     type_(world, str(way.data["next"]))
     assert {row.locked_by for row in world.live()} == {"ann"}
+
+
+def test_who_is_in_a_circle_by_another_place_is_told_though_it_asks_without_waiting(world: World) -> None:
+    world.write("a.py", "def f():\n    return 1\n")
+    world.ask(rq.Acquire(agent="ann", resources=["a.py"], mode="shared"))
+    ask(world, "bob", "a.py::f")
+    world.ask(rq.Acquire(agent="bob", resources=["a.py"], mode="shared"))
+    assert ask(world, "ann", "a.py").facts["victim"] == "ann"
+    told = ask(world, "bob", "a.py", retry=False).facts
+    assert (told["deadlock"], told["victim"], told["give_way"]) == (["ann"], "ann", False)
+    cyd = ask(world, "cyd", "a.py", retry=False).facts
+    assert cyd["victim"] is None, "nobody waits for it"

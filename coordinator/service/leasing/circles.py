@@ -170,13 +170,18 @@ def goes_on(circle: Circle | None, agent: str) -> str | None:
 def look(svc: Service, tx: Tx, agent: str) -> None:
     """A grant may close a circle, too, of one that waits for something else; and so may a question
     to a holder. Who gives way is told by a notice."""
+    tell(svc, tx, in_line(svc, tx, agent), "", None)
+
+
+def in_line(svc: Service, tx: Tx, agent: str) -> Circle | None:
+    """The circle that an agent is in by its places in line alone; not a long one: it is found when
+    the next of its members asks."""
     if not tx.present().waiters or not tx.rows("wants_of_agent", agent):
-        return
+        return None
     try:
-        circle = _search(svc, tx, agent, [], None, HERE_MAX)
+        return _search(svc, tx, agent, [], None, HERE_MAX)
     except TooLong:
-        return  # it is found when the next of them asks
-    tell(svc, tx, circle, "", None)
+        return None
 
 
 def said(circle: Circle, agent: str) -> str:

@@ -68,7 +68,8 @@ def locked(
 ) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
     if circle is not None and acquisition is None and not circle.gives_way(agent):
-        circle = None  # who stands in no line is waited out: nobody gives way to it
+        # Who does not stand in line for this is waited out: nobody gives way to it.
+        circle = circles.in_line(svc, tx, agent)
     conflicts_ = _conflicts(tx, obstacles)
     names = [one.resource.name for one in located]
     paths = [c["resource"] for c in conflicts_] or names
