@@ -576,8 +576,8 @@ CREATE TABLE answered (
     PRIMARY KEY (key, asker)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX answered_by_age ON answered (at);
--- Requests with such a key that stand in line, the newest last: who is granted gets the answer
--- kept, too.
+-- Requests with such a key that stand in line, or whose files are being written, the newest last: the
+-- answer is kept when it is granted, or all is written. The place in line; or the review, the commit.
 CREATE TABLE awaited (
     key            TEXT NOT NULL,
     asker          TEXT NOT NULL,

@@ -215,7 +215,7 @@ class Daemon:
         self._write(_started(self._started_at))
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
-        self.router.verdicts.resume()
+        self.router.resume()
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
                            self.namespaces.git_asks, self._alive.rests)
         self._heard = guard.heard
@@ -336,7 +336,7 @@ class Daemon:
         return self.namespaces.agent_of(pid) or self._processes.sure_agent_of(pid)
 
     def _sweep(self) -> None:
-        self.router.verdicts.resume()
+        self.router.resume()
         self._landings.look()
         self.router.sweep()
 

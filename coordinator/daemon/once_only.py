@@ -22,8 +22,12 @@ from coordinator.words.refusals import Code, Refusal
 class Later:
     """Where to answer a request that is being carried out under an idempotency key."""
 
-    def __init__(self, note: Callable[[Tx, Any], None], over: Callable[[Any, bool], None]) -> None:
+    def __init__(self, note: Callable[[Tx, Any], None], begun: Callable[[Tx, str], None],
+                 over: Callable[[Any, bool], None]) -> None:
         self._note, self._over = note, over
+        #: Its files are written from this transaction on, under this name: a crash ends that, and
+        #: not the request.
+        self.begun = begun
         self._noted = False
 
     def note(self, tx: Tx, value: Any) -> None:
@@ -66,7 +70,25 @@ class OnceOnly:
                 going[1].append(answer)
             return None
         self._going[place] = once, [answer]
-        return Later(partial(self._note, place), partial(self._over, place))
+        return Later(partial(self._note, place), partial(self._begun, place),
+                     partial(self._over, place))
+
+    def take_up(self, written: str) -> Answer:
+        """Where to answer what a crash has cut off while its files were written, under this name:
+        whoever asks for it again waits for that."""
+        asked = self._look(lambda view: answered.awaited(view, written))
+        places = []
+        for asker, once in asked if isinstance(asked, list) else ():
+            place = asker or None, once.key
+            if place not in self._going:
+                self._going[place] = once, []
+                places.append(place)
+
+        def over(value: Any) -> None:
+            for place in places:
+                self._tell(place, value)
+
+        return over
 
     def _known(self, view: View, once: Once, token: str | None) -> tuple[str | None, Any]:
         row = view.agent_of(token_hash(token)) if token is not None else None
@@ -75,6 +97,9 @@ class OnceOnly:
 
     def _note(self, place: tuple[str | None, str], tx: Tx, value: Any) -> None:
         answered.note(tx, place[0], self._going[place][0], value)
+
+    def _begun(self, place: tuple[str | None, str], tx: Tx, written: str) -> None:
+        answered.wait(tx, place[0], self._going[place][0], written)
 
     def _over(self, place: tuple[str | None, str], value: Any, noted: bool) -> None:
         if not (noted or isinstance(value, Refusal)):

@@ -232,6 +232,10 @@ class RequestRouter:
         self.check_allowed(operation, token)
         self.verdicts.drive(verdict(self.service, request), lambda tx: who(tx, token), answer)
 
+    def resume(self) -> None:
+        """Go on with verdicts and commits that a crash has cut off."""
+        self.verdicts.resume(self._once.take_up)
+
     def now(self) -> str:
         """The instant, as ISO text."""
         return iso(self._clock.now_ms())

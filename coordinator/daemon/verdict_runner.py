@@ -54,7 +54,7 @@ class VerdictRunner:
     def drive(self, course: Course, who: Callable[[Tx], Actor], answer: Answer) -> None:
         """Carry out a request of several transactions; `answer` is called once, with its answer.
         `who` tells, in each of its transactions, for whom it is, or refuses."""
-        note = answer.note if isinstance(answer, Later) else None
+        later = answer if isinstance(answer, Later) else None
 
         def go_on(value: Any) -> None:
             try:
@@ -76,13 +76,14 @@ class VerdictRunner:
                 self._engine.look_at(part.needs, go_on)
             else:
                 looked = part.looked if isinstance(part, AsWho) else None
-                job = self._job(part, who, note if part.last else None)
+                job = self._job(part, who, later)
                 self._engine.decide(job, [], go_on, looked)
 
         go_on(None)
 
-    def resume(self) -> None:
-        """Keep the files of unfinished verdicts held, and go on with those that a crash cut off."""
+    def resume(self, take_up: Callable[[str], Answer]) -> None:
+        """Keep the files of unfinished verdicts held, and go on with those that a crash cut off.
+        `take_up`: where to answer those who had asked for one."""
         db = self._open_reader()
         try:
             left = verdicts.unfinished(View(db, self._clock.now_ms()))
@@ -94,7 +95,7 @@ class VerdictRunner:
         for review in left:
             if review not in self._service.at_work:
                 self.drive(verdicts.resume(self._service, review), lambda tx: OPERATOR,
-                           partial(_tell, review))
+                           partial(_tell, review, take_up(review)))
 
     def close(self) -> None:
         """Stop after the file that is being written now: the next start goes on."""
@@ -104,11 +105,15 @@ class VerdictRunner:
     # ------------------------------------------------------------ one part
 
     def _job(self, part: Write | AsWho, who: Callable[[Tx], Actor],
-             note: Callable[[Tx, Any], None] | None) -> Job:
+             later: Later | None) -> Job:
         def run(svc: Service, tx: Tx, actor: Actor, request: None) -> Any:
             value = part.job(tx, actor) if isinstance(part, AsWho) else part.job(tx)
-            if note is not None and not isinstance(value, Refusal):
-                note(tx, value)
+            if later is not None and not isinstance(value, Refusal):
+                begun = verdicts.begun_by(value)
+                if part.last:
+                    later.note(tx, value)
+                elif begun is not None:
+                    later.begun(tx, begun)
             return value
 
         def served(tx: Tx) -> Any:
@@ -162,7 +167,8 @@ class _Beside:
         return self._verdicts._halted
 
 
-def _tell(review: str, value: Any) -> None:
+def _tell(review: str, answer: Answer, value: Any) -> None:
+    answer(value)
     if isinstance(value, Refusal):
         log.warning("the verdict on %s that was cut off: %s", review, value.message)
     else:

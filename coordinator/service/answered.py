@@ -100,11 +100,13 @@ def note(tx: Tx, asker: str | None, asked: Once, answer: Any) -> None:
 
 
 def wait(tx: Tx, asker: str | None, asked: Once, acquisition: str) -> None:
-    """The request stands in line, at this place: its answer is kept when it is granted."""
+    """The request stands in line, at this place: its answer is kept when it is granted. Or its
+    files are written from now on, under this name: it is kept when they are, also after a crash.
+    """
     tx.write_beside("awaited_put", asker or "", asked.key, asked.op, asked.digest, acquisition)
 
 
-def awaited(tx: Tx, acquisition: str) -> list[tuple[str, Once]]:
+def awaited(tx: View, acquisition: str) -> list[tuple[str, Once]]:
     """The requests that stand in line at this place, the newest first: who asked each."""
     return [(str(asker), Once(str(key), str(op), str(digest)))
             for asker, key, op, digest in tx.rows("awaited_of", acquisition)]

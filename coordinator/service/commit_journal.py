@@ -24,6 +24,7 @@ from coordinator.service.review.verdicts import Journal, Performed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import (
     WINDOW,
@@ -38,6 +39,8 @@ from coordinator.words.resource_names import (
 TRIES, AGAIN_S = 2000, 0.005
 #: What begins a line of the journal about what is only known.
 KNOWN = "known:"
+#: What begins one with a warning.
+WARNED = "warned:"
 #: How long a commit may hold the windows of its files (ms); a crash is met by the next start.
 HOLD_MS = 600_000
 
@@ -151,6 +154,19 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     return warnings
 
 
+def answer(op: str, journal: Journal, warnings: list[str]
+           ) -> rq.RegionsCommitted | rq.ProposalApplied:
+    """The answer to this operation, of which the journal alone is left."""
+    written, _ = _noted(journal.verdict.note)
+    said = [line.removeprefix(WARNED) for line in journal.verdict.note.splitlines()
+            if line.startswith(WARNED)]
+    if op == rq.Propose.op:
+        return rq.ProposalApplied(proposal=journal.review, warnings=[*said, *warnings], changes=[
+            rq.Proposed(resource=one, version=now) for one, now in written])
+    return rq.RegionsCommitted(commit=journal.review, warnings=[*said, *warnings], regions=[
+        rq.CommittedRegion(resource=one, content_hash=now) for one, now in written])
+
+
 def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) -> list[str]:
     """The names of a version that was committed; also its own, where the agent has no lease on the
     main tree's copy, of which that would be told."""
@@ -203,7 +219,8 @@ def for_commit(name: str) -> str:
 def _note(plan: Plan) -> str:
     """What of each region is there when all is written, for the end, which may follow a crash."""
     return "\n".join([*(f"{now or '-'} {name}" for name, now in plan.hashes.items()),
-                      *(f"{KNOWN}{now} {name}" for name, now in plan.known.items())])
+                      *(f"{KNOWN}{now} {name}" for name, now in plan.known.items()),
+                      *(WARNED + " ".join(one.split()) for one in plan.warnings)])
 
 
 def _noted(note: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, str | None]]]:
@@ -211,6 +228,8 @@ def _noted(note: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, str
     written: list[tuple[str, str | None]] = []
     known: list[tuple[str, str | None]] = []
     for line in note.splitlines():
+        if line.startswith(WARNED):
+            continue
         now, _, name = line.removeprefix(KNOWN).partition(" ")
         (known if line.startswith(KNOWN) else written).append((name, None if now == "-" else now))
     return written, known

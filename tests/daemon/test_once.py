@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import threading
 import urllib.error
@@ -15,9 +16,11 @@ import pytest
 
 from coordinator.client.client import Client
 from coordinator.client.connection import connect
+from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
+from tests.effort import examples
 from tests.waiting import until
 
 
@@ -242,3 +245,43 @@ def test_a_client_whose_daemon_is_killed_again_and_again_does_each_thing_once(re
         titles += [one.title for one in page.items]
     assert titles == [f"task {one}" for one in range(n + 1)]
     assert boss.call(rq.StateGet(key="key:n")).version == n + 2
+
+
+@pytest.mark.parametrize("by", ["propose", "commit-region"])
+def test_what_a_kill_has_cut_off_while_it_was_written_is_answered_as_done(repo: Repo, by: str) -> None:
+    """Who asks again is told of the write that landed, not that somebody had written before."""
+    repo.write("n.py", "def f():\n    return 0\n")
+    ann, region = repo.client("ann"), "n.py::f"
+    if by == "commit-region":
+        ann.call(rq.Acquire(agent="ann", resources=[region], ttl_s=3600))
+    stop, chance = threading.Event(), random.Random(5)
+    kills = 0
+
+    def killing() -> None:
+        nonlocal kills
+        while not stop.wait(0.05):
+            if (serving := connect(repo.state)) is not None:
+                serving.close()
+                stop.wait(chance.uniform(0.1, 0.3))
+                os.kill(repo.pid(), signal.SIGKILL)
+                kills += 1
+
+    killer = threading.Thread(target=killing)
+    killer.start()
+    n, last = 0, digest(repo.read("n.py").encode())
+    try:
+        while kills < examples(10):
+            n += 1
+            text = f"def f():\n    return {n}\n"
+            if by == "propose":
+                applied = ann.call(rq.Propose(agent="ann", changes=[
+                    rq.ProposedChange(resource="n.py", content=text, version=last)]))
+                last = str(applied.changes[0].version)
+            else:
+                made = ann.call(rq.CommitRegion(agent="ann", regions=[
+                    rq.RegionText(resource=region, text=text, content_hash=last)]))
+                last = str(made.regions[0].content_hash)
+            assert repo.read("n.py") == text
+    finally:
+        stop.set()
+        killer.join()

@@ -28,7 +28,7 @@ from coordinator.files.compare_exchange import Exchanger
 from coordinator.files.content import is_link
 from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
 from coordinator.looking.facts import AnyNeed, Looked
-from coordinator.service import repository_files
+from coordinator.service import answered, repository_files
 from coordinator.service.core import Actor, Service
 from coordinator.service.review import parts, reviews, verdict_plan
 from coordinator.service.review.verdict_plan import Plan
@@ -233,9 +233,29 @@ def finish(svc: Service, journal: Journal, *, after_crash: bool,
                 f"{journal.verdict.what} of {journal.review}. It goes on with that at its next "
                 "start.", next=where_to_look(journal),
             )
-        return (yield Write(lambda tx: last(tx, _end(svc, tx, journal, done)), last=True))
+        return (yield Write(lambda tx: _told(tx, journal, last(tx, _end(svc, tx, journal, done))),
+                            last=True))
     finally:
         svc.at_work.discard(journal.review)
+
+
+def _told(tx: Tx, journal: Journal, answer: Any) -> Any:
+    """The answer, which is kept for those who had asked for it under an idempotency key."""
+    from coordinator.service import commit_journal  # which is carried out by this
+
+    for asker, asked in answered.awaited(tx, journal.review):
+        if isinstance(answer, list):  # nobody is there any more who knows what was asked
+            answer = commit_journal.answer(asked.op, journal, answer)
+        if not isinstance(answer, Refusal):
+            answered.note(tx, asker or None, asked, answer)
+    answered.wait_no_more(tx, journal.review)
+    return answer
+
+
+def begun_by(value: object) -> str | None:
+    """The name under which files are written from now on, if this is what began it."""
+    journal = value if isinstance(value, Journal) else getattr(value, "journal", None)
+    return journal.review if isinstance(journal, Journal) else None
 
 
 def _is_asked(journal: Journal, request: Asked) -> bool:

@@ -27,5 +27,6 @@ UPDATE awaited SET acquisition_id = ?2 WHERE acquisition_id = ?1;
 DELETE FROM awaited WHERE acquisition_id = ?;
 
 -- name: awaited_forget
--- Those that stand in line no more.
-DELETE FROM awaited WHERE acquisition_id NOT IN (SELECT acquisition_id FROM waiters);
+-- Those that stand in line no more, and those that nothing is written for any more.
+DELETE FROM awaited WHERE acquisition_id NOT IN (SELECT acquisition_id FROM waiters)
+  AND acquisition_id NOT IN (SELECT review_id FROM verdicts);
