@@ -20,9 +20,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
+from coordinator.client.asking import here
 from coordinator.client.client import Client
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import FROM_ROOT
 
 #: How long a `Command` may take, by default (seconds), and what is told of its output (characters).
 COMMAND_S, TAIL_CHARS = 600.0, 2_000
@@ -118,20 +122,21 @@ def carry(client: Client, *, editor: Editor, task: str | None = None,
           validator: Validator | None = None) -> rq.Task:
     """Take one task (without `task`, the best) and bring it to an end; the task as it is then:
     done; failed, since a role gave up; offered again, since others hold what it needs; or a
-    person's.
+    person's. It is leased and written in the working tree that the program's working directory is
+    in. A role names what is leased as its lease does, or from that directory.
 
     Raises:
         Refusal: it cannot be claimed, or a commit was refused for what no attempt cures.
         Exception: whatever a role raises; the task has failed then.
     """
     agent = client.name()
-    claimed = client.call(rq.TaskClaim(agent=agent, task=task))
+    claimed = client.call(rq.TaskClaim(agent=agent, task=task, cwd=here()))
     name = claimed.task.task
     work = Work(claimed.task, claimed, list(claimed.leases))
     try:
         if planner is not None and (more := list(planner.plan(work))):
             work = replace(work, leases=[*work.leases, *client.call(
-                rq.Acquire(agent=agent, resources=more, task=name)).leases])
+                rq.Acquire(agent=agent, resources=more, task=name, cwd=here())).leases])
         return _try(client, agent, work, editor, recovery or CoordinatorsRecovery(), validator)
     except BaseException as bad:
         why = bad.message if isinstance(bad, Refusal) else f"{type(bad).__name__}: {bad}"
@@ -148,7 +153,8 @@ def _try(client: Client, agent: str, work: Work, editor: Editor, recovery: Recov
         refusal = None
         if texts:
             try:
-                client.call(rq.CommitRegion(agent=agent, regions=texts))
+                client.call(rq.CommitRegion(
+                    agent=agent, regions=_named(texts, work.leases), cwd=here()))
             except Refusal as no:
                 refusal = no
         if refusal is None:
@@ -180,6 +186,14 @@ def _ended(client: Client, agent: str, task: str, refusal: Refusal, remedy: str)
     if remedy == "person":
         return client.call(rq.TaskFail(agent=agent, task=task, reason=refusal.message[:2000]))
     return None
+
+
+def _named(texts: Sequence[rq.RegionText], leases: Sequence[rq.Lease]) -> list[rq.RegionText]:
+    """The same, by names that lead there from the working directory: leases are told by theirs from
+    the root."""
+    known = {one.resource for one in leases}
+    return [msgspec.structs.replace(one, resource=FROM_ROOT + one.resource)
+            if one.resource in known else one for one in texts]
 
 
 def _based(text: rq.RegionText, refusal: Refusal | None) -> rq.RegionText:

@@ -112,8 +112,8 @@ class Tree:
 
         Args:
             text: a path, directory, glob, region or key, as typed. `~` is not expanded.
-            cwd: where a relative path starts, if that lies in a worktree of this repository; else
-                it starts at the root, as one with `:/` before it does.
+            cwd: where a relative path starts, if that lies in a worktree of this repository (with
+                `:/` before it: at the root of that); else it starts at the root.
             literal: `text` is the path of one file or directory, whatever signs it contains (from
                 a hook or the watcher, say): `app/[id].tsx` is no glob, `a:b` no key.
             seen: directories found to be no links, at the same instant: added to, and not looked
@@ -128,7 +128,8 @@ class Tree:
         if not seen and self._common is not None:
             self._look_for_worktrees()
         if not literal and text.startswith(resource_names.FROM_ROOT):
-            text, cwd = text.removeprefix(resource_names.FROM_ROOT) or resource_names.WHOLE, None
+            text = text.removeprefix(resource_names.FROM_ROOT) or resource_names.WHOLE
+            cwd = None if cwd is None else self.worktree_of(cwd)
         if cwd is None and not literal and not self.fold_case:  # nearly always
             plain = _plainly_typed(text, self._base, self._bases)
             found = self._resolve_plain(plain, seen) if plain is not None else None

@@ -36,6 +36,31 @@ def test_names_typed_below_the_root_are_told_as_what_they_mean(repo: Repo) -> No
     assert done.returncode == 7 and "`:/src/m.py`" in done.stderr
 
 
+def test_below_the_root_of_a_linked_worktree_names_mean_what_lies_there(repo: Repo) -> None:
+    repo.write("m.py", "def f():\n    return 1\n")
+    repo.write("src/m.py", "def f():\n    return 1\n")
+    subprocess.run("git add -A && git -c user.name=P -c user.email=p@x commit -qm one && git worktree add -q ../side -b side",
+                   shell=True, cwd=repo.root, check=True)
+    side = repo.root.parent / "side"
+    below = side / "src"
+
+    def held() -> set[tuple[str, str | None]]:
+        return {(one["resource"], one.get("worktree")) for one in json.loads(repo.coord("locks", "--json").stdout)["items"]}
+
+    for name, cwd in (("m.py", below), (":/m.py", below), ("m.py::f", repo.root)):
+        done = repo.coord("lock", name, "--agent", "ann", cwd=cwd)
+        assert done.returncode == 0, done.stderr
+    assert held() == {("src/m.py", str(side)), ("m.py", str(side)), ("m.py::f", None)}
+    told = repo.coord("unlock", "src/m.py", "--agent", "ann", cwd=below)
+    assert told.returncode == 7 and "`:/src/m.py`" in told.stderr
+    told = repo.coord("lock", ":/src/m.py", "--agent", "bob", "--no-retry", cwd=below)
+    assert told.returncode == 3
+    assert repo.coord("unlock", "m.py", "--agent", "ann", cwd=below).returncode == 0
+    assert held() == {("m.py", str(side)), ("m.py::f", None)}, "not that of the same name at the root"
+    assert repo.coord("unlock", ":/m.py", "--agent", "ann", cwd=below).returncode == 0
+    assert held() == {("m.py::f", None)}
+
+
 def test_a_task_is_known_by_each_of_its_spellings(world: World) -> None:
     world.acquire("ann", "b.py")
     world.task("t", "a.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -146,3 +147,26 @@ def test_a_role_that_fails_leaves_no_claim(repo: Repo, ann: Client) -> None:
         carry(ann, task=add(ann, "b.py::f"), editor=Editor(text("a.py::g", "def g():\n    return 7\n")))
     assert met.value.code is Code.UNKNOWN_LEASE and ann.call(rq.Locks()).items == []
     assert {one.state for one in ann.call(rq.Tasks()).items} == {"failed"}
+
+
+@pytest.mark.parametrize("by_lease", [True, False])
+@pytest.mark.parametrize("where", ["worktree", "sub"])
+def test_it_is_carried_where_the_program_works(repo: Repo, monkeypatch: pytest.MonkeyPatch, where: str, by_lease: bool) -> None:
+    for name in ("a.py", "sub/a.py"):
+        repo.write(name, TEXT)
+    subprocess.run("git add -A && git -c user.name=P -c user.email=p@x commit -qm one && git worktree add -q ../side -b side",
+                   shell=True, cwd=repo.root, check=True)
+    place = repo.root.parent / "side" if where == "worktree" else repo.root / "sub"
+    monkeypatch.chdir(place)
+    with Client(repo.root, agent="ann") as ann:
+        task = ann.task_add("carry", resources=["a.py::f"]).task
+        planner = type("P", (), {"plan": lambda self, work: ["a.py::g"]})()
+
+        def made(work: Work) -> Sequence[rq.RegionText]:
+            names = [one.resource for one in work.leases] if by_lease else ["a.py::f", "a.py::g"]
+            assert {one.worktree for one in work.leases} == {str(place) if where == "worktree" else None}
+            return [rq.RegionText(resource=name, text=f"def {name[-1]}():\n    return 'carried'\n") for name in names]
+
+        check = Command("test $(grep -c carried a.py) = 2")
+        assert carry(ann, task=task, editor=Editor(made), planner=planner, validator=check).state == "done"
+    assert (place / "a.py").read_text().count("carried") == 2 and repo.read("a.py") == TEXT

@@ -143,7 +143,7 @@ def _named_so(
     """
     if not 0 < len(resources) <= svc.settings.leases.resources_max:
         return None
-    start = "" if cwd is None else folder_below(cwd, svc.root)
+    start = folder_below(svc, cwd)
     out: dict[int, LeaseRow] = {}
     for given in resources:
         text = joined(start, given)

@@ -21,7 +21,7 @@ def meant_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
                      cwd: str | None) -> str | None:
     """What to type where a name was typed below the root as it is printed, which is from there;
     None: nothing is held by that name either."""
-    start = "" if cwd is None else folder_below(cwd, svc.root)
+    start = folder_below(svc, cwd)
     for text in texts if start else ():
         if joined(start, text) != asked.name:
             continue
@@ -36,7 +36,7 @@ def held_by_name(svc: Service, view: View, text: str, meant: Resource,
                  cwd: str | None) -> list[LeaseRow]:
     """Live leases on a name as it is typed, where that leads to something else by now: a link was
     put there, and a lease keeps its name."""
-    name = joined("" if cwd is None else folder_below(cwd, svc.root), text)
+    name = joined(folder_below(svc, cwd), text)
     scope = scope_of(name, svc.tree.fold_case) if name != meant.name else None
     rows = [LeaseRow(*raw) for raw in view.rows("leases_at_scope", scope)] if scope else []
     return [row for row in rows if row.expires_at > view.now]
@@ -49,14 +49,16 @@ def lease_typed(svc: Service, row: LeaseRow, cwd: str | None) -> str:
 
 def typed(svc: Service, name: str, kind: str, cwd: str | None) -> str:
     """A resource's name, which is from the root, as it is typed in this directory."""
-    below = cwd is not None and kind != "key" and bool(folder_below(cwd, svc.root))
+    below = kind != "key" and bool(folder_below(svc, cwd))
     return shlex.quote((FROM_ROOT if below else "") + name)
 
 
-def folder_below(cwd: str, root: str) -> str:
-    """Where a working directory lies below the root, by its letters, with a slash at its end; empty
-    for the root, and for one outside."""
-    base = posixpath.join(root, "")
+def folder_below(svc: Service, cwd: str | None) -> str:
+    """Where a working directory lies below the root of its working tree, by its letters, with a
+    slash at its end; empty for the root, and for one outside."""
+    if cwd is None:
+        return ""
+    base = posixpath.join(svc.tree.worktree_of(cwd) or svc.root, "")
     return posixpath.join(cwd[len(base):], "") if cwd.startswith(base) and cwd != base else ""
 
 
