@@ -301,6 +301,13 @@ def _lease(svc: Service, tx: Tx, request: rq.CommitRegion, named: Meant,
             "with an edit tool, by turns. Nothing was written.", resource=asked.name,
             next="Edit the file with your own tool; the others are told.",
         )
+    if any(row.locked_by == agent and row.expires_at > tx.now and row.mode == "shared"
+           and overlaps(as_resource(row.file_path, row.kind, row.scope), asked) for row in rows):
+        raise Refusal(
+            Code.UNKNOWN_LEASE, f"{agent} has {asked.name} leased shared, to read it, and not to "
+            "write it. Nothing was written.", resource=asked.name,
+            next=f"`coord lock {typed_now} --agent {agent}`, read it, then commit.",
+        )
     raise Refusal(
         Code.UNKNOWN_LEASE, f"{agent} has no lease on {asked.name}. Nothing was written.",
         next=meant_from_root(svc, tx, [given.resource], asked, request.cwd) or (

@@ -492,6 +492,36 @@ def test_a_hook_that_is_killed_while_it_waits_is_granted_nothing_unheard(make_re
     assert "You waited for hot.py" in json.dumps(bob.hook("UserPromptSubmit", prompt="go on"))
 
 
+def test_a_hook_that_is_killed_while_it_waits_to_write_shuts_the_file_to_nobody(make_repo: Any) -> None:
+    repo = make_repo(config="[hooks]\nwait_s = 20\n")
+    repo.write("m.py", "def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    path = str(repo.root / "m.py")
+    given = {"file_path": path, "old_string": "return 1", "new_string": "return 11"}
+    assert bob._call("Edit", given) == {}, "it writes"
+    said = {"session_id": "ann", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Edit",
+            "tool_input": {"file_path": path, "old_string": "return 2", "new_string": "return 22"}}
+    waiting = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code", "closed", "60"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert waiting.stdin is not None
+    waiting.stdin.write(json.dumps(said).encode())
+    waiting.stdin.close()
+    with repo.client() as client:
+        until(lambda: client.call(rq.Locks()).waiters)
+        waiting.kill()
+        until(lambda: not client.call(rq.Locks()).waiters)
+        repo.write("m.py", repo.read("m.py").replace("return 1", "return 11"))
+        bob._call("Edit", given, "PostToolUse", tool_response={})
+        until(lambda: not [one for one in client.call(rq.Locks()).items if one.resource.startswith("edit:")])
+    began = time.monotonic()
+    more = {"file_path": path, "old_string": "return 11", "new_string": "return 111"}
+    assert bob._call("Edit", more) == {} and time.monotonic() - began < 15
+    del ann
+
+
 def test_unknown_events_and_tools_harm_nobody(up: Repo) -> None:
     ann = Claude(up, "ann")
     assert ann.hook("SomethingNew", payload={"a": [1]}) == {}

@@ -472,6 +472,13 @@ def test_what_has_come_where_one_was_to_be_added_is_not_replaced_without_a_word(
     assert first.regions[0].content_hash != again.regions[0].content_hash, "its own is known to it"
 
 
+def test_who_only_reads_a_region_is_told_so(world: World) -> None:
+    world.ask(rq.Acquire(agent="ann", resources=["a.py::f"], mode="shared"))
+    refusal = world.refused(commit("ann", ("a.py::f", f(2))))
+    assert refusal.code is Code.UNKNOWN_LEASE and "leased shared, to read it" in refusal.message
+    assert {one.resource for one in world.ask(rq.Events(resource="a.py", kind="lease_granted")).items} == {"a.py::f"}
+
+
 def test_several_that_are_new_come_in_the_order_in_which_they_are_given(world: World) -> None:
     world.write("add.py", "class C:\n    x = 1\n")
     names = ["C.z", "C.y", "last", "C.x2"]

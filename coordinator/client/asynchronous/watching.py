@@ -22,7 +22,8 @@ class Watching(AsyncAsking):
         self, *, after: int = 0, limit: int = 200, tail: bool = False, agent: str | None = None,
         task: str | None = None, resource: str | None = None, kind: str | None = None,
     ) -> rq.EventList:
-        """The log after `after`, oldest first; `tail` gives the last ones instead.
+        """The log after `after`, oldest first; `tail` gives the last ones instead. Of a `resource`
+        with those of its regions.
 
         Args:
             after: Only events after this number.

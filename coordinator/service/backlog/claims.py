@@ -213,7 +213,7 @@ def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,
         raise Refusal(
             Code.NOT_HOLDER, f"{task.task_id} is claimed by {task.claimed_by}, not by {agent}.",
             next=None if force is None else
-            "Ask its holder, or override as a person with `--force`.",
+            f"Ask {task.claimed_by}. (A person may override, typed with `--force`.)",
             holder=task.claimed_by,
         )
     return task

@@ -24,6 +24,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import WINDOW, is_window
 from coordinator.words.texts import quoted
 
 WHY = {
@@ -322,6 +323,17 @@ def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
 def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
           flagged: partial_work.Flagged | None) -> None:
     if reason == "failed":
+        return
+    windows = [row for row in leases if is_window(row.kind, row.file_path)]
+    leases = [row for row in leases if row not in windows]
+    if windows:
+        files = listed([row.file_path.removeprefix(WINDOW) for row in windows])
+        notices.post(
+            tx, holder, "lapsed",
+            f"Nobody has told that your edit of {files} has ended, so its time is over. What it "
+            "wrote stays. Read it afresh before you write there again.",
+            resources=[row.file_path.removeprefix(WINDOW) for row in windows])
+    if windows and not leases and claim is None:
         return
     names = listed([row.file_path for row in leases]) or "nothing"
     said = flagged.told("Your changes are") if flagged else ""

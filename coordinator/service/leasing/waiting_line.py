@@ -316,6 +316,8 @@ def stop_holding(
     waiter = WaiterRow(*raw)
     tx.looked.require(_places(tx, acquisition))
     located = _known(tx, acquisition)
+    # (Who is granted a turn to write later would not be there to write.)
+    stay = stay and not all(one.resource.name.startswith(WINDOW) for one in located)
     wanted = [(one, waiter.mode) for one in located]
     obstacles = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,

@@ -273,7 +273,7 @@ def check_token(key: Resource, obstacles: Obstacles, given: int | None) -> int |
         raise Refusal(
             Code.INVALID, f"You hold a lease on {own[0].file_path}: say its fencing token, so that "
             "a write of yours that comes after its end is known for one. Nothing was written.",
-            next=f"Repeat it with the token {own[0].fencing_token} (`--token "
+            next=f"Repeat it with the fencing token {own[0].fencing_token} (typed: `--token "
             f"{own[0].fencing_token}`).",
             fencing_token=own[0].fencing_token,
         )

@@ -30,16 +30,19 @@ SELECT pageno FROM dbstat WHERE name IN ('sqlite_schema', 'sqlite_master');
 SELECT coalesce(max(seq), (SELECT max(seq) FROM snapshots), 0) FROM events;
 
 -- name: events_after
+-- Those of a resource: with its regions.
 SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE seq > ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR task = ?3)
-  AND (?4 IS NULL OR resource = ?4) AND (?5 IS NULL OR kind = ?5)
+  AND (?4 IS NULL OR resource = ?4 OR (resource > ?4 || '::' AND resource < ?4 || ':;'))
+  AND (?5 IS NULL OR kind = ?5)
 ORDER BY seq LIMIT ?6;
 
 -- name: events_last
 SELECT seq, at, kind, agent, task, resource, data FROM (
     SELECT * FROM events
     WHERE seq > ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR task = ?3)
-      AND (?4 IS NULL OR resource = ?4) AND (?5 IS NULL OR kind = ?5)
+      AND (?4 IS NULL OR resource = ?4 OR (resource > ?4 || '::' AND resource < ?4 || ':;'))
+      AND (?5 IS NULL OR kind = ?5)
     ORDER BY seq DESC LIMIT ?6) ORDER BY seq;
 
 -- name: events_of_interest

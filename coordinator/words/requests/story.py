@@ -34,7 +34,8 @@ class EventList(Reply):
 
 
 class Events(Request[EventList]):
-    """The log after `after`, oldest first; `tail` gives the last ones instead."""
+    """The log after `after`, oldest first; `tail` gives the last ones instead. Of a `resource` with
+    those of its regions."""
 
     op = "events"
     http = ("GET", "/v1/events")
