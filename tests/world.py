@@ -23,6 +23,7 @@ from coordinator.operations.in_process import InProcess
 from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
 from coordinator.service import compaction
 from coordinator.service.core import OPERATOR, Actor, Service
+from coordinator.service.course import Aside, AsWho, Course, Look, Part, Pause
 from coordinator.service.engine import decide
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
@@ -175,7 +176,7 @@ class World:
         self.engine.settle()
         self.raise_unsound()
 
-    def drive(self, course: verdicts.Course, actor: Actor = OPERATOR) -> Any:
+    def drive(self, course: Course, actor: Actor = OPERATOR) -> Any:
         """Carry out a verdict, part by part, as the daemon's `Verdicts` does; a refusal is raised."""
         value: Any = None
         while True:
@@ -190,16 +191,16 @@ class World:
             except Refusal as refusal:
                 value = refusal
 
-    def part(self, part: verdicts.Part, actor: Actor = OPERATOR) -> Any:
+    def part(self, part: Part, actor: Actor = OPERATOR) -> Any:
         """Carry out one part of a verdict; a refusal is raised."""
-        if isinstance(part, verdicts.Aside):
+        if isinstance(part, Aside):
             return part.run(Beside(self))
-        if isinstance(part, verdicts.Pause):
+        if isinstance(part, Pause):
             return None
-        if isinstance(part, verdicts.Look):
+        if isinstance(part, Look):
             looked = Looked()
             return self.run(self.engine.look(part.needs, looked)) or looked
-        if isinstance(part, verdicts.AsWho):
+        if isinstance(part, AsWho):
             return self._written(lambda tx: part.job(tx, actor), part.looked)
         return self._written(part.job)
 

@@ -24,8 +24,8 @@ from coordinator.daemon.writer import Answer, Writer
 from coordinator.files.pace import Pace
 from coordinator.operations.listing import serve_write
 from coordinator.service.core import OPERATOR, Actor, Service
+from coordinator.service.course import Aside, AsWho, Course, Look, Pause, Write
 from coordinator.service.review import verdicts
-from coordinator.service.review.verdicts import Aside, AsWho, Course, Look, Pause, Write
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.words.clock import Clock

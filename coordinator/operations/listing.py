@@ -27,6 +27,7 @@ from coordinator.service import (
 )
 from coordinator.service.backlog import backlog, claims, editing, limit_reached
 from coordinator.service.core import Actor, Service
+from coordinator.service.course import Course
 from coordinator.service.enforcement import commits
 from coordinator.service.engine import Engine
 from coordinator.service.holders import agents, sessions
@@ -60,7 +61,7 @@ class Operation:
     #: The same, where it has to be read from the database.
     needs_of: NeedsOf | None = None
     course: Callable[[Engine, Service, Any], Coroutine[Any, Any, Any]] | None = None
-    verdict: Callable[[Service, Any], verdicts.Course] | None = None
+    verdict: Callable[[Service, Any], Course] | None = None
     #: Of a reading that can wait (`wait_s`): whether this answer is what it waits for.
     until: Callable[[Any], bool] | None = None
     #: What its request says of itself: looked up once.

@@ -39,6 +39,7 @@ from coordinator.service.commit_journal import (
     open_windows,
 )
 from coordinator.service.core import Actor, Service
+from coordinator.service.course import Aside, AsWho, Beside, Course, Look, Pause
 from coordinator.service.enforcement.read_versions import DIFF_CHARS_MAX
 from coordinator.service.holders import agents, notices
 from coordinator.service.impact import refused
@@ -46,15 +47,7 @@ from coordinator.service.leasing import grant, redirect
 from coordinator.service.leasing.conflicts import locate, weigh
 from coordinator.service.leasing.regions import check_known
 from coordinator.service.review import verdicts
-from coordinator.service.review.verdicts import (
-    Aside,
-    AsWho,
-    Beside,
-    Course,
-    Journal,
-    Look,
-    Pause,
-)
+from coordinator.service.review.verdicts import Journal
 from coordinator.service.state import proposed_values
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View

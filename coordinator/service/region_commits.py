@@ -35,6 +35,7 @@ from coordinator.service.commit_journal import (
     open_windows,
 )
 from coordinator.service.core import Actor, Service
+from coordinator.service.course import Aside, AsWho, Course, Look, Pause, Write
 from coordinator.service.holders import agents
 from coordinator.service.impact import refused
 from coordinator.service.leasing import other_names
@@ -42,15 +43,7 @@ from coordinator.service.leasing.named_leases import check_token, stale
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.typed_names import held_by_name, meant_from_root, typed
 from coordinator.service.review import verdicts
-from coordinator.service.review.verdicts import (
-    Aside,
-    AsWho,
-    Course,
-    Journal,
-    Look,
-    Pause,
-    Write,
-)
+from coordinator.service.review.verdicts import Journal
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow

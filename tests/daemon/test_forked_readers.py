@@ -11,7 +11,7 @@ import apsw
 
 from coordinator.daemon.verdict_runner import VerdictRunner
 from coordinator.service.core import OPERATOR
-from coordinator.service.review.verdicts import Aside
+from coordinator.service.course import Aside
 from coordinator.words.clock import SystemClock
 
 

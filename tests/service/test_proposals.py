@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from coordinator.rules.patches import DoesNotApply, applied
 from coordinator.service import proposals
-from coordinator.service.review import verdicts
+from coordinator.service.course import Aside, AsWho, Look
 from coordinator.settings import Settings, Strategies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -338,7 +338,7 @@ def test_what_was_written_after_the_look_is_not_overwritten(world: World, how: s
         while True:
             part = course.send(value)
             parts.append(type(part))
-            if parts == [verdicts.Look, verdicts.Aside, verdicts.AsWho]:
+            if parts == [Look, Aside, AsWho]:
                 if how == "proposal":
                     propose(world, one("a.py", "old\n", "theirs\n"), agent="bob")
                 else:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from coordinator.files import syscalls
+from coordinator.service.course import Aside, Write
 from coordinator.service.review import verdicts
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
@@ -600,11 +601,11 @@ def between_plan_and_begin(world: World, act: Callable[[], object]) -> Any:
     """The files were looked at; then something happens; then the verdict is to begin."""
     course = verdicts.course(world.service, REVERT)
     plan = next(course)
-    assert isinstance(plan, verdicts.Aside)
+    assert isinstance(plan, Aside)
     looked = plan.run(Beside(world))
     act()
     begin = course.send(looked)
-    assert isinstance(begin, verdicts.Write)
+    assert isinstance(begin, Write)
     return world.ledger.run_all([begin.job], world.clock.now_ms())[0]
 
 

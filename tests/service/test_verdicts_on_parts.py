@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.service.course import Aside, Write
 from coordinator.service.review import verdicts
 from coordinator.service.verifying import verifications
 from coordinator.settings import Settings, Verifying
@@ -263,15 +264,15 @@ def test_a_plan_for_files_that_left_meanwhile_is_made_anew(world: World) -> None
     flagged(world)
     course = verdicts.course(world.service, decide("revert"))
     part = next(course)
-    assert isinstance(part, verdicts.Aside)
+    assert isinstance(part, Aside)
     plan = part.run(Beside(world))
     world.ask(decide("keep", "b.py"))
     part = course.send(plan)
-    assert isinstance(part, verdicts.Write)
+    assert isinstance(part, Write)
     begun = world._written(part.job)
     assert begun is None
     part = course.send(begun)
-    assert isinstance(part, verdicts.Aside)
+    assert isinstance(part, Aside)
     assert [step.path for step in part.run(Beside(world)).steps] == ["new.py", "a.py", "gone.py"]
     course.close()
     assert read(world, "b.py") == "two\n"

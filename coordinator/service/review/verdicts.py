@@ -10,26 +10,25 @@ that somebody changed meanwhile, or a disk that refuses, and all that was writte
 A crash leaves the journal. Whoever comes next (the coordinator's start, its sweep, the next command
 for that review) goes on with it: each step finds out by itself how far it had come.
 
-A `Course` is all of that in order; it asks its driver for each part (`Aside`: beside the loop,
-`Write`: in a transaction), so that the daemon and the tests run the same.
+A `Course` (service/course.py) is all of that in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
 from coordinator.files.compare_exchange import Exchanger
 from coordinator.files.content import is_link
 from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
-from coordinator.looking.facts import AnyNeed, Looked
 from coordinator.service import answered, repository_files
-from coordinator.service.core import Actor, Service
+from coordinator.service.core import Service
+from coordinator.service.course import Aside, Beside, Course, Write
 from coordinator.service.review import parts, reviews, verdict_plan
 from coordinator.service.review.verdict_plan import Plan
 from coordinator.service.review.verdict_words import stuck, taken_back, warnings, where_to_look
@@ -47,60 +46,6 @@ HOLD_MS = 3_600_000
 REPORT_EVERY = 32
 
 
-class Beside(Protocol):
-    """What a part that runs beside the loop is given."""
-
-    view: View
-    """On a connection of its own."""
-
-    def report(self, job: Callable[[Tx], Any]) -> None:
-        """Have this written down soon; nobody waits for it."""
-
-    def halted(self) -> bool:
-        """Whether the coordinator is about to stop."""
-
-    def piece(self) -> AbstractContextManager[object]:
-        """A piece of the work on the disk is done in it; a rest may follow (`files.pace`)."""
-
-
-class Aside(NamedTuple):
-    """A part that looks at the disk, or writes to it: for a worker."""
-
-    run: Callable[[Beside], Any]
-
-
-class Look(NamedTuple):
-    """A part that looks at these before anything is decided; answers a `Looked`."""
-
-    needs: Sequence[AnyNeed]
-
-
-class Write(NamedTuple):
-    """A part that is a transaction. `last`: what it gives is the answer to the whole, which is
-    noted in the same transaction where the request has an idempotency key."""
-
-    job: Callable[[Tx], Any]
-    last: bool = False
-
-
-class AsWho(NamedTuple):
-    """The same where it matters who asks. It goes by `looked`, and by what it looks at itself."""
-
-    job: Callable[[Tx, Actor], Any]
-    looked: Looked | None = None
-    last: bool = False
-
-
-class Pause(NamedTuple):
-    """Nothing, for so long (seconds)."""
-
-    seconds: float
-
-
-#: Asks for its parts one after the other, is given what each answered (a `Refusal` too), and
-#: returns the answer to the whole.
-Part = Aside | Look | Write | AsWho | Pause
-Course = Generator[Part, Any, Any]
 Asked = rq.ReviewDecide | rq.ReviewUndo
 
 
