@@ -6,7 +6,7 @@ lines that they had. Opens no file. What it cannot tell apart it does not guess:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
     what was done in others.
     """
     parts = _with_one_beginning(regions, path, parts)
-    for together in _apart(parts):
+    for together in _in_turn(parts):
         changed = [one for one in together if one.was != regions.part(path, data, one.name)]
         if changed:
             back = _put_back(regions, path, data, changed,
@@ -93,14 +93,23 @@ def _whole_for(regions: FileRegions, path: str, changed: Sequence[Then],
         for one in changed)), wholes[-1] if wholes else None)
 
 
-def _apart(parts: Sequence[Then]) -> list[list[Then]]:
-    """The same in their order, those together of which none is a part of another."""
+def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
+    """The same, those together that can be put back at once: of two of which one is a part of the
+    other the newer one first. (What goes with an older one around it is nothing for itself.)"""
     out: list[list[Then]] = []
-    for one in parts:
-        if not out or any(f"{one.name}.".startswith(f"{other.name}.")
-                          or f"{other.name}.".startswith(f"{one.name}.") for other in out[-1]):
+    turns: list[tuple[Then, int]] = []
+    for n, one in enumerate(parts):
+        if any(_is_covered(one.name, [older.name]) for older in parts[n + 1:]) or (
+                one.was is None and any(other.was is None and other.name != one.name
+                                        and _is_covered(one.name, [other.name])
+                                        for other in parts)):
+            continue
+        turn = 1 + max((at for newer, at in turns if _is_covered(newer.name, [one.name])
+                        or _is_covered(one.name, [newer.name])), default=-1)
+        turns.append((one, turn))
+        if turn == len(out):
             out.append([])
-        out[-1].append(one)
+        out[turn].append(one)
     return out
 
 
@@ -109,77 +118,77 @@ def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     names = {one.name for one in parts}
     outline = regions.outline(path, data)
     old = None if whole is None else regions.outline(path, whole)
-    new = {one.name for one in parts if one.was is None} | (
-        set() if old is None else _called_otherwise(old, outline, data, parts, others))
-    if whole is not None and old is not None and _is_unsure(old, outline, names) and (
-            not _is_plain(old, whole, outline, data, names, new, others or ())):
-        back = _by_lines(regions, path, data, parts, whole)
-        if back is not None and not _keeps(old, outline, data, regions.outline(path, back), back,
-                                           names, new):
-            back = None
-        there, before = ({one.name for one in found.regions} for found in (outline, old))
-        # (What is new in the place of one that is gone may be another's.)
-        unsure = outline.broken or old.broken or any(
-            name not in there and ("." in name or there - before) for name in names)
-        if back is not None or (unsure and not _is_another(old, outline, names)):
+    if whole is None or old is None or not _is_unsure(old, outline, names):
+        return _by_names(regions, path, data, parts, whole, {})
+    become = _become(old, outline, data, parts, others)
+    new = {one.name for one in parts if one.was is None} | set(become.values())
+    if _is_plain(old, whole, outline, data, names):
+        return _by_names(regions, path, data, parts, whole, {})
+    back = _by_lines(regions, path, data, parts, whole)
+    if back is not None and _keeps(old, outline, data, regions.outline(path, back), back, names,
+                                   new):
+        return back
+    if _is_another(old, outline, names):
+        return whole
+    if others is not None and not (outline.note or outline.broken or old.broken):
+        back = _by_names(regions, path, data, parts, whole, become)
+        if back is not None and _is_right(regions, path, data, back, parts, new):
             return back
+    there, before = ({one.name for one in found.regions} for found in (outline, old))
+    # (What is new in the place of one that is gone may be another's.)
+    if outline.broken or old.broken or any(
+            name not in there and ("." in name or there - before) for name in names):
+        return None
+    return _by_names(regions, path, data, parts, whole, become)
+
+
+def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: Sequence[Then],
+              new: Collection[str]) -> bool:
+    """Whether these regions are as they were, and all others as they are."""
+    then, names = regions.outline(path, back), {one.name for one in parts}
+    if then.note or then.broken:
+        return False
+    if any((regions.part(path, back, one.name) or b"").strip() != (one.was or b"").strip()
+           for one in parts):
+        return False
+    for one in regions.outline(path, data).regions:
+        if one.name == HEADER or _is_covered(one.name, {*names, *new}) or any(
+                _is_covered(name, [one.name]) for name in {*names, *new}):
+            continue
+        left = regions.part(path, back, one.name)
+        if left is None or left.strip() != data[one.start:one.end].strip():
+            return False
+    return True
+
+
+def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
+              whole: bytes | None, become: Mapping[str, str]) -> bytes | None:
+    """The same where each region is found by its name, or by the one that it has now."""
+    names = {one.name for one in parts}
+    outline = regions.outline(path, data)
+    old = None if whole is None else regions.outline(path, whole)
     if whole is not None and old is not None and names and _is_another(old, outline, names):
         return whole
     if HEADER in names or outline.note:
         first = next((one.was for one in parts if one.name == HEADER or outline.note), None)
         return data if first is None else first
-    for start, end, _, was in sorted(_pieces(regions, path, data, parts, whole, others or ()),
-                                    reverse=True):
-        data = data[:start] + was + data[end:]
-    return data
-
-
-def _pieces(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
-            whole: bytes | None, others: Collection[str]) -> list[tuple[int, int, int, bytes]]:
-    """What has to stand where, in place of what: first byte, byte after the last, which of those at
-    one place comes first."""
-    names = {one.name for one in parts}
-    outline = regions.outline(path, data)
-    old = None if whole is None else regions.outline(path, whole)
-    there, gone = [], []
+    pieces: list[tuple[int, int, int, bytes]] = []
     for one in parts:
         if _is_covered(one.name, names - {one.name}):
             continue  # it is a part of that one
-        found = regions.found(path, data, one.name)
+        found = regions.found(path, data, become.get(one.name, one.name))
         if found is not None:
-            there.append((found, one.was or b""))
+            if one.was is not None or one.name not in become.values():
+                pieces.append((found.start, found.end, 0, one.was or b""))
         elif one.was:
             place = None if old is None or whole is None else _slot(
-                old, whole, outline, data, one.name, others)
-            gone.append((place, one.name, one.was))
-    pieces: list[tuple[int, int, int, bytes]] = []
-    taken: list[_Slot] = []
-    for number, (place, name, was) in enumerate(sorted(gone, key=_place_in_whole)):
-        same = place is not None and any(one.start == place.start < place.end == one.end
-                                         for one in taken)
-        if place is not None and (same or _is_free(place, taken, there)):
-            taken.append(place)
-            pieces.append((place.end if same else place.start, place.end, number,
-                           place.before + was))
-            continue
-        at = _end_of_container(outline, name, len(data))
-        pieces.append((at, at, number, _new_line(data, at) + was))
-    for found, was in there:
-        if was or not any(one.start <= found.start and found.end <= one.end for one in taken):
-            pieces.append((found.start, found.end, 0, was))
-    return pieces
-
-
-def _is_free(place: _Slot, taken: Sequence[_Slot],
-             there: Sequence[tuple[Region, bytes]]) -> bool:
-    """Whether nothing else comes to this place, but what is new there and is to go."""
-    return not any(one.start < place.end and place.start < one.end for one in taken) and not any(
-        found.start < place.end and place.start < found.end
-        and (was != b"" or found.name not in place.new) for found, was in there)
-
-
-def _place_in_whole(one: tuple[_Slot | None, str, bytes]) -> int:
-    return -1 if one[0] is None else one[0].was_at
+                old, whole, outline, data, one.name)
+            at = _end_of_container(outline, one.name, len(data))
+            pieces.append((at, at, 0, _new_line(data, at) + one.was) if place is None else
+                          (place.at, place.at, place.was_at, place.before + one.was))
+    for start, end, _, was in sorted(pieces, reverse=True):
+        data = data[:start] + was + data[end:]
+    return data
 
 
 def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
@@ -219,10 +228,9 @@ def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
         for one in old.regions)
 
 
-def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes, names: Collection[str],
-              new: Collection[str], others: Collection[str]) -> bool:
-    """Whether these regions are all there, or have only gone: nothing new is in their places, but
-    what is `new` of them."""
+def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
+              names: Collection[str]) -> bool:
+    """Whether these regions are all there, or have only gone: nothing new is in their places."""
     if now.note or now.broken or old.broken:
         return False
     there = {one.name for one in now.regions}
@@ -230,9 +238,10 @@ def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes, names: Coll
     if any(_is_covered(one, gone) for one in there) or any(
             one.name not in there and not _is_covered(one.name, names) for one in old.regions):
         return False  # a part of one is left, or another is not there
-    slots = [_slot(old, whole, now, data, name, others) for name in gone]
-    return all(one is not None and (one.start == one.end or (
-        bool(one.new) and one.new.issubset(new))) for one in slots)
+    if any("." in name for name in gone):
+        return False  # what stands between such ones differs from language to language
+    slots = [_slot(old, whole, now, data, name) for name in gone]
+    return all(one is not None and not one.is_taken for one in slots)
 
 
 def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
@@ -256,40 +265,55 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
     return True
 
 
-def _called_otherwise(old: Outline, now: Outline, data: bytes, parts: Sequence[Then],
-                      others: Collection[str] | None) -> set[str]:
-    """What is new and is one of these regions, which is not there any more, by another name. Where
-    it is not known what others have leased, only what is plainly that."""
+def _become(old: Outline, now: Outline, data: bytes, parts: Sequence[Then],
+            others: Collection[str] | None) -> dict[str, str]:
+    """By what name each of these regions is there that is not there by its own. Where it is not
+    known what others have leased, only what is plainly that."""
     before, there = ({one.name for one in outline.regions} for outline in (old, now))
-    gone = [one.was for one in parts if one.was and one.name not in there]
-    least = ALIKE if others is None else LIKE
-    return {one.name for one in now.regions
-            if one.name not in before and not _is_covered(one.name, others or ())
-            and any(_is_alike(was, data[one.start:one.end], least) for was in gone)}
+    mine = {one.name for one in parts if one.was is None}
+    found = []
+    for part in parts:
+        if not part.was or part.name in there:
+            continue
+        for one in now.regions:
+            if one.name in before or _is_covered(one.name, others or ()):
+                continue
+            alike = _alike(part.was, data[one.start:one.end])
+            if alike >= (ALIKE if others is None else LIKE):
+                found.append((one.name in mine, alike, part.name, one.name))
+    out: dict[str, str] = {}
+    for _, _, was, name in sorted(found, reverse=True):
+        if was not in out and name not in out.values():
+            out[was] = name
+    return out
 
 
 def _is_alike(one: bytes, other: bytes, least: float) -> bool:
     """Whether the one is as much the other."""
+    return _alike(one, other) >= least
+
+
+def _alike(one: bytes, other: bytes) -> float:
     if max(len(one), len(other)) > ALIKE_BYTES_MAX:
-        return SequenceMatcher(None, one.splitlines(), other.splitlines()).ratio() >= least
-    return SequenceMatcher(None, one.strip(), other.strip(), autojunk=False).ratio() >= least
+        return SequenceMatcher(None, one.splitlines(), other.splitlines()).ratio()
+    return SequenceMatcher(None, one.strip(), other.strip(), autojunk=False).ratio()
 
 
 class _Slot(NamedTuple):
-    """Where a region comes back to: the bytes that it takes the place of, and what has to stand
-    before it. `was_at`: where it was; `new`: what is there by now, and was not."""
+    """Where a region comes back to. `was_at`: where it was; `before`: what has to stand before it;
+    `is_taken`: something new is there."""
 
-    start: int
-    end: int
+    at: int
     was_at: int
     before: bytes = b""
-    new: frozenset[str] = frozenset()
+    is_taken: bool = False
 
 
-def _tops(outline: Outline) -> list[Region]:
-    """The definitions outside of all others, in their order."""
-    return sorted((one for one in outline.regions if one.name != HEADER and "." not in one.name),
-                  key=lambda one: one.start)
+def _siblings(outline: Outline, name: str) -> list[Region]:
+    """The definitions that are in the same one as this name, in their order."""
+    above = name.rpartition(".")[0]
+    return sorted((one for one in outline.regions if one.name != HEADER
+                   and one.name.rpartition(".")[0] == above), key=lambda one: one.start)
 
 
 def _is_another(old: Outline, now: Outline, names: Collection[str]) -> bool:
@@ -300,11 +324,10 @@ def _is_another(old: Outline, now: Outline, names: Collection[str]) -> bool:
     return bool(now.note) or not there.intersection(one.name for one in old.regions)
 
 
-def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
-          others: Collection[str]) -> _Slot | None:
-    """Where a top definition that is gone was, between those that are still there; None: that
-    cannot be told. (What others have leased there has not become of it.)"""
-    was, there = _tops(old), {one.name: one for one in _tops(now)}
+def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str) -> _Slot | None:
+    """Where a definition that is gone was, between those that are still there; None: that cannot be
+    told."""
+    was, there = _siblings(old, name), {one.name: one for one in _siblings(now, name)}
     at = next((n for n, one in enumerate(was) if one.name == name), None)
     if at is None:
         return None
@@ -315,20 +338,12 @@ def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
     start = there[before.name].end if before is not None else 0
     end = there[after.name].start if after is not None else len(data)
     known = {one.name for one in was}
-    new = [one for one in there.values()
-           if one.name not in known and start <= one.start and one.end <= end]
-    theirs = [one for one in new if _is_covered(one.name, others)]
-    new = [one for one in new if one not in theirs]
-    if any(min(one.start for one in new) < one.start < max(one.end for one in new)
-           for one in theirs if new):
-        return None
-    if new:  # what it has become, most likely
-        return _Slot(min(one.start for one in new), max(one.end for one in new), was[at].start,
-                     new=frozenset(one.name for one in new))
+    taken = any(one.name not in known and start <= one.start and one.end <= end
+                for one in there.values())
     if after is not None:
-        return _Slot(end, end, was[at].start)
-    return _Slot(start, start, was[at].start,
-                 _blanks(whole[:was[at].start])[len(_blanks(data[:start])):])
+        return _Slot(end, was[at].start, is_taken=taken)
+    return _Slot(start, was[at].start,
+                 _blanks(whole[:was[at].start])[len(_blanks(data[:start])):], is_taken=taken)
 
 
 def _blanks(text: bytes) -> bytes:

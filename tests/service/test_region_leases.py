@@ -385,6 +385,68 @@ def test_what_its_holder_renames_and_leases_once_more_has_one_beginning(
     assert (world.root / name).read_text() == kept, diff
 
 
+JS = "class C {\n  m() {\n    return 1;\n  }\n\n  n() {\n    return 2;\n  }\n}\n\nfunction user() {\n  return 5;\n}\n"
+PY = "class C:\n    def m(self):\n        return 1\n\n    def n(self):\n        return 2\n\n\ndef user():\n    return 5\n"
+MD = "# Guide\n\n## Install\n\nRun it.\n\n## Usage\n\nUse it.\n\n## License\n\nMIT\n"
+YAML = "server:\n  host: localhost\n  port: 80\ndb:\n  url: x\n"
+OBJECT = '{\n  "server": {\n    "host": "localhost",\n    "port": 80\n  },\n  "db": 5\n}\n'
+#: A file, ann's region, what becomes of it, what bob adds (its name; before what; its text), what else bob changes.
+BESIDE = [
+    ("m.py", PY, "C.m", ("def m(self)", "def m2(self)"), "C.p", "    def n(", "    def p(self):\n        return 9\n\n", ("user", "return 5", "return 500")),
+    ("m.py", PY, "C.m", ("    def m(self):\n        return 1\n\n", ""), "C.p", "    def n(", "    def p(self):\n        return 9\n\n",
+     ("user", "return 5", "return 500")),
+    ("m.py", PY, "user", ("def user()", "def owner()"), "other", "def user(", "def other():\n    return 9\n\n\n", ("C.n", "return 2", "return 22")),
+    ("m.js", JS, "C.m", ("  m() {", "  m2() {"), "C.p", "  n() {", "  p() {\n    return 9;\n  }\n\n", ("user", "return 5", "return 500")),
+    ("m.js", JS, "C.m", ("  m() {\n    return 1;\n  }\n\n", ""), "C.p", "  n() {", "  p() {\n    return 9;\n  }\n\n", ("user", "return 5", "return 500")),
+    ("g.md", MD, "Guide.Install", ("## Install\n\nRun it.\n\n", ""), "Guide.Changelog", "## Usage", "## Changelog\n\n* 1.0\n* 0.9\n\n",
+     ("Guide.License", "MIT", "Apache")),
+    ("g.md", MD, "Guide.Install", ("## Install", "## Set up"), "Guide.Changelog", "## Usage", "## Changelog\n\n* 1.0\n* 0.9\n\n",
+     ("Guide.License", "MIT", "Apache")),
+    ("s.yaml", YAML, "server.host", ("  host: localhost\n", ""), "server.name", "  port:", "  name: api\n", ("db.url", "url: x", "url: y")),
+    ("s.yaml", YAML, "server.host", ("host:", "hostname:"), "server.name", "  port:", "  name: api\n", ("db.url", "url: x", "url: y")),
+    ("s.json", OBJECT, "server.host", ('    "host": "localhost",\n', ""), "server.name", '    "port"', '    "name": "api",\n', ("db", "5", "500")),
+    ("s.json", OBJECT, "server.host", ('"host"', '"hostname"'), "server.name", '    "port"', '    "name": "api",\n', ("db", "5", "500")),
+]
+
+
+@pytest.mark.parametrize("leased", [False, True])
+@pytest.mark.parametrize(("name", "text", "mine", "change", "new", "before", "added", "else_"), BESIDE, ids=lambda one: str(one)[:14])
+def test_what_another_adds_beside_what_its_holder_renames_or_removes_stays(
+    world: World, name: str, text: str, mine: str, change: tuple[str, str], new: str, before: str, added: str,
+    else_: tuple[str, str, str], leased: bool,
+) -> None:
+    """A review has what its holder did, and a revert takes out that alone, whatever others did right beside it."""
+    world.write(name, text)
+    world.acquire("ann", f"{name}::{mine}")
+    other, old, now = else_
+    world.acquire("bob", f"{name}::{other}")
+    assert text.count(change[0]) == 1 and text.count(before) == 1
+    world.write(name, text.replace(*change))
+    if leased and change[1]:
+        called = f"{mine.rpartition('.')[0]}.".lstrip(".") + {"def m2(self)": "m2", "def owner()": "owner", "  m2() {": "m2",
+                                                             "## Set up": "Set up", "hostname:": "hostname", '"hostname"': "hostname"}[change[1]]
+        world.acquire("ann", f"{name}::{called}")
+    world.ask(rq.Acquire(agent="bob", resources=[f"{name}::{new}"], new=True))
+    place = before if before in text.replace(*change) else before.replace("user", "owner")
+    done = text.replace(*change).replace(place, added + place, 1).replace(old, now, 1)
+    world.write(name, done)
+    world.ask(rq.Release(agent="bob", resources=[f"{name}::{new}", f"{name}::{other}"]))
+    held = [row.file_path for row in world.live() if row.locked_by == "ann"]
+    world.ask(rq.Release(agent="ann", resources=held, force=True))
+    (review,) = [one.review for one in world.ask(rq.Reviews()).items]
+    diff = shown(world, review)[name][1]
+    world.ask(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (world.root / name).read_text() in {kept.replace(old, now, 1) for kept in (
+        text.replace(before, added + before, 1), text.replace(before, f"{added}{before}", 1),
+        _behind(text, change[0], added))}, diff
+    assert added.strip().splitlines()[0] not in {line[1:].strip() for line in diff.splitlines() if line[:1] in "+-"}, diff
+
+
+def _behind(text: str, cut: str, added: str) -> str:
+    """Where a part is gone, what came in its place may stand before or behind it when it is back."""
+    return text.replace(cut, added + cut, 1)
+
+
 THREE = "function one() {\n  return 1;\n}\n\nfunction two() {\n  return 2;\n}\n\nfunction three() {\n  return 3;\n}\n"
 
 
