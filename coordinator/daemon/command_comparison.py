@@ -8,7 +8,7 @@ Whether a difference is a violation is for the rules to say.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +23,7 @@ from coordinator.rules.commands import words as words_of
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.rules.versions import Watched, violated
+from coordinator.service import repository_files
 from coordinator.service.enforcement import git_moves, renames, shell_commands
 from coordinator.service.enforcement.git_moves import Moved
 from coordinator.service.engine import decide
@@ -87,6 +88,24 @@ class CommandComparison:
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
                                        below, now_ms, self._git.now(), ran))
         del self._commands[:-COMMANDS_MAX]
+        self._keep_parts(seen)
+
+    def _keep_parts(self, looks: Sequence[Look]) -> None:
+        """Have these contents of files that are held in parts kept, soon: what differs from them
+        tells whose part a command has changed."""
+        parts = [one for one in looks if one.held.is_part and one.held.worktree is None]
+        said = self._router.look(lambda view: [
+            one.held.name for one in parts
+            if one.hash is not None and view.row("blob_has", one.hash) is None]) if parts else []
+        if isinstance(said, list) and said:
+            self._router.engine.task(self._keep(list(dict.fromkeys(said))))
+
+    async def _keep(self, names: Sequence[str]) -> None:
+        service, engine = self._router.service, self._router.engine
+        found = await engine.do(lambda: [repository_files.look(service, None, one, keep=True)
+                                         for one in names])
+        if isinstance(found, list):
+            await engine.write(partial(_kept, found))
 
     def git_had_its_turn(self) -> None:
         """What git has changed until now it changed by right: commands are compared from here on.
@@ -151,6 +170,10 @@ class CommandComparison:
         for command in commands:
             found: set[str] = set()
             different, elsewhere = await self._router.engine.do(partial(self._followed, command))
+            parts = [one.held.name for one in different
+                     if one.held.is_part and one.held.worktree is None]
+            if parts:
+                await self._keep(list(dict.fromkeys(parts)))
             moved |= elsewhere
             for one in different:
                 broken = self._changed(command, one)
@@ -255,6 +278,11 @@ class CommandComparison:
 
         said = self._router.look(reading)
         return one.hash if isinstance(said, Refusal) else said
+
+
+def _kept(contents: Sequence[repository_files.Bytes], tx: Tx) -> None:
+    for one in contents:
+        repository_files.keep(tx, one)
 
 
 def _covers(command: _Command, path: str) -> bool:

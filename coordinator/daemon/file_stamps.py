@@ -97,7 +97,7 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
     if kind == "absent" and row.kind == "dir":
         kind = "directory"  # nothing is in it
     return [Held(str(place), name, row.locked_by, kind or "file", row.fencing_token, row.locked_at,
-                 row.scope, row.worktree)]
+                 row.scope, row.worktree, row.kind == "region")]
 
 
 def look(held: Held, most: int) -> Look:

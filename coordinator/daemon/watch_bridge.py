@@ -319,6 +319,9 @@ class WatchBridge:
         for other in [one for one in found if isinstance(one, Foreign)]:
             by = [other.agent] if other.agent is not None else [
                 call.holder for call in other.change.calls if call.is_command]
+            if other.since is not None and self._calls.was_busy(
+                    other.holder, from_iso(other.since)):
+                continue  # it may be its own part; a command is compared when it ends
             if not any(self._is_compared(agent, other.change.path) for agent in by):
                 by_agent.setdefault(other.agent, []).append(other)
         for agent, foreign in by_agent.items():

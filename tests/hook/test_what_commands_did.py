@@ -11,6 +11,7 @@ import pytest
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.effort import examples
 from tests.hook.test_sessions import Claude
 from tests.waiting import until
 
@@ -300,9 +301,36 @@ def test_a_command_that_changes_a_file_of_which_another_holds_a_part(make_repo: 
         repo.write("last.py", "x\n")
         hold(repo, ann, "last.py")
         time.sleep(0.5)
+    with repo.client() as client:  # (the watcher may have been first: then it is told by a notice)
+        told += "".join(one.text for one in client.call(rq.Heartbeat(agent=ann.name)).notices)
     assert ("without a lease" in told) == theirs, told
     found = flagged(repo)
     assert ("m.py" in found) == theirs
     with repo.client() as client:
         notices = [one.text for one in client.call(rq.Heartbeat(agent=bob.name)).notices]
     assert any("which you hold" in one for one in notices) == theirs, notices
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_commands_of_two_in_their_own_parts_of_a_file_accuse_nobody(make_repo: Callable[..., Repo], watched: bool) -> None:
+    """One after the other, without a pause: what was there before each is known."""
+    repo = make_repo(config="[watch]\ndebounce_s = 0.05\n" if watched else LATE)
+    repo.write("m.py", PARTS)
+    repo.write("step.py", "import sys\nt = open('m.py').read()\nopen('m.py', 'w').write(t.replace(sys.argv[1], sys.argv[2]))\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    hold(repo, ann, "m.py::g")
+    hold(repo, bob, "m.py::h")
+    repo.write("m.py", PARTS.replace("return 1", "return 1000").replace("return 2", "return 2000") + "# a person's\n")
+    time.sleep(0.3)
+    for n in range(examples(6)):
+        for who, base in ((ann, 1000), (bob, 2000)):
+            told, code, _ = who.shell(f"python3 step.py 'return {base + n}' 'return {base + n + 1}'")
+            assert code == 0 and "without a lease" not in told, told
+        assert "without a lease" not in bob.shell("ls; git status")[0]
+    time.sleep(0.3)
+    with repo.client() as client:
+        assert [one.summary for one in client.call(rq.Reviews()).items] == []
+        for who in (ann, bob):
+            assert not [one.text for one in client.call(rq.Heartbeat(agent=who.name)).notices if "command" in one.text]

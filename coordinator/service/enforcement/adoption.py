@@ -64,6 +64,9 @@ class Foreign(NamedTuple):
     agent: str | None
     change: Seen
     before: str | None
+    since: str | None = None
+    """Of a file that is held in parts: when it was as before (UTC). What its holder has done since
+    is among what is different."""
 
 
 def writer(view: View, change: Seen, *, but: str = "") -> str | None:

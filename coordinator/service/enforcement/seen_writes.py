@@ -135,7 +135,7 @@ def seen(
         if (holder is not None and rights.holds(change, known[1] if known else None)
                 and is_foreign(tx, change, holder, svc.fold_case)):
             agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
-            out.append(Foreign(holder, agent, change, before))
+            out.append(Foreign(holder, agent, change, before, rights.since(known)))
             versions.append((change.path, change.hash, None))
             if agent is None and not _is_verdict(tx, change):
                 _unleased(svc, tx, change, before, policy, holder)
@@ -226,6 +226,13 @@ class _Rights:
         if lease is None or (known is not None and str(known[1]) >= lease.began):
             return last
         return self.baseline(change)
+
+    def since(self, known: tuple[Any, ...] | None) -> str | None:
+        """Where the right that was found is to a part of the file: when the whole was as it was
+        before (UTC); as above."""
+        if self._live is None or not self.is_divided():
+            return None
+        return max(self._live.began, str(known[1])) if known else self._live.began
 
     def baseline(self, change: Seen) -> str | None:
         """What the file held when the lease of its holder, who was found last, began."""

@@ -61,6 +61,8 @@ class Held(NamedTuple):
     since: str = ""
     scope: str = ""
     worktree: str | None = None
+    is_part: bool = False
+    """It is held in parts."""
 
 
 class Broken(NamedTuple):
