@@ -334,3 +334,32 @@ def test_commands_of_two_in_their_own_parts_of_a_file_accuse_nobody(make_repo: C
         assert [one.summary for one in client.call(rq.Reviews()).items] == []
         for who in (ann, bob):
             assert not [one.text for one in client.call(rq.Heartbeat(agent=who.name)).notices if "command" in one.text]
+
+
+@pytest.mark.parametrize("first", ["own", "other's"])
+def test_a_free_part_that_a_command_changes_is_its_agents_from_then_on(make_repo: Callable[..., Repo], first: str) -> None:
+    repo = make_repo(config="[watch]\ndebounce_s = 0.05\n")
+    repo.write("m.py", PARTS)
+    repo.write("change.sh", "sed -i 's/return 3/return 33/;$a def new(): pass' m.py\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    for who in (ann, bob) if first == "own" else (bob, ann):
+        hold(repo, who, "m.py::g" if who is ann else "m.py::h")
+    time.sleep(0.2)
+    told, code, _ = ann.shell("sh change.sh")
+    assert code == 0 and "without a lease" not in told
+
+    def held() -> set[tuple[str, str]]:
+        with repo.client() as client:
+            return {(one.resource, one.locked_by) for one in client.call(rq.Locks()).items}
+
+    until(lambda: {("m.py::k", ann.name), ("m.py::new", ann.name)} <= held())
+    with repo.client() as client:
+        (review,) = client.call(rq.Leave(agent=ann.name, clean=False)).reviews
+        (file,) = client.call(rq.ReviewShow(review=review)).files
+        assert file.diff is not None and "-    return 3\n+    return 33\n" in file.diff and "+def new(): pass" in file.diff
+        assert held() == {("m.py::h", bob.name)}
+        client.call(rq.Release(agent=bob.name, resources=["m.py::h"]))
+        client.call(rq.ReviewDecide(review=review, verdict="revert"))
+    assert repo.read("m.py") == PARTS

@@ -20,12 +20,13 @@ from coordinator.service.holders import notices
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing import leases
 from coordinator.service.leasing.conflicts import weigh
+from coordinator.service.leasing.grant import Before
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, path_scope, resource
+from coordinator.words.resource_names import Located, path_of, path_scope, region_of, resource
 
 if TYPE_CHECKING:
     from coordinator.service.enforcement.seen_writes import Seen
@@ -121,18 +122,7 @@ def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
         return False
     if _was_held_by_another_name(svc, tx, found, located):
         return False
-    claimed = tx.rows("tasks_of_holder", agent) or tx.rows("tasks_of_holder", owner(tx, agent))
-    request = rq.Acquire(
-        agent=agent, resources=[located.resource.name], retry=False,
-        description="changed by its command",
-        task=str(claimed[0][0]) if len(claimed) == 1 else None,
-    )
-    try:
-        answer = leases.acquire_located(svc, tx, Actor(), request, [located],
-                                        held_before=_before(tx, found))
-    except Refusal:
-        return False
-    return not isinstance(answer, Refusal)
+    return _lease(svc, tx, agent, located, _before(tx, found))
 
 
 def _was_held_by_another_name(svc: Service, tx: Tx, found: Adopted, located: Located) -> bool:
@@ -155,15 +145,50 @@ def _was_held_by_another_name(svc: Service, tx: Tx, found: Adopted, located: Loc
     return False
 
 
-def _before(tx: Tx, found: Adopted) -> tuple[str | None] | None:
+def adopt_part(svc: Service, tx: Tx, agent: str, name: str, whole: str) -> bool:
+    """Lease a region to whoever's command has changed it, unless something stands in the way by
+    now. `whole`: what its file held before, kept.
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    path, place = path_of(name, "region"), Place(name)
+    tx.looked.require([place])
+    try:
+        located = tx.looked.place(name)
+        obstacles = weigh(svc, tx, agent, [(located, "exclusive")])
+        was = tx.looked.part(svc.where(None, path), region_of(name), of=whole)
+    except Refusal:
+        return False
+    if obstacles.blocked or obstacles.closed or obstacles.mine or obstacles.own:
+        return False
+    tx.keep_found(was)
+    return _lease(svc, tx, agent, located, Before(was.hash, [(path, whole)]))
+
+
+def _lease(svc: Service, tx: Tx, agent: str, located: Located, before: Before | None) -> bool:
+    claimed = tx.rows("tasks_of_holder", agent) or tx.rows("tasks_of_holder", owner(tx, agent))
+    request = rq.Acquire(
+        agent=agent, resources=[located.resource.name], retry=False,
+        description="changed by its command",
+        task=str(claimed[0][0]) if len(claimed) == 1 else None,
+    )
+    try:
+        answer = leases.acquire_located(svc, tx, Actor(), request, [located], held_before=before)
+    except Refusal:
+        return False
+    return not isinstance(answer, Refusal)
+
+
+def _before(tx: Tx, found: Adopted) -> Before | None:
     """What the file held before, kept; None: nobody knows, so that it begins with what is there."""
     if found.before is not None and tx.row("blob_has", found.before) is not None:
-        return (found.before,)
+        return Before(found.before)
     committed = found.change.before
     if committed.hash is not None and committed.kept:
         repository_files.keep(tx, committed)
-        return (committed.hash,)
-    return (None,) if found.change.is_new and found.before is None else None
+        return Before(committed.hash)
+    return Before(None) if found.change.is_new and found.before is None else None
 
 
 def tell_of(tx: Tx, foreign: Foreign) -> None:

@@ -15,6 +15,7 @@ from coordinator.service.enforcement.adoption import (
     Adopted,
     Foreign,
     Running,
+    adopt_part,
     doubtful,
     is_foreign,
     late_writer,
@@ -136,6 +137,8 @@ def seen(
                 and is_foreign(tx, change, holder, svc.fold_case)):
             agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
             out.append(Foreign(holder, agent, change, before, rights.since(known)))
+            if rights.is_divided() and before is not None and tx.row("blob_has", before):
+                out.append(Divided(change, before))
             versions.append((change.path, change.hash, None))
             if agent is None and not _is_verdict(tx, change):
                 _unleased(svc, tx, change, before, policy, holder)
@@ -164,8 +167,8 @@ def seen(
 
 
 def beyond(svc: Service, tx: Tx, found: Divided) -> None:
-    """Record what was changed of a file that is held by its regions, and that nobody holds: else
-    it would be in no list.
+    """What was changed of a file that is held by its regions, and that nobody holds, is leased to
+    whoever's command did that; else it is recorded, or it would be in no list.
 
     Raises:
         Unready: the file has to be looked at.
@@ -186,6 +189,10 @@ def beyond(svc: Service, tx: Tx, found: Divided) -> None:
     rights = _Rights(svc, tx, EndedRights())
     free = [name for name in (f"{path}::{one}" for one in parts.names)
             if not rights.covers(resource(name, "region", fold_case=svc.fold_case), held)]
+    agent = writer(tx, found.change) if svc.settings.hooks.adopt else None
+    if agent is not None:
+        free = [name for n, name in enumerate(free) if n >= BEYOND_MAX or not adopt_part(
+            svc, tx, agent, name, found.before)]
     for name in free[:BEYOND_MAX]:
         tx.record(ev.UnleasedWrite(resource=name, hash=None))
     if free and svc.settings.watch.unleased == "review":

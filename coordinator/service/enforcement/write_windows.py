@@ -89,7 +89,8 @@ def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
         agent=agent, resources=[asked.resource.name], wait_s=wait_s, retry=False,
         ttl_s=svc.settings.leases.window_s, description="is writing it",
     )
-    answer = leases.acquire_located(svc, tx, actor, request, [asked], held_before=(content.hash,))
+    answer = leases.acquire_located(svc, tx, actor, request, [asked],
+                                    held_before=grant.Before(content.hash))
     if isinstance(answer, Refusal):
         return answer
     tx.keep_found(content)

@@ -35,6 +35,14 @@ _BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
 EARLIER = ""
 
 
+class Before(NamedTuple):
+    """What one thing held before its new holder had changed it (kept already): a file's content; a
+    region's, and the whole file's by its path."""
+
+    content_hash: str | None
+    baselines: list[tuple[str, str]] | None = None
+
+
 class Agreed(NamedTuple):
     """One thing that is granted to be written together with others, as its holder agreed.
 
@@ -51,12 +59,12 @@ class Agreed(NamedTuple):
 def grant(
     svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], obstacles: Obstacles, *,
     ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
-    no_longer_than: str | None = None, before: tuple[str | None] | None = None,
+    no_longer_than: str | None = None, before: Before | None = None,
     agreed: Agreed | None = None,
 ) -> rq.Acquired:
     """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
     however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
-    weighing bounds them. `before`: what their one file held before its holder had changed it.
+    weighing bounds them. `before`: of the one thing that is granted.
     `agreed`: it is the one thing that is granted, and others write it, too.
 
     Whoever calls this has asked `check_looked` before, ahead of all that the job records.
@@ -107,7 +115,8 @@ def grant(
             event.agreed_as, event.content_hash, event.baselines = agreed
             event.began_at = EARLIER
         elif before is not None:
-            event.content_hash, event.began_at = before[0], EARLIER
+            event.content_hash, event.baselines = before
+            event.began_at = EARLIER
         elif own is not None and own.agreed_as is not None and own.expires_at > tx.now:
             # It had written there already: that is judged from where it began.
             event.content_hash, event.baselines = own.content_hash, had.get(own.fencing_token)

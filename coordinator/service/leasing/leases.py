@@ -29,6 +29,7 @@ from coordinator.service.leasing import (
 )
 from coordinator.service.leasing.conflicts import locate, once, weigh
 from coordinator.service.leasing.grant import (
+    Before,
     baselines,
     check_looked,
     checked_ttl,
@@ -80,10 +81,10 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
 
 def acquire_located(
     svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located], *,
-    held_before: tuple[str | None] | None = None, lent: Sequence[LeaseRow] = (),
+    held_before: Before | None = None, lent: Sequence[LeaseRow] = (),
 ) -> rq.Acquired | Refusal:
-    """`acquire` where what the request's resources mean is known already. `held_before`: what
-    its one file held before its new holder had changed it (kept already). `lent`: leases of its
+    """`acquire` where what the request's resources mean is known already. `held_before`: of
+    the one thing that is asked for. `lent`: leases of its
     parent that are handed down to it, if nothing else is in the way."""
     limits = svc.settings.leases
     ttl_ms = checked_ttl(svc, req.ttl_s)

@@ -161,10 +161,13 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         return _story(subject, view.rows("events_of_agent", subject, STORY_MAX))
     if _ID.fullmatch(upper) and (rows := view.rows("events_of_id", f'"{upper}"', STORY_MAX)):
         return _story(upper, rows)
-    meant = view.looked.place(subject, req.cwd).resource
+    found = view.looked.place(subject, req.cwd)
+    meant = found.resource
     by_name = held_by_name(svc, view, subject, meant, req.cwd)
     subject = by_name[0].file_path if by_name else meant.name
-    rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, _around(subject))
+    # (What is nowhere is not told of because something around it was.)
+    around = _around(subject) if found.there else "[]"
+    rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
     if not rows and _ID.fullmatch(upper):
         raise Refusal(
             _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
