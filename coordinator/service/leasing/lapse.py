@@ -18,7 +18,7 @@ from coordinator.service import unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service, listed
 from coordinator.service.holders import notices
-from coordinator.service.leasing import partial_work, pending_unlocks
+from coordinator.service.leasing import partial_work, pending_unlocks, review_words
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
@@ -210,7 +210,7 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     if files:
         flagged = partial_work.flag(
             tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
-            leased_at=row.locked_at, why=why + partial_work.told_of_others(svc, tx, [row]),
+            leased_at=row.locked_at, why=why + review_words.beside(svc, tx, [row]),
         )
     _lapse_one(tx, row, reason, flagged.review if flagged else None)
     return flagged
@@ -285,8 +285,7 @@ def _end_group(
         names = listed([f.path for f in files]) or "no file that can be shown"
         said = f": {quoted(why, 500)}" if why else ""
         told = (f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
-                + partial_work.told_of_others(svc, tx, leases)
-                + partial_work.told_of_others_writes(tx, holder, files))
+                + review_words.beside(svc, tx, leases, files))
         if unseen:
             held = listed([row.file_path for row in leases])
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "

@@ -23,6 +23,7 @@ from coordinator.service.leasing import (
     circles,
     partial_work,
     redirect,
+    review_words,
     since_asked,
     task_locks,
     waiting_line,
@@ -254,8 +255,7 @@ def _flag_forced(
                 tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
                 leased_at=min(row.locked_at for row in theirs),
                 why=f"{holder} had changed {names} when its lease was released by force "
-                f"({who})." + partial_work.told_of_others(svc, tx, theirs)
-                + partial_work.told_of_others_writes(tx, holder, files),
+                f"({who})." + review_words.beside(svc, tx, theirs, files),
             )
     return out
 

@@ -17,7 +17,7 @@ import msgspec
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Place, Rewound
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.service.core import Service, listed, ms
+from coordinator.service.core import Service, listed
 from coordinator.service.leasing import earlier_content, leased_meanwhile
 from coordinator.service.repository_files import UNREADABLE
 from coordinator.store import events as ev
@@ -167,32 +167,14 @@ def _is_together(tx: Tx, regions: Rewound) -> bool:
             and content(tx, regions.path).hash not in (None, UNSEEN, UNREADABLE))
 
 
-def told_of_the_rest(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
-    """A sentence for the review of files that are in it whole, as what was done in their parts
-    cannot be told apart; empty where there are none."""
+def together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[str]:
+    """Files that are in a review whole, as what was done in their parts cannot be told apart.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
     found = _with_what_was(svc, tx, _by_file(svc, [row for row in rows if is_written(row)]))
-    files = [path_of(theirs[0]) for rewound, theirs in found.items()
-             if _is_together(tx, rewound)]
-    if not files:
-        return ""
-    return (f" What was done in {listed(files)} cannot be told from what else was done there "
-            "since: the whole of it is here, as it was before and as it was left, and a revert "
-            "puts all of it back.")
-
-
-def told_of_others_writes(tx: Tx, holder: str, files: Sequence[ev.FlaggedFile]) -> str:
-    """A sentence for the review of files of which it is known that their holder did not write them
-    last; empty where there are none."""
-    row = tx.agent(holder)
-    if row is None or row.hooked_at is None:
-        return ""  # what writes it makes nobody tells
-    names = [file.path for file in files if file.worktree is None and file.flagged_hash is not None
-             and (last := tx.row("version_get", file.path)) is not None
-             and last[0] == file.flagged_hash and last[2] is None]
-    if not names:
-        return ""
-    return (f" As far as coord knows, {holder} did not write {listed(names)} last: a person did, "
-            "or a program in the background. A revert takes that out, too.")
+    return [path_of(theirs[0]) for rewound, theirs in found.items() if _is_together(tx, rewound)]
 
 
 def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
@@ -382,27 +364,6 @@ def who_goes_on(tx: Tx, row: LeaseRow) -> list[str]:
             LeaseRow(*raw) for raw in tx.rows("leases_agreed", row.agreed_as, tx.now))
         if other.locked_by != row.locked_by
         and overlaps(mine, rule.as_resource(other.file_path, other.kind, other.scope))})
-
-
-def told_of_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
-    """Sentences for the review of what is, or was, shared with others, whose work is among it;
-    empty where none is."""
-    here: dict[str, list[str]] = {}
-    gone: dict[str, list[str]] = {}
-    for row in rows:
-        go_on = who_goes_on(tx, row)
-        for name in go_on:
-            here.setdefault(name, []).append(row.file_path)
-        since = row.began or tx.later(-ms(svc.settings.leases.max_hold_s))
-        parties = {name for raw in tx.rows("unlocks_shared", row.scope, since) for name in raw
-                   if row.locked_by in raw}
-        for name in sorted(parties - {row.locked_by, *go_on}):
-            gone.setdefault(name, []).append(row.file_path)
-    said = [f" {who} shares {listed(names)} with it and goes on: what {who} had written there by "
-            "then is among it." for who, names in here.items()]
-    said += [f" {who} shared {listed(names)} with it and has ended: what {who} had written there "
-             "is among it, and a revert takes it out, too." for who, names in gone.items()]
-    return "".join(said) + told_of_the_rest(svc, tx, rows)
 
 
 def path_of(row: LeaseRow) -> str:
