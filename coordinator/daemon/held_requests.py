@@ -19,6 +19,9 @@ from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
+#: Places that are remembered as turned back, and for how long (seconds).
+TURNED_MAX, TURNED_S = 1_000, 1.0
+
 
 class Held:
     """One of them."""
@@ -44,6 +47,9 @@ class HeldRequests:
         #: Places that somebody goes on with who does not wait: what they were called when it was
         #: asked for one that is about to be held open, and are called now.
         self._stays: dict[str, str] = {}
+        #: Places that were turned back lately: whoever is about to be held open for one has not
+        #: heard of it, where its request was decided by way of a look.
+        self._turned: dict[str, float] = {}
 
     def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
              gone: Callable[[], bool] = lambda: False) -> None:
@@ -54,7 +60,8 @@ class HeldRequests:
         held = Held(now or acquisition, answer, stay or now is not None, gone)
         self._at.setdefault(held.acquisition, []).append(held)
         self._loop.call_later(wait_s, self._give_up, held)
-        if gone():
+        turned = self._turned.pop(held.acquisition, None)
+        if gone() or (turned is not None and self._loop.time() - turned < TURNED_S):
             self._give_up(held)
 
     def stay(self, acquisition: str, now: str) -> None:
@@ -80,8 +87,13 @@ class HeldRequests:
 
     def turn_back(self, acquisition: str) -> None:
         """What is waited for at this place cannot come: all of them end."""
-        for held in list(self._at.get(acquisition, ())):
+        waiting = list(self._at.get(acquisition, ()))
+        for held in waiting:
             self._give_up(held)
+        if not waiting:
+            self._turned[acquisition] = self._loop.time()
+            if len(self._turned) > TURNED_MAX:
+                del self._turned[next(iter(self._turned))]
 
     def tell(self, acquisition: str, value: Any) -> None:
         """All that wait at this place hear what has become of it."""

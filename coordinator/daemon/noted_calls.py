@@ -36,6 +36,8 @@ class NotedCalls:
         self._loop, self._calls = loop, calls
         self._file = ObservationFile(path, "the calls that run")
         self._due: asyncio.TimerHandle | None = None
+        #: What runs as far as the file says.
+        self._noted: set[tuple[str, str]] = set()
 
     def resume(self, now_ms: int) -> None:
         """What the daemon before has noted runs still, as far as anybody knows. From here on what
@@ -44,6 +46,7 @@ class NotedCalls:
             if now_ms - RUNNING_MS < one.began <= now_ms:
                 self._calls.began(Running(one.holder, one.is_command, frozenset(one.words),
                                           frozenset(one.files)), one.call_id, one.began)
+                self._noted.add((one.holder, one.call_id))
         self._calls.changed = self._soon
 
     def close(self) -> None:
@@ -52,13 +55,17 @@ class NotedCalls:
             self._write()
 
     def _soon(self) -> None:
-        if self._due is None:
+        if not self._noted <= {(one.holder, call_id) for one, call_id, _ in self._calls.running()}:
+            self._write()  # what has ended is noted at once: else a person's write is taken for it
+        elif self._due is None:
             self._due = self._loop.call_later(AFTER_S, self._write)
 
     def _write(self) -> None:
         if self._due is not None:
             self._due.cancel()
         self._due = None
+        running = self._calls.running()
+        self._noted = {(one.holder, call_id) for one, call_id, _ in running}
         self._file.write([
             _Noted(one.holder, call_id, began, one.is_command, sorted(one.words),
-                   sorted(one.files)) for one, call_id, began in self._calls.running()])
+                   sorted(one.files)) for one, call_id, began in running])

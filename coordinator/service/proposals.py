@@ -435,8 +435,10 @@ def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor:
     """Others hold it: the proposal is kept, and tried again when that may be over."""
     names = [one.resource for one in request.changes]
     agents.may_act(tx, actor, request.agent)
-    row = steps.put(
-        svc, tx, "propose", ", ".join(names)[:200], msgspec.json.encode(request),
+    content = msgspec.json.encode(request)
+    # (Asked again, by whoever did not hear that it is kept, it is not kept twice.)
+    row = steps.kept_alike(svc, tx, "propose", content, request.agent) or steps.put(
+        svc, tx, "propose", ", ".join(names)[:200], content,
         agent=request.agent, resources=names, attempts_max=ATTEMPTS_MAX, why=refusal.message,
         rest_ms=round(1000 * float(refusal.facts.get("retry_after_s", 1.0))),
     )

@@ -129,6 +129,13 @@ def put(svc: Service, tx: Tx, kind: str, name: str, content: bytes, *, agent: st
     return find(tx, step)
 
 
+def kept_alike(svc: Service, tx: Tx, kind: str, content: bytes,
+               agent: str | None) -> BlockedStepRow | None:
+    """What this agent has waiting to be tried again, and is the very same."""
+    row = tx.row("steps_kept_alike", kind, agent, values.keep(svc, tx, content))
+    return find(tx, str(row[0])) if row is not None else None
+
+
 def waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow, names: list[str]) -> BlockedStepRow:
     """A place in line was waited for in vain: what was asked for is kept, for a person to let it be
     asked again."""

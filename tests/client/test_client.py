@@ -24,6 +24,7 @@ from coordinator.client import connection
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from tests.conftest import Repo
+from tests.effort import examples
 from tests.waiting import until
 
 
@@ -467,3 +468,35 @@ def test_who_starts_it_in_vain_leaves_nobody_behind_to_take_over(repo: Repo) -> 
     with pytest.raises(Refusal) as met:
         Client(repo.root, autostart=False).call(rq.Locks())
     assert met.value.code is Code.DAEMON_DOWN
+
+
+@pytest.mark.parametrize("names", [("a.py::f", "a.py::g"), ("a.py", "b.py"), ("a.py::f", "b.py::f"), ("key:a", "a.py::g")])
+def test_a_circle_of_two_that_wait_ends_at_once(repo: Repo, names: tuple[str, str]) -> None:
+    """Whatever has to be looked at before it is decided."""
+    for name in ("a.py", "b.py"):
+        repo.write(name, "def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    one, two = names
+    for n in range(examples(5)):
+        ann, bob = repo.client(f"ann{n}"), repo.client(f"bob{n}")
+        ann.acquire(one)
+        bob.acquire(two)
+        ended: list[Any] = []
+
+        def waits(ann: Client = ann, ended: list[Any] = ended) -> None:
+            try:
+                ended.append(ann.acquire(two, wait=20))
+            except Refusal as no:
+                ended.append(no)
+
+        thread = threading.Thread(target=waits)
+        thread.start()
+        until(lambda ann=ann: ann.call(rq.Locks()).waiters)
+        began = time.monotonic()
+        with pytest.raises(Refusal) as no:
+            bob.acquire(one, wait=20)
+        assert no.value.code is Code.DEADLOCK and time.monotonic() - began < 10
+        bob.release(two)
+        thread.join(15)
+        assert ended and not isinstance(ended[0], Refusal)
+        ann.leave()
+        bob.leave()

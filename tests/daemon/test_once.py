@@ -285,3 +285,21 @@ def test_what_a_kill_has_cut_off_while_it_was_written_is_answered_as_done(repo: 
     finally:
         stop.set()
         killer.join()
+
+
+def test_a_proposal_that_is_kept_is_kept_once_however_often_it_is_asked(repo: Repo) -> None:
+    repo.write("a.py", "one\n")
+    ann, bob = repo.client("ann"), repo.client("bob")
+    bob.acquire("a.py")
+    asked = rq.Propose(agent="ann", retry=True, changes=[
+        rq.ProposedChange(resource="a.py", content="two\n", version=digest(b"one\n"))])
+    kept = set()
+    for _ in range(3):
+        with pytest.raises(Refusal) as no:
+            ann.call(asked, key="night-1")
+        kept.add(no.value.facts["step"])
+    assert kept == {"S-1"}
+    bob.release("a.py")
+    until(lambda: repo.read("a.py") == "two\n", 30)
+    with repo.client() as boss:
+        assert not boss.dead_list().items

@@ -196,6 +196,7 @@ def test_a_session_may_be_called_as_another_would_be(repo: Repo, begin: Begin) -
 
 
 FOR_PEOPLE = ("down", "down --all", "init --remove --yes", "guard remove", "shims remove", "unlock b.py --force --agent ann",
+              "task done T-1 --force --agent ann", "task fail T-1 --force --agent ann", "task cancel T-1 --force",
               "review keep R-1", "review undo R-1", "request approve Q-1 --force --agent ann", "dead drop T-1")
 
 

@@ -234,7 +234,7 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     said: list[str] = []
     for also in dict.fromkeys(one.also for one in broken):
         some = [one for one in broken if one.also == also]
-        new = [one for one in some if not _is_told(tx, agent, one, found[one])]
+        new = [one for one in some if not _is_told(svc, tx, agent, one, found[one])]
         review = _flag(svc, tx, agent, new, found, also) if new else ""
         names = listed([one.name for one in (some if also else new)])
         held = _holders(svc, tx, agent, some)
@@ -360,7 +360,7 @@ def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
         for other in broken if other != one))]
 
 
-def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
+def _is_told(svc: Service, tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
     """Whether this is known already, as the doing of that agent, or of one that it may have been:
     the watcher and the hooks of commands all see what was changed. The same content may have been
     there before, and put away."""
@@ -368,4 +368,8 @@ def _is_told(tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
     if one.worktree is not None or known is None or str(known[1]) < one.since:
         return False
     by = str(known[2]) if known[2] else ""
-    return known[0] == now.hash and (by == agent or owner(tx, by) in one.also)
+    if known[0] != now.hash or not (by == agent or owner(tx, by) in one.also):
+        return False
+    # (Who holds a part of it, too, counts as its writer before anybody has looked whose part it is.)
+    return not one.holders or tx.row(
+        "review_of_unleased", path_scope(one.name, svc.fold_case), now.hash) is not None

@@ -165,8 +165,8 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     meant = found.resource
     by_name = held_by_name(svc, view, subject, meant, req.cwd)
     subject = by_name[0].file_path if by_name else meant.name
-    # (What is nowhere is not told of because something around it was.)
-    around = _around(subject) if found.there else "[]"
+    # (What looks like an id and is no file is none, whatever was held around it.)
+    around = _around(subject) if found.there or not _ID.fullmatch(upper) else "[]"
     rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
     if not rows and _ID.fullmatch(upper):
         raise Refusal(

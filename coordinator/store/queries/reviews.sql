@@ -85,6 +85,11 @@ DELETE FROM verdicts WHERE review_id = ?;
 -- name: verdict_steps_delete
 DELETE FROM verdict_steps WHERE review_id = ?;
 
+-- name: review_of_unleased
+-- Whether it was flagged that somebody wrote this content without a lease.
+SELECT 1 FROM review_files JOIN reviews USING (review_id)
+WHERE scope = ?1 AND flagged_hash IS ?2 AND reason = 'unleased' LIMIT 1;
+
 -- name: verdict_get
 SELECT review_id, what, by, note, begun_at FROM verdicts WHERE review_id = ?;
 

@@ -61,6 +61,11 @@ SELECT change_id, n, key, scope, asked_by, content, note, during, state, attempt
 FROM changes WHERE state = 'dead' AND (?1 = '' OR (closed_at, change_id) < (?1, ?2))
 ORDER BY closed_at DESC, change_id DESC LIMIT ?3;
 
+-- name: steps_kept_alike
+-- What waits to be tried again, and is the very same.
+SELECT step_id FROM steps WHERE state = 'waiting' AND kind = ? AND agent IS ? AND content = ?
+ORDER BY n LIMIT 1;
+
 -- name: steps_dead_alike
 -- Dead places in line of one agent for the same resources.
 SELECT step_id FROM steps WHERE state = 'dead' AND kind = 'acquire' AND agent = ? AND resources = ?;

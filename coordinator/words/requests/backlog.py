@@ -164,6 +164,9 @@ class TaskDone(Request[Task]):
     force: bool = False
     landed: Name | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
 
+    def for_people(self) -> bool:
+        return self.force and self.landed is None
+
 
 class Unlanded(msgspec.Struct, kw_only=True):
     """Work that did not land: the linked worktree it lies in, the commits it is between."""
@@ -194,6 +197,9 @@ class TaskFail(Request[Task]):
     unlanded: Unlanded | None = None
     model_error: bool = False
     outcome: Name | None = None  # the code of what was refused, for the task's blackboard
+
+    def for_people(self) -> bool:
+        return self.force
 
 
 class Judged(Reply):
@@ -235,6 +241,9 @@ class TaskCancel(Request[Task]):
     task: Name
     reason: Words = ""
     force: bool = False
+
+    def for_people(self) -> bool:
+        return self.force
 
 
 class Imported(Reply):
