@@ -475,28 +475,27 @@ def test_a_circle_of_two_that_wait_ends_at_once(repo: Repo, names: tuple[str, st
     """Whatever has to be looked at before it is decided."""
     for name in ("a.py", "b.py"):
         repo.write(name, "def f():\n    return 1\n\n\ndef g():\n    return 2\n")
-    one, two = names
     for n in range(examples(5)):
-        ann, bob = repo.client(f"ann{n}"), repo.client(f"bob{n}")
-        ann.acquire(one)
-        bob.acquire(two)
-        ended: list[Any] = []
+        both = {repo.client(f"ann{n}"): names, repo.client(f"bob{n}"): names[::-1]}
+        for client, (mine, _) in both.items():
+            client.acquire(mine)
+        told: list[Code | None] = []
 
-        def waits(ann: Client = ann, ended: list[Any] = ended) -> None:
+        def goes(client: Client, mine: str, theirs: str, told: list[Code | None] = told) -> None:
             try:
-                ended.append(ann.acquire(two, wait=20))
+                client.acquire(theirs, wait=20)
+                told.append(None)
             except Refusal as no:
-                ended.append(no)
+                told.append(no.code)
+                client.release(mine)
 
-        thread = threading.Thread(target=waits)
-        thread.start()
-        until(lambda ann=ann: ann.call(rq.Locks()).waiters)
         began = time.monotonic()
-        with pytest.raises(Refusal) as no:
-            bob.acquire(one, wait=20)
-        assert no.value.code is Code.DEADLOCK and time.monotonic() - began < 10
-        bob.release(two)
-        thread.join(15)
-        assert ended and not isinstance(ended[0], Refusal)
-        ann.leave()
-        bob.leave()
+        threads = [threading.Thread(target=goes, args=(client, *words)) for client, words in both.items()]
+        for one in threads:
+            one.start()
+            until(lambda both=both: next(iter(both)).call(rq.Locks()).waiters)
+        for one in threads:
+            one.join(30)
+        assert sorted(told, key=str) == [Code.DEADLOCK, None] and time.monotonic() - began < 15, told
+        for client in both:
+            client.leave()

@@ -370,6 +370,6 @@ def _is_told(svc: Service, tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
     by = str(known[2]) if known[2] else ""
     if known[0] != now.hash or not (by == agent or owner(tx, by) in one.also):
         return False
-    # (Who holds a part of it, too, counts as its writer before anybody has looked whose part it is.)
+    # (Who holds a part of it, too, counts as its writer until somebody has looked whose it is.)
     return not one.holders or tx.row(
         "review_of_unleased", path_scope(one.name, svc.fold_case), now.hash) is not None
