@@ -270,7 +270,7 @@ def test_what_a_kill_has_cut_off_while_it_was_written_is_answered_as_done(repo: 
     killer.start()
     n, last = 0, digest(repo.read("n.py").encode())
     try:
-        while kills < examples(10):
+        while kills < examples(8):
             n += 1
             text = f"def f():\n    return {n}\n"
             if by == "propose":

@@ -345,11 +345,15 @@ CALLED_OTHERWISE = [
 ]
 
 
-@pytest.mark.parametrize("order", ["edit, rename", "edit, lease, rename", "rename, lease, edit", "edit, rename, lease",
-                                   "lease, edit, rename", "edit, rename, lease, edit"])
-@pytest.mark.parametrize("beside", ["nobody", "before", "after"])
-@pytest.mark.parametrize(("name", "text", "mine", "edit", "rename", "called", "other", "done"), CALLED_OTHERWISE,
-                         ids=[f"{one[0]}-{one[2]}" for one in CALLED_OTHERWISE])
+ORDERS = ["edit, rename", "edit, lease, rename", "rename, lease, edit", "edit, rename, lease", "lease, edit, rename",
+          "edit, rename, lease, edit"]
+
+
+@pytest.mark.parametrize(("name", "text", "mine", "edit", "rename", "called", "other", "done", "beside", "order"), [
+    # (Each order, each neighbour and each language is tried; all of them together in the slow tests.)
+    pytest.param(*one, beside, order, id=f"{one[0]}-{one[2]}-{beside}-{order}", marks=[pytest.mark.slow] if (n + b + o) % 6 else [])
+    for n, one in enumerate(CALLED_OTHERWISE) for b, beside in enumerate(("nobody", "before", "after")) for o, order in enumerate(ORDERS)
+])
 def test_what_its_holder_renames_and_leases_once_more_has_one_beginning(
     world: World, name: str, text: str, mine: str, edit: tuple[str, str], rename: tuple[str, str], called: str, other: str,
     done: tuple[str, str], beside: str, order: str,
