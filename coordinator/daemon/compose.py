@@ -165,9 +165,7 @@ class Daemon:
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown,
-             "agent_of_process": lambda req: rq.ProcessesAgent(
-                 agent=self._agent_of(req.pid),
-                 surely=self._sure_agent_of(req.pid) is not None)},
+             "agent_of_process": self._process_agent},
             looker, self._workers, self._sure_agent_of,
             {"compact": lambda req, answer: self._compaction.ask(req, answer),
              "git_turn": lambda req, answer: self._gits.take(req, answer),
@@ -331,6 +329,11 @@ class Daemon:
 
     def _agent_of(self, pid: int) -> str | None:
         return self.namespaces.agent_of(pid) or self._processes.agent_of(pid)
+
+    def _process_agent(self, req: rq.AgentOfProcess) -> rq.ProcessesAgent:
+        # (That of several agents on one process is surely an agent's, though not one's.)
+        return rq.ProcessesAgent(agent=self._agent_of(req.pid),
+                                 surely=self._sure_agent_of(req.pid) is not None)
 
     def _sure_agent_of(self, pid: int) -> str | None:
         return self.namespaces.agent_of(pid) or self._processes.sure_agent_of(pid)
