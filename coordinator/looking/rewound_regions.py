@@ -120,7 +120,7 @@ def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     old = None if whole is None else regions.outline(path, whole)
     if whole is None or old is None or not _is_unsure(old, outline, names):
         return _by_names(regions, path, data, parts, whole, {})
-    become = _become(old, outline, data, parts, others)
+    become = _become(old, whole, outline, data, parts, others)
     new = {one.name for one in parts if one.was is None} | set(become.values())
     if _is_plain(old, whole, outline, data, names):
         return _by_names(regions, path, data, parts, whole, {})
@@ -250,6 +250,8 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
     can be read, their regions are there as they are (but those that are new of these); else those
     that were there before."""
     before, after = {one.name for one in old.regions}, {one.name: one for one in then.regions}
+    if not (now.broken or then.broken) and not after.keys().isdisjoint(new):
+        return False  # it is there twice
     for one in now.regions:
         if one.name == HEADER or _is_covered(one.name, names) or any(
                 _is_covered(name, [one.name]) for name in names):
@@ -265,27 +267,34 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
     return True
 
 
-def _become(old: Outline, now: Outline, data: bytes, parts: Sequence[Then],
+def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequence[Then],
             others: Collection[str] | None) -> dict[str, str]:
-    """By what name each of these regions is there that is not there by its own. Where it is not
-    known what others have leased, only what is plainly that."""
+    """By what name each of these regions is there that is not there by its own. What others' have
+    become that are not there either is theirs. Where it is not known what others have leased, only
+    what is plainly that."""
     before, there = ({one.name for one in outline.regions} for outline in (old, now))
     mine = {one.name for one in parts if one.was is None}
+    gone = {one.name: whole[one.start:one.end] for one in old.regions
+            if one.name not in there and one.name != HEADER}
+    gone |= {one.name: one.was for one in parts if one.was and one.name not in there}
+    names = {one.name for one in parts if one.was}
     found = []
-    for part in parts:
-        if not part.was or part.name in there:
-            continue
+    for was, text in gone.items():
         for one in now.regions:
-            if one.name in before or _is_covered(one.name, others or ()):
+            if one.name in before or one.name == HEADER:
                 continue
-            alike = _alike(part.was, data[one.start:one.end])
+            if was in names and _is_covered(one.name, others or ()):
+                continue
+            if was not in names and _is_covered(one.name, mine):
+                continue
+            alike = _alike(text, data[one.start:one.end])
             if alike >= (ALIKE if others is None else LIKE):
-                found.append((one.name in mine, alike, part.name, one.name))
+                found.append((alike, one.name in mine, was, one.name))
     out: dict[str, str] = {}
     for _, _, was, name in sorted(found, reverse=True):
         if was not in out and name not in out.values():
             out[was] = name
-    return out
+    return {was: name for was, name in out.items() if was in names}
 
 
 def _is_alike(one: bytes, other: bytes, least: float) -> bool:

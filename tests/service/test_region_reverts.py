@@ -1,0 +1,135 @@
+"""Whatever two do to their own parts of one file, side by side: a revert of the one's work takes out that, and nothing of the other's."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+from tests.effort import examples
+from tests.world import World
+
+#: How a function is written, and found, in a language; what stands between two.
+SHAPES = {
+    "py": ("def {}():\n    # {}\n    x = {}\n    return x\n", r"def (\w+)\(\):\n    # (.+)\n    x = (\d+)\n    return x\n", "\n\n",
+           "import os\n\n\n", ""),
+    "js": ("function {}() {{\n  // {}\n  const x = {};\n  return x;\n}}\n",
+           r"function (\w+)\(\) \{\n  // (.+)\n  const x = (\d+);\n  return x;\n\}\n", "\n", "", ""),
+    "class.py": ("    def {}(self):\n        # {}\n        x = {}\n        return x\n",
+                 r"    def (\w+)\(self\):\n        # (.+)\n        x = (\d+)\n        return x\n", "\n",
+                 "class C:\n", "\n\ndef last():\n    return 0\n"),
+}
+NAMES = ["alpha", "beta", "gamma", "delta", "epsilon"]
+#: What each is about: by that one is known, whatever it is called.
+ABOUT = ["sums of orders by country", "who may log in, and when", "colours of the night theme", "retries after a timeout", "paths of uploads",
+         "how long a cart lives", "the words of an error", "tax for books", "what a robot reads", "sizes of shoes", "old links"]
+#: Its name, what it is about, and its body.
+Part = tuple[str, str, int]
+
+
+class File:
+    """A file of functions; what is in it now, and what would be without ann's work."""
+
+    def __init__(self, world: World, shape: str) -> None:
+        self.world = world
+        self.write_one, self.find_one, self.between, self.head, self.tail = SHAPES[shape]
+        self.name = f"m.{shape.rpartition('.')[2]}"
+        self.inside = "C." if shape == "class.py" else ""
+        self.parts: list[Part] = [(name, ABOUT[n], n) for n, name in enumerate(NAMES)]
+        self.others: list[Part] = list(self.parts)
+        self.count = 15
+        self.save()
+
+    def save(self) -> None:
+        self.world.write(self.name, self.head + self.between.join(self.write_one.format(*one) for one in self.parts) + self.tail)
+
+    def read(self) -> list[Part]:
+        return [(name, about, int(n)) for name, about, n in re.findall(self.find_one, (self.world.root / self.name).read_text())]
+
+    def lease(self, agent: str, name: str, *, new: bool = False) -> None:
+        self.world.ask(rq.Acquire(agent=agent, resources=[f"{self.name}::{self.inside}{name}"], new=new, retry=False))
+
+    def fresh(self) -> int:
+        self.count += 1
+        return self.count
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=examples(40), deadline=None)
+@given(data=st.data())
+def test_a_revert_takes_out_what_one_has_done_and_nothing_else(shape: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            _two_at_work(File(world, shape), data)
+        finally:
+            world.close()
+
+
+def _two_at_work(file: File, data: st.DataObject) -> None:
+    own = dict.fromkeys(NAMES)
+    for name in NAMES:
+        own[name] = data.draw(st.sampled_from(["ann", "bob", None]), label=name)
+        if own[name] is not None:
+            file.lease(str(own[name]), name)
+    done = False
+    for _ in range(data.draw(st.integers(1, 6), label="steps")):
+        agent = data.draw(st.sampled_from(["ann", "bob"]), label="who")
+        mine = [one[0] for one in file.parts if own.get(one) == agent]
+        act = data.draw(st.sampled_from(["edit", "rename", "rename and lease", "remove", "add"]), label="act")
+        if act == "add":
+            n = file.fresh()
+            name = f"{data.draw(st.sampled_from(['new', 'shop', 'beta']), label='called')}{n}"
+            file.lease(agent, name, new=True)
+            own[name] = agent
+            at = data.draw(st.integers(0, len(file.parts)), label="at")
+            before = file.parts[at - 1][0] if at else None
+            part = (name, ABOUT[n % len(ABOUT)], n)
+            file.parts.insert(at, part)
+            if agent == "bob":
+                places = [one[0] for one in file.others]
+                file.others.insert(places.index(before) + 1 if before in places else len(places), part)
+        elif mine:
+            name = data.draw(st.sampled_from(mine), label="which")
+            if name not in NAMES and act.startswith("rename"):
+                act = "edit"  # (what is new and renamed is known by nothing but its lease)
+            at = [one[0] for one in file.parts].index(name)
+            now = _changed(file, act, *file.parts[at])
+            file.parts[at:at + 1] = [now] if now else []
+            if agent == "bob":
+                there = [one[0] for one in file.others].index(name)
+                file.others[there:there + 1] = [now] if now else []
+            if now and now[0] != name:
+                own[now[0]] = agent
+        else:
+            continue
+        done = done or agent == "ann"
+        file.save()
+        if act == "rename and lease":
+            with contextlib.suppress(Refusal):  # (while another's is gone, it may be that one)
+                file.lease(agent, next(one for one, by in reversed(own.items()) if by == agent))
+    world = file.world
+    for agent in ("bob", "ann"):
+        held = [row.file_path for row in world.live() if row.locked_by == agent]
+        if held:
+            world.ask(rq.Release(agent=agent, resources=held, force=agent == "ann"))
+    reviews = [one for one in world.ask(rq.Reviews()).items if one.agent == "ann"]
+    if sorted(file.parts) == sorted(file.others):
+        return
+    (review,) = reviews
+    assert "the whole of it is here" not in review.summary, review.summary
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert sorted(file.read()) == sorted(file.others), file.read()
+
+
+def _changed(file: File, act: str, name: str, about: str, body: int) -> Part | None:
+    if act == "edit":
+        return name, about, file.fresh()
+    return None if act == "remove" else (f"{name}R{file.fresh()}", about, body)
