@@ -269,9 +269,9 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
 
 def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequence[Then],
             others: Collection[str] | None) -> dict[str, str]:
-    """By what name each of these regions is there that is not there by its own. What others' have
-    become that are not there either is theirs. Where it is not known what others have leased, only
-    what is plainly that."""
+    """By what name each of these regions is there that is not there by its own: one that is new in
+    its place, or leased with it, and like it. What others' have become that are not there either is
+    theirs. Where it is not known what others have leased, only what is plainly that."""
     before, there = ({one.name for one in outline.regions} for outline in (old, now))
     mine = {one.name for one in parts if one.was is None}
     gone = {one.name: whole[one.start:one.end] for one in old.regions
@@ -280,8 +280,11 @@ def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequen
     names = {one.name for one in parts if one.was}
     found = []
     for was, text in gone.items():
+        first, last = _between(old, now, was, len(data))
         for one in now.regions:
             if one.name in before or one.name == HEADER:
+                continue
+            if one.name not in mine and not (first <= one.start and one.end <= last):
                 continue
             if was in names and _is_covered(one.name, others or ()):
                 continue
@@ -331,6 +334,17 @@ def _is_another(old: Outline, now: Outline, names: Collection[str]) -> bool:
         return False
     there = {one.name for one in now.regions} - {HEADER}
     return bool(now.note) or not there.intersection(one.name for one in old.regions)
+
+
+def _between(old: Outline, now: Outline, name: str, size: int) -> tuple[int, int]:
+    """The bytes between what is still there of what stood before a definition and behind it."""
+    was, there = _siblings(old, name), {one.name: one for one in now.regions}
+    at = next((n for n, one in enumerate(was) if one.name == name), None)
+    if at is None:
+        return 0, size
+    first = next((there[one.name].end for one in reversed(was[:at]) if one.name in there), 0)
+    last = next((there[one.name].start for one in was[at + 1:] if one.name in there), size)
+    return first, last
 
 
 def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str) -> _Slot | None:

@@ -81,7 +81,13 @@ def _two_at_work(file: File, data: st.DataObject) -> None:
             file.lease(str(own[name]), name)
     done = False
     for _ in range(data.draw(st.integers(1, 6), label="steps")):
-        agent = data.draw(st.sampled_from(["ann", "bob"]), label="who")
+        agent = data.draw(st.sampled_from(["ann", "bob", "a person"]), label="who")
+        if agent == "a person":  # adds something at the end, and has leased nothing
+            n = file.fresh()
+            file.parts.append((f"p{n}", ABOUT[n % len(ABOUT)], n))
+            file.others.append(file.parts[-1])
+            file.save()
+            continue
         mine = [one[0] for one in file.parts if own.get(one) == agent]
         act = data.draw(st.sampled_from(["edit", "rename", "rename and lease", "remove", "add"]), label="act")
         if act == "add":
