@@ -284,7 +284,8 @@ def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequen
         for one in now.regions:
             if one.name in before or one.name == HEADER:
                 continue
-            if one.name not in mine and not (first <= one.start and one.end <= last):
+            in_place = first <= one.start and one.end <= last
+            if not in_place and one.name not in mine:
                 continue
             if was in names and _is_covered(one.name, others or ()):
                 continue
@@ -292,9 +293,9 @@ def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequen
                 continue
             alike = _alike(text, data[one.start:one.end])
             if alike >= (ALIKE if others is None else LIKE):
-                found.append((alike, one.name in mine, was, one.name))
+                found.append((in_place, alike, one.name in mine, was, one.name))
     out: dict[str, str] = {}
-    for _, _, was, name in sorted(found, reverse=True):
+    for *_, was, name in sorted(found, reverse=True):
         if was not in out and name not in out.values():
             out[was] = name
     return {was: name for was, name in out.items() if was in names}
