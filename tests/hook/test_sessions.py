@@ -446,12 +446,7 @@ def test_a_hook_may_hold_the_call_until_the_file_is_free(make_repo: Any, changes
     ann.edit("hot.py", "1\nmore\n" if changes else "1\n")
     given = {"session_id": "bob", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
              "tool_input": {"file_path": "hot.py", "content": "2"}}
-    waiting = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code", "closed", "60"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert waiting.stdin is not None
-    waiting.stdin.write(json.dumps(given).encode())
-    waiting.stdin.close()
+    waiting = hook_beside(repo, given)
     with repo.client() as client:
         while not client.call(rq.Locks()).waiters:
             assert waiting.poll() is None
@@ -463,6 +458,17 @@ def test_a_hook_may_hold_the_call_until_the_file_is_free(make_repo: Any, changes
     assert held(repo) == {"hot.py": bob.name}
 
 
+def hook_beside(repo: Repo, said: dict[str, Any]) -> subprocess.Popen[bytes]:
+    """A hook that runs beside the test."""
+    waiting = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code", "closed", "60"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert waiting.stdin is not None
+    waiting.stdin.write(json.dumps(said).encode())
+    waiting.stdin.close()
+    return waiting
+
+
 def test_a_hook_that_is_killed_while_it_waits_is_granted_nothing_unheard(make_repo: Any) -> None:
     repo = make_repo(config="[hooks]\nwait_s = 20\n")
     repo.write("hot.py", "1\n")
@@ -472,12 +478,7 @@ def test_a_hook_that_is_killed_while_it_waits_is_granted_nothing_unheard(make_re
     ann.edit("hot.py", "1\nmore\n")
     given = {"session_id": "bob", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Write",
              "tool_input": {"file_path": "hot.py", "content": "2"}}
-    waiting = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code", "closed", "60"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert waiting.stdin is not None
-    waiting.stdin.write(json.dumps(given).encode())
-    waiting.stdin.close()
+    waiting = hook_beside(repo, given)
     with repo.client() as client:
         until(lambda: client.call(rq.Locks()).waiters)
         waiting.kill()
@@ -503,12 +504,7 @@ def test_a_hook_that_is_killed_while_it_waits_to_write_shuts_the_file_to_nobody(
     assert bob._call("Edit", given) == {}, "it writes"
     said = {"session_id": "ann", "cwd": str(repo.root), "hook_event_name": "PreToolUse", "tool_name": "Edit",
             "tool_input": {"file_path": path, "old_string": "return 2", "new_string": "return 22"}}
-    waiting = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-E", str(hook_file.__file__), str(repo.state.socket()), "claude-code", "closed", "60"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert waiting.stdin is not None
-    waiting.stdin.write(json.dumps(said).encode())
-    waiting.stdin.close()
+    waiting = hook_beside(repo, said)
     with repo.client() as client:
         until(lambda: client.call(rq.Locks()).waiters)
         waiting.kill()
