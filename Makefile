@@ -24,7 +24,7 @@ test: setup      ## the default test suite (under 5 minutes on 2 cores)
 
 test-slow: setup ## the slower tests: many processes, and sessions as another user (about 6 minutes on 2 slow cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
-	@COORD_TEST_EFFORT=$${COORD_TEST_EFFORT:-2} $(BIN)/python -m pytest -n 4 --dist worksteal tests/invariants
+	@COORD_TEST_EFFORT=$${COORD_TEST_EFFORT:-2} $(BIN)/python -m pytest -n 4 --dist worksteal tests/invariants tests/service/test_region_reverts.py
 
 check: lint types layers docs-check plugins-check  ## linter, types, layers, generated documents and plugins
 

@@ -182,7 +182,7 @@ def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
                 pieces.append((found.start, found.end, 0, one.was or b""))
         elif one.was:
             place = None if old is None or whole is None else _slot(
-                old, whole, outline, data, one.name)
+                old, whole, outline, data, one.name, become)
             at = _end_of_container(outline, one.name, len(data))
             pieces.append((at, at, 0, _new_line(data, at) + one.was) if place is None else
                           (place.at, place.at, place.was_at, place.before + one.was))
@@ -240,7 +240,7 @@ def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
         return False  # a part of one is left, or another is not there
     if any("." in name for name in gone):
         return False  # what stands between such ones differs from language to language
-    slots = [_slot(old, whole, now, data, name) for name in gone]
+    slots = [_slot(old, whole, now, data, name, {}) for name in gone]
     return all(one is not None and not one.is_taken for one in slots)
 
 
@@ -348,10 +348,12 @@ def _between(old: Outline, now: Outline, name: str, size: int) -> tuple[int, int
     return first, last
 
 
-def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str) -> _Slot | None:
-    """Where a definition that is gone was, between those that are still there; None: that cannot be
-    told."""
+def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
+          become: Mapping[str, str]) -> _Slot | None:
+    """Where a definition that is gone was, between those that are still there, also as what they
+    have `become`; None: that cannot be told."""
     was, there = _siblings(old, name), {one.name: one for one in _siblings(now, name)}
+    there |= {one: there[other] for one, other in become.items() if other in there}
     at = next((n for n, one in enumerate(was) if one.name == name), None)
     if at is None:
         return None
@@ -361,7 +363,7 @@ def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str) -> _
         return None
     start = there[before.name].end if before is not None else 0
     end = there[after.name].start if after is not None else len(data)
-    known = {one.name for one in was}
+    known = {one.name for one in was} | set(become.values())
     taken = any(one.name not in known and start <= one.start and one.end <= end
                 for one in there.values())
     if after is not None:

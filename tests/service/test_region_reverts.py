@@ -25,6 +25,10 @@ SHAPES = {
     "class.py": ("    def {}(self):\n        # {}\n        x = {}\n        return x\n",
                  r"    def (\w+)\(self\):\n        # (.+)\n        x = (\d+)\n        return x\n", "\n",
                  "class C:\n", "\n\ndef last():\n    return 0\n"),
+    "md": ("## {}\n\n{}\n\nx = {}\n", r"## (\w+)\n\n(.+)\n\nx = (\d+)\n", "\n", "# Guide\n\n", ""),
+    "toml": ("[{}]\nabout = '{}'\nx = {}\n", r"\[(\w+)\]\nabout = '(.+)'\nx = (\d+)\n", "\n", "", ""),
+    "yaml": ("{}:\n  about: {}\n  x: {}\n", r"(\w+):\n  about: (.+)\n  x: (\d+)\n", "", "", ""),
+    "json": ('    "{}": ["{}", {}]', r'    "(\w+)": \["(.+)", (\d+)\]', ",\n", '{\n  "C": {\n', '\n  },\n  "last": 0\n}\n'),
 }
 NAMES = ["alpha", "beta", "gamma", "delta", "epsilon"]
 #: What each is about: by that one is known, whatever it is called.
@@ -41,7 +45,7 @@ class File:
         self.world, self.about = world, about
         self.write_one, self.find_one, self.between, self.head, self.tail = SHAPES[shape]
         self.name = f"m.{shape.rpartition('.')[2]}"
-        self.inside = "C." if shape == "class.py" else ""
+        self.inside = {"class.py": "C.", "json": "C.", "md": "Guide."}.get(shape, "")
         self.parts: list[Part] = [(name, about[n % len(about)], n) for n, name in enumerate(NAMES)]
         self.others: list[Part] = list(self.parts)
         self.count = 15
@@ -63,7 +67,7 @@ class File:
 
 @pytest.mark.parametrize("alike", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
 def test_a_revert_takes_out_what_one_has_done_and_nothing_else(shape: str, alike: bool, data: st.DataObject) -> None:
     """`alike`: but for their names and numbers all functions are the same."""
@@ -143,3 +147,42 @@ def _changed(file: File, act: str, name: str, about: str, body: int) -> Part | N
     if act == "edit":
         return name, about, file.fresh()
     return None if act == "remove" else (f"{name}R{file.fresh()}", about, body)
+
+
+PLAIN = ["the same"]
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+@pytest.mark.parametrize("shape", ["py", "js"])
+def test_what_has_come_elsewhere_is_not_what_was_renamed_however_alike(world: World, shape: str, renamed: bool) -> None:
+    file = File(world, shape, PLAIN)
+    file.lease("ann", "alpha")
+    file.parts[:1] = [("omega", PLAIN[0], 100)] if renamed else []
+    file.parts.append(("alpaca", PLAIN[0], 0))  # a person's
+    file.others.append(file.parts[-1])
+    file.save()
+    assert _reverted(file) == file.others
+
+
+@pytest.mark.parametrize("shape", ["py", "js"])
+def test_what_was_renamed_is_not_there_twice_where_others_have_removed_theirs(world: World, shape: str) -> None:
+    file = File(world, shape, PLAIN)
+    for agent, names in (("ann", ("alpha", "beta")), ("bob", ("gamma",))):
+        for name in names:
+            file.lease(agent, name)
+    file.parts[:3] = [("betaR13", PLAIN[0], 12)]  # hers, for alpha and beta; and bob has removed gamma
+    file.others.pop(2)
+    file.save()
+    world.ask(rq.Release(agent="bob", resources=[f"{file.name}::gamma"]))
+    assert _reverted(file) == file.others
+
+
+def _reverted(file: File) -> list[Part]:
+    """What is in the file when all that ann has done is reverted."""
+    world = file.world
+    held = [row.file_path for row in world.live() if row.locked_by == "ann"]
+    world.ask(rq.Release(agent="ann", resources=held, force=True))
+    (review,) = world.ask(rq.Reviews()).items
+    assert "the whole of it is here" not in review.summary
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    return file.read()
