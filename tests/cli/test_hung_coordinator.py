@@ -26,6 +26,7 @@ def hung(repo: Repo) -> Iterator[int]:
     os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_each_command_names_its_process(repo: Repo, hung: int) -> None:
     began = time.monotonic()
     with ThreadPoolExecutor(4) as pool:  # each waits for seconds

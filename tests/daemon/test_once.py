@@ -299,7 +299,3 @@ def test_a_proposal_that_is_kept_is_kept_once_however_often_it_is_asked(repo: Re
             ann.call(asked, key="night-1")
         kept.add(no.value.facts["step"])
     assert kept == {"S-1"}
-    bob.release("a.py")
-    until(lambda: repo.read("a.py") == "two\n", 30)
-    with repo.client() as boss:
-        assert not boss.dead_list().items

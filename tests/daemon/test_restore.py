@@ -233,6 +233,7 @@ def test_it_is_not_done_under_a_running_daemon(repo: Repo) -> None:
     assert done.returncode == 8 and "running already" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_first_backup_follows_the_first_writes(repo: Repo) -> None:
     """Within seconds, while the daemon runs; and again after more."""
     def has(title: str) -> bool:
