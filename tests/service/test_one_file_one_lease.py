@@ -979,3 +979,17 @@ def test_what_was_moved_to_another_leased_name_comes_back(world: World) -> None:
     assert sorted(file.path for file in review.files) == ["p.txt", "q.txt"]
     world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
     assert (world.root / "p.txt").read_text() == "the only copy\n" and not (world.root / "q.txt").exists()
+
+
+@pytest.mark.parametrize("glob", ["h*", "h*.py", "?a.py", "[h]a.py", "**/ha.py", "d/*"])
+def test_a_glob_holds_a_file_by_whichever_of_its_names_it_matches(world: World, glob: str) -> None:
+    world.write("plain.py", "x\n")
+    other = "d/ha.py" if glob.startswith("d/") else "ha.py"
+    (world.root / "d").mkdir(exist_ok=True)
+    os.link(world.root / "plain.py", world.root / other)
+    world.ask(rq.Acquire(agent="ann", resources=[glob]))
+    refusal = world.refused(rq.Acquire(agent="bob", resources=["plain.py"], retry=False))
+    assert refusal.code is Code.LOCKED and refusal.facts["conflicts"][0]["holder"] == "ann"
+    world.ask(rq.Release(agent="ann", resources=[glob]))
+    world.acquire("bob", "plain.py")
+    assert world.refused(rq.Acquire(agent="ann", resources=[glob], retry=False)).code is Code.LOCKED

@@ -280,6 +280,9 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     out = [(lease, lease.scope) for lease in (LeaseRow(*row) for row in rows)]
     if located.inode is not None:
         known = {lease.fencing_token for lease, _ in out}
+        # (A glob is near whatever it matches: another name of the file may be what it does.)
+        apart = set() if located.links < 2 else {lease.fencing_token for lease, _ in out if not (
+            overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)))}
         file = file_scope(asked.scope)
         for row in tx.rows("rivals_by_inode", located.inode):
             lease = LeaseRow(*row)
@@ -289,7 +292,7 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
                 out.append((_renamed(svc, lease, asked), lease.scope))
                 known.add(lease.fencing_token)
         if located.links > 1 and located.path is not None:
-            out += _twins_rivals(svc, tx, located, known)
+            out += _twins_rivals(svc, tx, located, known - apart)
     return out
 
 
