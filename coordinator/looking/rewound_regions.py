@@ -119,19 +119,19 @@ def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     outline = regions.outline(path, data)
     old = None if whole is None else regions.outline(path, whole)
     if whole is None or old is None or not _is_unsure(old, outline, names):
-        return _by_names(regions, path, data, parts, whole, {})
+        return _by_names(regions, path, data, parts, whole, {}, others or ())
     become = _become(old, whole, outline, data, parts, others)
     new = {one.name for one in parts if one.was is None} | set(become.values())
     if _is_plain(old, whole, outline, data, names):
-        return _by_names(regions, path, data, parts, whole, {})
+        return _by_names(regions, path, data, parts, whole, {}, others or ())
     back = _by_lines(regions, path, data, parts, whole)
     if back is not None and _keeps(old, outline, data, regions.outline(path, back), back, names,
                                    new):
         return back
-    if _is_another(old, outline, names):
+    if _is_another(old, outline, parts, others or ()):
         return whole
     if others is not None and not (outline.note or outline.broken or old.broken):
-        back = _by_names(regions, path, data, parts, whole, become)
+        back = _by_names(regions, path, data, parts, whole, become, others)
         if back is not None and _is_right(regions, path, data, back, parts, new):
             return back
     there, before = ({one.name for one in found.regions} for found in (outline, old))
@@ -139,7 +139,7 @@ def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     if outline.broken or old.broken or any(
             name not in there and ("." in name or there - before) for name in names):
         return None
-    return _by_names(regions, path, data, parts, whole, become)
+    return _by_names(regions, path, data, parts, whole, become, others or ())
 
 
 def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: Sequence[Then],
@@ -162,12 +162,13 @@ def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: 
 
 
 def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
-              whole: bytes | None, become: Mapping[str, str]) -> bytes | None:
+              whole: bytes | None, become: Mapping[str, str],
+              others: Collection[str]) -> bytes | None:
     """The same where each region is found by its name, or by the one that it has now."""
     names = {one.name for one in parts}
     outline = regions.outline(path, data)
     old = None if whole is None else regions.outline(path, whole)
-    if whole is not None and old is not None and names and _is_another(old, outline, names):
+    if whole is not None and old is not None and _is_another(old, outline, parts, others):
         return whole
     if HEADER in names or outline.note:
         first = next((one.was for one in parts if one.name == HEADER or outline.note), None)
@@ -329,12 +330,17 @@ def _siblings(outline: Outline, name: str) -> list[Region]:
                    and one.name.rpartition(".")[0] == above), key=lambda one: one.start)
 
 
-def _is_another(old: Outline, now: Outline, names: Collection[str]) -> bool:
-    """Whether nothing is left of a file that was divided: neither these regions nor others."""
-    if old.note or HEADER in names:
+def _is_another(old: Outline, now: Outline, parts: Sequence[Then],
+                others: Collection[str]) -> bool:
+    """Whether nothing is left of a file that was divided: of these regions one that was there is
+    not, nor any other of then, and what is there by now is nobody else's."""
+    if old.note or any(one.name == HEADER for one in parts):
         return False
-    there = {one.name for one in now.regions} - {HEADER}
-    return bool(now.note) or not there.intersection(one.name for one in old.regions)
+    before, there = ({one.name for one in outline.regions} - {HEADER} for outline in (old, now))
+    return bool(now.note) or (
+        bool(before) and before.isdisjoint(there)
+        and any(one.was is not None and one.name not in there for one in parts)
+        and not any(_is_covered(name, others) for name in there))
 
 
 def _between(old: Outline, now: Outline, name: str, size: int) -> tuple[int, int]:

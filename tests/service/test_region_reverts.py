@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,12 @@ Part = tuple[str, str, int]
 class File:
     """A file of functions; what is in it now, and what would be without ann's work."""
 
-    def __init__(self, world: World, shape: str, about: list[str]) -> None:
+    def __init__(self, world: World, shape: str, about: list[str], names: Sequence[str] = NAMES) -> None:
         self.world, self.about = world, about
         self.write_one, self.find_one, self.between, self.head, self.tail = SHAPES[shape]
         self.name = f"m.{shape.rpartition('.')[2]}"
         self.inside = {"class.py": "C.", "json": "C.", "md": "Guide."}.get(shape, "")
-        self.parts: list[Part] = [(name, about[n % len(about)], n) for n, name in enumerate(NAMES)]
+        self.parts: list[Part] = [(name, about[n % len(about)], n) for n, name in enumerate(names)]
         self.others: list[Part] = list(self.parts)
         self.count = 15
         self.save()
@@ -74,14 +75,16 @@ def test_a_revert_takes_out_what_one_has_done_and_nothing_else(shape: str, alike
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder))
         try:
-            _two_at_work(File(world, shape, ["the same"] if alike else ABOUT), data)
+            # (Where there is nothing at first, or one thing that is renamed, nothing of it may be left.)
+            names = NAMES[:data.draw(st.sampled_from([0, 1, 2, len(NAMES)]), label="at first")]
+            _two_at_work(File(world, shape, ["the same"] if alike else ABOUT, names), names, data)
         finally:
             world.close()
 
 
-def _two_at_work(file: File, data: st.DataObject) -> None:
-    own = dict.fromkeys(NAMES)
-    for name in NAMES:
+def _two_at_work(file: File, names: Sequence[str], data: st.DataObject) -> None:
+    own: dict[str, str | None] = dict.fromkeys(names)
+    for name in names:
         own[name] = data.draw(st.sampled_from(["ann", "bob", None]), label=name)
         if own[name] is not None:
             file.lease(str(own[name]), name)
@@ -89,7 +92,7 @@ def _two_at_work(file: File, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 6), label="steps")):
         agent = data.draw(st.sampled_from(["ann", "bob", "a person"]), label="who")
         if agent == "a person":  # adds something at the end, and has leased nothing
-            if NAMES[-1] not in [one[0] for one in file.parts]:
+            if not names or names[-1] not in [one[0] for one in file.parts]:
                 continue  # (in the place of what is gone it would be taken for that)
             n = file.fresh()
             file.parts.append((f"p{n}", file.about[n % len(file.about)], n))
@@ -147,6 +150,31 @@ def _changed(file: File, act: str, name: str, about: str, body: int) -> Part | N
     if act == "edit":
         return name, about, file.fresh()
     return None if act == "remove" else (f"{name}R{file.fresh()}", about, body)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "import os\n", "def f(a):\n    return a\n"])
+@pytest.mark.parametrize("order", [("ann", "bob"), ("bob", "ann")])
+def test_where_nothing_of_the_file_is_left_others_keep_what_they_have_done(world: World, text: str, order: tuple[str, str]) -> None:
+    """It had no parts at first; or its one was renamed, and written anew, by who holds it."""
+    world.write("e.py", text)
+    names = {"ann": ["e.py::q"], "bob": ["e.py::r"]}
+    if "def f" in text:
+        names["bob"] = ["e.py::f", "e.py::compute"]
+    mine = "def q():\n    return 1\n"
+    theirs = "def compute(values, scale):\n    total = sum(values)\n    return total * scale\n" if "def f" in text else "def r():\n    return 2\n"
+    for agent in order:
+        world.ask(rq.Acquire(agent=agent, resources=names[agent], new=True))
+    now = text.replace("def f(a):\n    return a\n", "")
+    for agent in order:
+        now += ("\n\n" if now.strip() else "") + (mine if agent == "ann" else theirs)
+        world.write("e.py", now)
+    world.ask(rq.Release(agent="bob", resources=names["bob"]))
+    world.ask(rq.Release(agent="ann", resources=names["ann"], force=True))
+    (review,) = world.ask(rq.Reviews()).items
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    left = (world.root / "e.py").read_text()
+    assert theirs.strip() in left and "def q" not in left and ("import os" in left) == ("import os" in text), left
+    assert "def f" not in left
 
 
 PLAIN = ["the same"]
