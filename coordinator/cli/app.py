@@ -220,6 +220,7 @@ def agent_around() -> str | None:
 
 
 def _around() -> rq.ProcessesAgent:
+    from coordinator.client.asking import encoded
     from coordinator.client.connection import Wire
     from coordinator.client.locating import locate_root
     from coordinator.files.state import StateDir
@@ -229,7 +230,7 @@ def _around() -> rq.ProcessesAgent:
     with contextlib.suppress(Refusal), contextlib.closing(
             Wire(StateDir(locate_root()), autostart=False)) as wire:
         # (One that hangs is to be stopped, too.)
-        return read(wire.ask(asked.op, msgspec.json.encode(asked), AROUND_S), asked.reply_shape())
+        return read(wire.ask(asked.op, encoded(asked), AROUND_S), asked.reply_shape())
     return rq.ProcessesAgent(agent=None)
 
 

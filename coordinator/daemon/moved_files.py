@@ -1,4 +1,5 @@
-"""Where files that are held lie by now: after a command has moved them, or while none watched.
+"""Where files that are held lie by now, after a command has moved them; and what has become of
+them and of others while none watched.
 
 The watcher hears of a rename, too, but a moment later: until then the lease is on a name at which
 nothing is, and the next command could write at the new one. Of what is renamed while no coordinator
@@ -19,6 +20,7 @@ from coordinator.files.identity import identity
 from coordinator.files.ignore import manifest
 from coordinator.service.core import Service
 from coordinator.service.leasing import partial_work
+from coordinator.service.leasing.earlier_content import born_ms
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Resource
@@ -79,15 +81,9 @@ def touched_since(svc: Service, since_ms: int) -> dict[str, bool]:
     touched = sorted(((status.st_ctime_ns, name, status.st_mtime_ns // 1_000_000 >= since_ms)
                       for name, status in _files(svc) if stat.S_ISREG(status.st_mode)
                       and status.st_ctime_ns // 1_000_000 >= since_ms), reverse=True)
-    found = {name: (is_written, _born_ms(root / name) >= since_ms)
+    found = {name: (is_written, (born_ms(_identity(root / name)) or 0) >= since_ms)
              for _, name, is_written in touched[:TOUCHED_MAX]}
     return {name: is_new for name, (is_written, is_new) in found.items() if is_written or is_new}
-
-
-def _born_ms(path: Path) -> float:
-    """When it was born; 0: that is not told."""
-    parts = (_identity(path) or "").split(":")
-    return 1000 * float(parts[2]) if len(parts) == 3 else 0
 
 
 def gone(svc: Service, leases: Iterable[LeaseRow]) -> list[str]:

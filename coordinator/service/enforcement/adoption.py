@@ -111,18 +111,26 @@ def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
     Raises:
         Unready: the file has to be looked at.
     """
-    agent, path = found.agent, found.change.path
-    tx.looked.require([Place(path, None, True)])
+    located = _free(svc, tx, found.agent, Place(found.change.path, None, True))
+    if located is None or _was_held_by_another_name(svc, tx, found, located):
+        return False
+    return _lease(svc, tx, found.agent, located, _before(tx, found))
+
+
+def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
+    """What this is, where the agent could have it and has nothing of it.
+
+    Raises:
+        Unready: it has to be looked at.
+    """
+    tx.looked.require([place])
     try:
-        located = tx.looked.place(path, literal=True)
+        located = tx.looked.located(place)
         obstacles = weigh(svc, tx, agent, [(located, "exclusive")])
     except Refusal:
-        return False
-    if obstacles.blocked or obstacles.closed or obstacles.mine or obstacles.own:
-        return False
-    if _was_held_by_another_name(svc, tx, found, located):
-        return False
-    return _lease(svc, tx, agent, located, _before(tx, found))
+        return None
+    taken = obstacles.blocked or obstacles.closed or obstacles.mine or obstacles.own
+    return None if taken else located
 
 
 def _was_held_by_another_name(svc: Service, tx: Tx, found: Adopted, located: Located) -> bool:
@@ -152,15 +160,12 @@ def adopt_part(svc: Service, tx: Tx, agent: str, name: str, whole: str) -> bool:
     Raises:
         Unready: the file has to be looked at.
     """
-    path, place = path_of(name, "region"), Place(name)
-    tx.looked.require([place])
+    path, located = path_of(name, "region"), _free(svc, tx, agent, Place(name))
+    if located is None:
+        return False
     try:
-        located = tx.looked.place(name)
-        obstacles = weigh(svc, tx, agent, [(located, "exclusive")])
         was = tx.looked.part(svc.where(None, path), region_of(name), of=whole)
     except Refusal:
-        return False
-    if obstacles.blocked or obstacles.closed or obstacles.mine or obstacles.own:
         return False
     tx.keep_found(was)
     return _lease(svc, tx, agent, located, Before(was.hash, [(path, whole)]))

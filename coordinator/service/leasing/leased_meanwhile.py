@@ -41,7 +41,8 @@ def by_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> tuple[str, ...]
 
 
 def _first_since(view: View, at: str) -> int:
-    """The number of an event before which none is of this instant (UTC) or later."""
+    """The number of an event before which none is of this instant (UTC) or later, as far as the
+    clock was never put back."""
     low, high = 0, int((view.row("event_last") or (0,))[0])
     while low < high:
         middle = (low + high) // 2

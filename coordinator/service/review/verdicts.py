@@ -185,9 +185,12 @@ def finish(svc: Service, journal: Journal, *, after_crash: bool,
 
 
 def _told(tx: Tx, journal: Journal, answer: Any) -> Any:
-    """The answer, which is kept for those who had asked for it under an idempotency key."""
+    """The answer, which is kept for those who had asked for it under an idempotency key; they wait
+    on where a disk has stopped it in the middle."""
     from coordinator.service import commit_journal  # which is carried out by this
 
+    if journal_of(tx, journal.review) is not None:
+        return answer
     for asker, asked in answered.awaited(tx, journal.review):
         if isinstance(answer, list):  # nobody is there any more who knows what was asked
             answer = commit_journal.answer(asked.op, journal, answer)

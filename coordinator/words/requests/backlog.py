@@ -165,6 +165,7 @@ class TaskDone(Request[Task]):
     landed: Name | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
 
     def for_people(self) -> bool:
+        # (A launch that an agent has begun ends what it has landed.)
         return self.force and self.landed is None
 
 
