@@ -175,12 +175,20 @@ class Bytes(msgspec.Struct, frozen=True, gc=False):
     """The file's permission bits."""
 
 
+class Linked(msgspec.Struct, frozen=True, gc=False):
+    """A file that has another name somewhere: its identity, its path, and those of its other names
+    that are in the same working tree (relative to it)."""
+
+    inode: str
+    path: str
+    others: list[str] = []
+
+
 class Listing(msgspec.Struct, frozen=True, gc=False):
     """Files below a directory: path (relative to the working tree) -> hash."""
 
     files: dict[str, str]
-    linked: list[tuple[str, str]] = []
-    """(identity, path) of those that have another name somewhere."""
+    linked: list[Linked] = []
     unkept: list[str] = []
     """Paths of those whose bytes could not be kept."""
 

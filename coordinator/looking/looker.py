@@ -34,6 +34,7 @@ from coordinator.looking.facts import (
     Fact,
     Identity,
     Ignored,
+    Linked,
     Listing,
     Looked,
     Names,
@@ -44,6 +45,7 @@ from coordinator.looking.facts import (
     Twins,
     Whole,
 )
+from coordinator.looking.other_names import names_of
 from coordinator.looking.region_looker import RegionLooker
 from coordinator.rules.leases import as_resource
 from coordinator.words.refusals import Code, Refusal
@@ -56,8 +58,6 @@ PASSING_PATHS, PASSING_BYTES, PASSING_CHARS = 8, 64 * 1024, 1024
 STEADY_TRIES = 3
 #: Regions of one edit that are looked at with it.
 PARTS_AT_ONCE = 10
-#: Entries of directories that a search for a file's other names reads.
-TWINS_ENTRIES_MAX = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,16 +331,20 @@ class Looker:
                 for name in moved:
                     files.pop(name, None)
                     self._take_in(root, name, files, stamps)
-            linked = []
-            for name, stamp in stamps.items():
-                if stamp and stamp[3] > 1:
-                    inode = root.identity(name)
-                    if inode is not None:
-                        linked.append((inode, name))
+            linked = self._linked(root, need.root.rstrip("/") + "/", stamps)
         return Listing(
             {name: found.hash for name, found in files.items() if found.hash is not None}, linked,
             [name for name, found in files.items() if not found.kept],
         )
+
+    def _linked(self, root: Root, base: str,
+                stamps: dict[str, tuple[int, ...]]) -> list[Linked]:
+        """Those of the files that have another name somewhere."""
+        files = {name: file for name, stamp in stamps.items() if stamp and stamp[3] > 1
+                 and (file := root.identity(name)) is not None}
+        names = names_of(set(files.values()), base, self._check_time) if files else {}
+        return [Linked(file, name, [other for other in names[file] if other != name])
+                for name, file in files.items()]
 
     def _take_in(self, root: Root, name: str, files: dict[str, Bytes],
                  stamps: dict[str, tuple[int, ...]]) -> None:
@@ -400,31 +404,11 @@ class Looker:
         return True
 
     def _twins(self, path: str) -> list[str]:
-        """The file's other names: its directory entries carry its inode's number."""
-        status = os.lstat(path)
-        worktree = self.tree.worktree_of(path)
-        base = (worktree or str(self.tree.root)).rstrip("/") + "/"
-        mine, left, found = path[len(base):], TWINS_ENTRIES_MAX, []
-        todo = [""]
-        while todo and left > 0:
-            directory = todo.pop()
-            self._check_time()
-            try:
-                with os.scandir(base + directory) as entries:
-                    for entry in entries:
-                        left -= 1
-                        name = directory + entry.name
-                        if entry.name == ".git" or name == ".coord":
-                            continue
-                        if entry.is_dir(follow_symlinks=False):
-                            todo.append(name + "/")
-                        elif entry.inode() == status.st_ino and name != mine:
-                            there = entry.stat(follow_symlinks=False)
-                            if (there.st_dev, there.st_ino) == (status.st_dev, status.st_ino):
-                                found.append(name)
-            except OSError:
-                continue
-        return sorted(name for name in found if name.isprintable())
+        """The file's other names."""
+        file = identity(path, os.lstat(path))
+        base = (self.tree.worktree_of(path) or str(self.tree.root)).rstrip("/") + "/"
+        return [name for name in names_of([file], base, self._check_time)[file]
+                if base + name != path]
 
     def _spend(self, size: int) -> None:
         self._files += 1

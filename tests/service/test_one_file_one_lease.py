@@ -993,3 +993,27 @@ def test_a_glob_holds_a_file_by_whichever_of_its_names_it_matches(world: World, 
     world.ask(rq.Release(agent="ann", resources=[glob]))
     world.acquire("bob", "plain.py")
     assert world.refused(rq.Acquire(agent="ann", resources=[glob], retry=False)).code is Code.LOCKED
+
+
+@pytest.mark.parametrize(("one", "other"), [("d/", "e/"), ("d/*.txt", "e/"), ("d/", "e/**"), ("**/h.txt", "e/g*"),
+                                            ("d/", "g.*"), ("?.txt", "d/")])
+def test_two_directories_that_have_one_file_are_not_given_to_two(world: World, one: str, other: str) -> None:
+    world.write("d/h.txt", "x\n")
+    (world.root / "e").mkdir()
+    for name in ("e/g.txt", "g.txt"):
+        os.link(world.root / "d/h.txt", world.root / name)
+    world.acquire("ann", one)
+    refusal = world.refused(rq.Acquire(agent="bob", resources=[other], retry=False))
+    assert refusal.code is Code.LOCKED and refusal.facts["conflicts"][0]["holder"] == "ann"
+    world.ask(rq.Release(agent="ann", resources=[one]))
+    world.acquire("bob", other)
+    assert world.refused(rq.Acquire(agent="ann", resources=[one], retry=False)).code is Code.LOCKED
+
+
+def test_directories_that_have_one_file_may_be_read_by_two(world: World) -> None:
+    world.write("d/h.txt", "x\n")
+    (world.root / "e").mkdir()
+    os.link(world.root / "d/h.txt", world.root / "e/g.txt")
+    for agent, name in [("ann", "d/"), ("bob", "e/")]:
+        world.ask(rq.Acquire(agent=agent, resources=[name], mode="shared"))
+    assert world.refused(rq.Acquire(agent="cy", resources=["e/"], retry=False)).code is Code.LOCKED

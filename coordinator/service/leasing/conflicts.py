@@ -312,38 +312,46 @@ def _claim_in_the_way(tx: Tx, out: Obstacles, holder: str, asked: Resource,
 
 
 def _twins_rivals(
-    svc: Service, tx: Tx, located: Located, known: set[int]
+    svc: Service, tx: Tx, located: Located, known: Collection[int]
 ) -> list[tuple[LeaseRow, str]]:
     """Leases on what contains another name of the same file: a directory that it is linked into."""
     assert located.path is not None
-    out = []
-    for name in tx.looked.twins(located.path):
-        other = resource(name, "file", fold_case=svc.fold_case)
-        for row in near(tx, "rivals", other):
-            lease = LeaseRow(*row)
-            if lease.fencing_token in known or lease.kind == "region":
-                continue
-            if overlaps(other, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
-                known.add(lease.fencing_token)
-                out.append((_renamed(svc, lease, located.resource), lease.scope))
-    return out
+    found = {lease.fencing_token: lease for lease in _of_names(
+        svc, tx, tx.looked.twins(located.path)) if lease.fencing_token not in known}
+    return [(_renamed(svc, lease, located.resource), lease.scope) for lease in found.values()]
 
 
 def _linked_rivals(
     svc: Service, tx: Tx, out: Obstacles, holder: str, located: Located, mode: str,
     agreed: str | None,
 ) -> None:
-    """Files below the directory that is asked for, which others hold under another name."""
-    for inode, path in tx.looked.below(below(svc, located)).linked:
-        for row in tx.rows("rivals_by_inode", inode):
-            lease = LeaseRow(*row)
+    """Files below the directory that is asked for, which others hold under another name, or with a
+    directory in which their other name is."""
+    for file in tx.looked.below(below(svc, located)).linked:
+        found = {lease.fencing_token: lease for lease in (
+            *(LeaseRow(*row) for row in tx.rows("rivals_by_inode", file.inode)),
+            *_of_names(svc, tx, file.others))}
+        for lease in found.values():
             if lease.locked_by == holder or rule.both_shared(mode, lease, agreed):
                 continue
             if rule.dead(lease.expires_at, tx.now):
                 raise Unready(lapsed=[Lapsed(lease.locked_by, lease.task_id)])
+            if len(out.leases) == BLOCKERS_MAX:
+                return
             out.held_at = out.held_at or lease.scope
-            scope = path_scope(path, svc.fold_case)
+            scope = path_scope(file.path, svc.fold_case)
             out.leases.append(msgspec.structs.replace(lease, kind="file", scope=scope))
+
+
+def _of_names(svc: Service, tx: Tx, names: Iterable[str]) -> Iterable[LeaseRow]:
+    """Leases on files of these names, and on directories and globs that one of them is in."""
+    for name in names:
+        file = resource(name, "file", fold_case=svc.fold_case)
+        for row in near(tx, "rivals", file):
+            lease = LeaseRow(*row)
+            if lease.kind != "region" and overlaps(
+                    file, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
+                yield lease
 
 
 def _own(out: Obstacles, located: Located) -> bool:

@@ -1,0 +1,54 @@
+"""The other names of files with hard links: one walk of a working tree for all that are asked.
+
+Of what it cannot read, and of what lies beyond its limit, it knows no names. It never follows a
+link, and reads no content.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+
+from coordinator.files.identity import identity
+
+#: Directory entries that are looked through for other names of files.
+ENTRIES_MAX = 200_000
+
+
+def names_of(files: Collection[str], base: str,
+             check_time: Callable[[], None]) -> dict[str, list[str]]:
+    """All names, sorted, that these files (told by `identity`) have in a working tree, relative to
+    it. `base`: its absolute path, with a slash. `check_time` ends a walk that takes too long.
+    """
+    numbers = {int(file.split(":")[1]) for file in files}
+    found: dict[str, list[str]] = {file: [] for file in files}
+    for name, entry in _entries(base, check_time):
+        if entry.inode() in numbers and name.isprintable():
+            try:
+                there = identity(base + name, entry.stat(follow_symlinks=False))
+            except OSError:
+                continue
+            if there in found:
+                found[there].append(name)
+    return {file: sorted(names) for file, names in found.items()}
+
+
+def _entries(base: str, check_time: Callable[[], None]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """What is no directory in a working tree."""
+    left, todo = ENTRIES_MAX, [""]
+    while todo and left > 0:
+        directory = todo.pop()
+        check_time()
+        try:
+            with os.scandir(base + directory) as entries:
+                for entry in entries:
+                    left -= 1
+                    name = directory + entry.name
+                    if entry.name == ".git" or name == ".coord":
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(name + "/")
+                    else:
+                        yield name, entry
+        except OSError:
+            continue
