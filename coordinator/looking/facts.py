@@ -196,11 +196,14 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
 class Parts(msgspec.Struct, frozen=True, gc=False):
     """Regions of one file, by name. None: the whole file, for single regions cannot be told.
     `hash`: the content that this was told of; None: there is no file. `outward`: others may see
-    what changes, for it is not within bodies of functions alone."""
+    what changes, for it is not within bodies of functions alone. `unplaced`: what an edit would
+    replace is not there, or it is there more than once: where it would change the file, nobody can
+    tell."""
 
     names: list[str] | None
     hash: str | None = None
     outward: bool = False
+    unplaced: bool = False
 
 
 Fact = Located | Bytes | Listing | Parts | str | bool | list[str] | Refusal | None

@@ -104,7 +104,7 @@ class FileRegions:
         """What these edits would change."""
         made, name = candidate(data, edits), digest(data)
         if made is None:
-            return Parts(None, name)
+            return Parts(None, name, unplaced=True)
         within = self._changed_within(path, data, made, name)
         if within is not None:
             self._expected = path, made

@@ -357,3 +357,27 @@ def test_in_a_launchs_worktree_an_edit_leases_regions_and_waits_for_nobody(tmp_p
     subprocess.run(["git", "worktree", "add", "-q", "--detach", str(elsewhere)], cwd=world.root, check=True, capture_output=True)
     assert "a.py" in proposes(Session(world, "pat"), "return 4", "return 40", str(elsewhere / "a.py")).deny, "a person's own is taken whole"
     world.close()
+
+
+@pytest.mark.parametrize("old", ["nothing like it", "return"])
+def test_an_edit_that_nobody_can_place_stands_in_nobodys_way(world: World, ann: Session, bob: Session, old: str) -> None:
+    edits(ann, "return 1", "return 10")
+    refused = proposes(bob, old, "yield")
+    assert "the text that this edit replaces is not in a.py, or not only once" in refused.deny
+    assert "a.py::f is leased by claude-code-ann" in refused.deny and refused.waiting is None
+    edits(bob, "return 3", "return 30")
+    edits(Session(world, "cy"), "return 2", "return 20")
+    assert world.ask(rq.Locks()).waiters == []
+    world.ask(rq.Leave(agent=ann.name))
+    assert holders(world)["a.py::g"] == bob.name and "a.py" not in holders(world)
+
+
+def test_a_place_that_an_agent_has_is_kept_over_an_edit_that_nobody_can_place(
+        world: World, ann: Session, bob: Session) -> None:
+    edits(ann, "return 1", "return 10")
+    proposes(bob, "import os", "import sys")
+    (before,) = world.ask(rq.Locks()).waiters
+    world.clock.advance(1000)
+    proposes(bob, "nothing like it", "yield")
+    (after,) = world.ask(rq.Locks()).waiters
+    assert after.asked_at == before.asked_at

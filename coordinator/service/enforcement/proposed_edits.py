@@ -7,7 +7,7 @@ them. Where it is not certain, or the policy says so, it is the whole file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
@@ -16,7 +16,7 @@ from coordinator.regions.languages import language_of
 from coordinator.rules.edits import Edit
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.service.core import Actor, Service
+from coordinator.service.core import Actor, Service, listed
 from coordinator.service.enforcement import broken_callers, write_windows
 from coordinator.service.enforcement.divided_files import may_be_divided, region_place
 from coordinator.service.holders.families import family
@@ -41,6 +41,7 @@ class Wanted:
         why: of what an edit breaks elsewhere, why that is to be leased, too, by its name.
         windows: files whose write windows the agent has, by name: of several that write one.
         agreed: those of them that it writes by an agreement with others.
+        unplaced: files of which nobody can tell where it would change them.
     """
 
     resources: list[Located] = field(default_factory=list)
@@ -48,6 +49,7 @@ class Wanted:
     why: dict[str, str] = field(default_factory=dict)
     windows: set[str] = field(default_factory=set)
     agreed: set[str] = field(default_factory=set)
+    unplaced: set[str] = field(default_factory=set)
 
 
 def needs(heard: HookCall) -> list[AnyNeed]:
@@ -86,6 +88,8 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
         broken = broken_callers.broken(svc, tx, agent, located, edit, parts)
         out.why |= broken.why
         beside += broken.resources
+        if parts.unplaced:
+            out.unplaced.add(located.resource.name)
         names = None if broken.whole else _leasable(svc, tx, agent, located, parts)
         if names is None or parts.hash is None:
             _need(tx, agent, out, located, [located])
@@ -97,6 +101,14 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
     taken = {one.resource.name for one in out.resources}
     out.resources += [one for one in beside if one.resource.name not in taken]
     return out
+
+
+def explained(refusal: Refusal, unplaced: Collection[str]) -> Refusal:
+    """The refusal of an edit of files that stands in no line, with the reason why."""
+    return Refusal(
+        refusal.code, f"{refusal.message} And the text that this edit replaces is not in "
+        f"{listed(sorted(unplaced))}, or not only once; so it was not put in line.",
+        next="Read the file before you edit it again.", **refusal.facts)
 
 
 def _need(tx: Tx, agent: str, out: Wanted, file: Located, places: Sequence[Located]) -> None:

@@ -27,6 +27,7 @@ from coordinator.service.enforcement import (
 )
 from coordinator.service.holders import notice_delivery, sessions
 from coordinator.service.leasing import agreements, leases
+from coordinator.service.leasing.waiting_line import same_again
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
@@ -149,6 +150,7 @@ def _before(
             if isinstance(asked, Refusal):
                 refusal, wait_s = asked, window_wait_s
             else:
+                wait_s = 0 if asked.unplaced else wait_s
                 refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
                 if refusal is not None:
                     refusal = broken_callers.explained(refusal, asked.why)
@@ -323,8 +325,11 @@ def take(
     brief = strategies.for_the_write(svc, wanted)
     agent, lent = sub_agents.to_hand_down(tx, heeded.holder, wanted)
     claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
+    # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
+    in_line = asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
     request = rq.Acquire(
         agent=agent, resources=[one.resource.name for one in wanted], wait_s=wait_s,
+        retry=in_line,
         description=f"{tool[:180]} {strategies.BY_HOOK}",
         ttl_s=svc.settings.leases.window_s if brief else None,
         task=str(claimed[0][0]) if len(claimed) == 1 else None,
@@ -337,7 +342,8 @@ def take(
         except Refusal as refusal:
             return refusal
         if isinstance(answer, Refusal):
-            return answer
+            return answer if in_line or asked is None else proposed_edits.explained(
+                answer, asked.unplaced)
         since = {lease.resource: lease.locked_at for lease in answer.leases}
     unread = read_versions.unread(
         tx, agent, [one for one in located if one.resource.name in agreed])
