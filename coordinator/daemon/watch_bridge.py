@@ -268,6 +268,9 @@ class WatchBridge:
         async with self._turn:  # what was seen later is recorded later
             for one in moved:
                 assert one.to is not None, "it is a rename"
+                if one.is_new and self._router.look(
+                        partial(renames.is_leased, service, name=one.path)) is False:
+                    continue  # a temporary file, as editors make them
                 by = None if one.heard_ms is None else iso(one.heard_ms)
                 await decide(engine, service, partial(
                     renames.follow, service, old=one.path, new=one.to, by=by, is_dir=one.is_dir))

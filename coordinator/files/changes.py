@@ -31,6 +31,7 @@ class Change:
         to: of a move, where to; else None.
         heard_ms: of a move or a deletion, when it was heard of (Unix ms), if whoever tells of it
             knows.
+        is_new: of a move, what was moved was made since the last batch.
     """
 
     kind: ChangeKind
@@ -38,6 +39,7 @@ class Change:
     to: str | None = None
     is_dir: bool = False
     heard_ms: int | None = field(default=None, compare=False)
+    is_new: bool = False
 
 
 @dataclass(slots=True)
@@ -58,6 +60,7 @@ class Changes:
     def __init__(self) -> None:
         self._net: dict[str, _Net] = {}
         self._moves: list[Change] = []
+        self._moves_of_new = 0
 
     def __len__(self) -> int:
         return len(self._net)
@@ -77,22 +80,21 @@ class Changes:
         elif kind == "deleted":
             self._deleted(path, is_dir, heard_ms)
         elif kind == "moved" and to is not None:
-            net = self._net.get(path)
-            if (net is None or net.kind != "created") and len(self._moves) <= MOVES_MAX:
-                self._moves.append(Change("moved", path, to, is_dir, heard_ms))
+            self._note_move(path, to, is_dir, heard_ms)
             self._moved(path, to, is_dir, heard_ms)
 
     def clear(self) -> None:
         """Forget everything."""
         self._net.clear()
-        self._moves.clear()
+        self._forget_moves()
 
     def moves(self) -> list[Change]:
         """Each rename since the last time, in order, and forget them: who keeps track of names has
-        to know those, too, that something had in between. Not of what was made since; and of very
-        many only what came of them."""
-        out, self._moves = self._moves, []
-        return out if len(out) <= MOVES_MAX else [
+        to know those, too, that something had in between. Of very many only what came of them; and
+        of what was made since, as temporary files are, the first of very many."""
+        out, many = self._moves, len(self._moves) - self._moves_of_new > MOVES_MAX
+        self._forget_moves()
+        return out if not many else [
             Change("moved", net.origin, path, net.is_dir)
             for path, net in self._net.items() if net.kind == "moved"]
 
@@ -108,6 +110,17 @@ class Changes:
                 out.append(Change(net.kind, path, None, net.is_dir, net.heard_ms))
         self._net = {}
         return out
+
+    def _note_move(self, path: str, to: str, is_dir: bool, heard_ms: int | None) -> None:
+        net = self._net.get(path)
+        is_new = net is not None and net.kind == "created"
+        alike = self._moves_of_new if is_new else len(self._moves) - self._moves_of_new
+        if alike < MOVES_MAX + (not is_new):  # (one more of the others tells that they are many)
+            self._moves.append(Change("moved", path, to, is_dir, heard_ms, is_new))
+            self._moves_of_new += is_new
+
+    def _forget_moves(self) -> None:
+        self._moves, self._moves_of_new = [], 0
 
     def _created(self, path: str, is_dir: bool) -> None:
         net = self._net.get(path)

@@ -111,6 +111,33 @@ def test_a_lease_taken_after_a_rename_does_not_follow_it(make_repo: Callable[...
     assert repo.client().call(rq.Replay()).equal
 
 
+def test_a_lease_follows_what_was_made_and_renamed_at_once(make_repo: Callable[..., Repo]) -> None:
+    """All of it is heard of in one batch: also a chain of names, a new directory, and a rename over what was there."""
+    repo = make_repo(git=True)
+    committed(repo, "old.py")
+    ann = repo.client("ann")
+    for name in ("n.py", "d/in.py", "p.py", "over.py"):
+        ann.acquire(name)
+    for name in ("n.py", "d/in.py", "p.py", "over.py", "free.tmp"):
+        repo.write(name, "def f():\n    pass\n")
+    for old, new in (("n.py", "m.py"), ("d", "e"), ("p.py", "q.py"), ("q.py", "r.py"), ("over.py", "old.py"), ("free.tmp", "free.py")):
+        os.rename(repo.root / old, repo.root / new)
+    until(lambda: {one.resource for one in ann.call(rq.Locks()).items} == {
+        "n.py", "m.py", "d/in.py", "e/in.py", "p.py", "q.py", "r.py", "over.py", "old.py"})
+    assert [one.resource for one in kinds(repo, "unleased_write")] == ["free.py"]
+    with pytest.raises(Refusal):
+        repo.client("bob").acquire("m.py", retry=False)
+    with repo.client() as boss:
+        boss.call(rq.Leave(agent="ann", clean=False))
+        (review,) = boss.call(rq.Reviews()).items
+        assert {one.path: one.change for one in review.files} == {
+            "m.py": "created", "e/in.py": "created", "r.py": "created", "old.py": "modified"}
+        boss.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+        assert (repo.root / "old.py").read_text() == "old.py\n"
+        assert not [name for name in ("m.py", "e/in.py", "r.py") if (repo.root / name).exists()]
+        assert boss.call(rq.Replay()).equal
+
+
 def test_a_write_without_a_lease_is_recorded(make_repo: Callable[..., Repo]) -> None:
     repo = make_repo(config=QUICK)
     ann = repo.client("ann")

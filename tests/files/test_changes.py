@@ -54,12 +54,25 @@ def test_each_rename_is_told_by_itself_too() -> None:
     changes = Changes()
     for kind, path, to in (("moved", "a", "n"), ("created", "t", None), ("moved", "t", "n"), ("moved", "n", "m"), ("moved", "m", "a")):
         changes.add(kind, path, to, heard_ms=7)  # type: ignore[arg-type]
-    assert changes.moves() == [Change("moved", "a", "n"), Change("moved", "n", "m"), Change("moved", "m", "a")]
+    assert changes.moves() == [
+        Change("moved", "a", "n"), Change("moved", "t", "n", is_new=True), Change("moved", "n", "m"), Change("moved", "m", "a")]
     assert changes.moves() == []
     changes = Changes()
     for number in range(MOVES_MAX + 2):
         changes.add("moved", f"f{number}", f"f{number + 1}")
     assert changes.moves() == [Change("moved", "f0", f"f{MOVES_MAX + 2}")]
+
+
+def test_renames_of_many_temporary_files_hide_no_other() -> None:
+    changes = Changes()
+    changes.add("moved", "a", "b")
+    for number in range(MOVES_MAX + 2):
+        changes.add("created", f"t{number}")
+        changes.add("moved", f"t{number}", f"f{number}")
+    changes.add("moved", "b", "c")
+    told = changes.moves()
+    assert [one for one in told if not one.is_new] == [Change("moved", "a", "b"), Change("moved", "b", "c")]
+    assert len(told) == MOVES_MAX + 2
 
 
 def test_directories_are_not_modified() -> None:

@@ -21,7 +21,7 @@ from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.grant import end, free_slot, in_its_place
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso
@@ -63,6 +63,13 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
         for lease in leases if lease.kind != "dir" and partial_work.is_written(lease)])
     for lease in leases:
         _arrive(svc, tx, lease, names[lease.fencing_token], now + lease.scope[len(was):], over)
+
+
+def is_leased(svc: Service, view: View, name: str) -> bool:
+    """Whether a name, or what lies below it, is leased in the main working tree."""
+    scope = path_scope(name, svc.fold_case)
+    return any(row.scope.startswith(scope) and row.worktree is None for row in (
+        LeaseRow(*raw) for raw in near(view, "rivals", as_resource(name, "file", scope))))
 
 
 def _is_later(lease: LeaseRow, by: str | None) -> bool:
