@@ -31,7 +31,13 @@ from coordinator.service.course import Course
 from coordinator.service.enforcement import commits
 from coordinator.service.engine import Engine
 from coordinator.service.holders import agents, sessions
-from coordinator.service.leasing import leases, sweep, unlock_requests, waiting_line
+from coordinator.service.leasing import (
+    leases,
+    sweep,
+    unlock_answers,
+    unlock_requests,
+    waiting_line,
+)
 from coordinator.service.review import reviews, verdicts
 from coordinator.service.state import changes, values
 from coordinator.service.verifying import verifications
@@ -119,7 +125,7 @@ _ALL = [
     Operation(rq.LostWrites, lost_writes.listing),
     Operation(rq.RequestFile, unlock_requests.file, needs=unlock_requests.needs),
     Operation(rq.Requests, unlock_requests.listing),
-    Operation(rq.RequestAnswer, unlock_requests.answer),
+    Operation(rq.RequestAnswer, unlock_answers.answer),
     Operation(rq.RequestWithdraw, unlock_requests.withdraw),
     Operation(rq.TaskAdd, backlog.add),
     Operation(rq.Tasks, backlog.listing),

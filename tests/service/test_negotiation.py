@@ -528,3 +528,55 @@ def test_a_held_name_that_became_a_link_is_asked_about_by_its_name(world: World)
     assert told.subject == "guide.md" and any("ann got guide.md" in one for one in told.sentences)
     world.ask(rq.Release(agent="ann", resources=["guide.md"]))
     assert "other.md" in world.refused(rq.RequestFile(agent="bob", resource="guide.md", reason="x")).message
+
+
+def test_what_a_person_hands_over_in_the_middle_is_kept_as_a_review_first(world: World) -> None:
+    """As an unlock by force does: the earlier bytes can be had back."""
+    world.write("a.py", "old\nnot committed\n")
+    world.acquire("ann", "a.py")
+    world.write("a.py", "half a sent")
+    ask(world, "bob")
+    done = answer(world, "eve", "U-1", force=True)
+    assert done.granted and "What ann had changed is kept for a human in R-1." in done.message
+    (review,) = world.ask(rq.Reviews()).items
+    assert (review.agent, review.reason) == ("ann", "overridden")
+    assert "in R-1" in told(world, "ann")[-1] and "in R-1" in told(world, "bob")[-1]
+    world.ask(rq.Release(agent="bob", resources=["a.py"]))
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert (world.root / "a.py").read_text() == "old\nnot committed\n"
+
+
+def test_what_its_holder_gives_up_itself_is_in_no_review(world: World) -> None:
+    world.write("a.py", "old\n")
+    world.acquire("ann", "a.py")
+    world.write("a.py", "new\n")
+    ask(world, "bob")
+    assert answer(world, "ann", "U-1").granted
+    assert world.ask(rq.Reviews()).items == []
+
+
+def test_a_part_that_is_kept_is_in_no_review_when_the_rest_is_handed_over(world: World) -> None:
+    for name in ("d/a.py", "d/b.py"):
+        world.write(name, "old\n")
+    world.acquire("ann", "d/")
+    for name in ("d/a.py", "d/b.py"):
+        world.write(name, "new\n")
+    ask(world, "bob", "d/b.py")
+    answer(world, "eve", "U-1", "narrow", force=True, keep=["d/a.py"])
+    (review,) = world.ask(rq.Reviews()).items
+    assert [file.path for file in review.files] == ["d/b.py"]
+
+
+def test_a_file_that_waits_for_a_verdict_is_handed_over_after_it(tmp_path: Path) -> None:
+    """Where such files are closed to all."""
+    world = World(tmp_path / "strict", Settings(review=Reviewing(quarantine=True)))
+    world.write("a.py", "old\n")
+    world.acquire("ann", "a.py")
+    world.write("a.py", "half\n")
+    ask(world, "bob")
+    done = answer(world, "eve", "U-1", force=True)
+    assert not done.granted and line(world) == [("bob", "U-1")]
+    assert "bob stays in line for a.py, until R-1 is decided" in done.message and "until R-1 is decided" in told(world, "bob")[-1]
+    world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert holders(world) == {"a.py": "bob"} and (world.root / "a.py").read_text() == "old\n"
+    world.close()

@@ -216,6 +216,25 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     return flagged
 
 
+def flag_overridden(
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.FlaggedFile], by: str
+) -> partial_work.Flagged | None:
+    """The review of what one holder had changed under these leases, which a person is about to end
+    by force; None: nothing. `by`: that person, or in whose name it is done.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    if not files:
+        return None
+    holder, names = rows[0].locked_by, listed([file.path for file in files])
+    return partial_work.flag(
+        tx, reason="overridden", agent=holder, task=rows[0].task_id, files=files,
+        leased_at=min(row.locked_at for row in rows),
+        why=f"{holder} had changed {names} when its lease was released by force ({by})."
+        + review_words.beside(svc, tx, rows, files))
+
+
 def look_first(svc: Service, tx: Tx, holder: str, task: str, worktree: str | None = None) -> None:
     """Before anything is recorded: whether what a holder's leases of a task are on was looked at.
     `worktree`: see `fail_claim`.

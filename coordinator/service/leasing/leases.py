@@ -16,14 +16,14 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import answered
 from coordinator.service.backlog import tasks
-from coordinator.service.core import Actor, Service, check_wait, listed, ms
+from coordinator.service.core import Actor, Service, check_wait, ms
 from coordinator.service.holders import agents, notices
 from coordinator.service.landing import check_at_rest
 from coordinator.service.leasing import (
     circles,
+    lapse,
     partial_work,
     redirect,
-    review_words,
     since_asked,
     task_locks,
     waiting_line,
@@ -248,15 +248,10 @@ def _flag_forced(
     for holder in dict.fromkeys(row.locked_by for row in rows):
         theirs = [row for row in rows if row.locked_by == holder]
         files = partial_work.changed_since(svc, tx, theirs, shared=True)
-        if files:
-            names = listed([file.path for file in files])
-            who = req.agent if holder != req.agent else "a person"
-            out[holder] = partial_work.flag(
-                tx, reason="overridden", agent=holder, task=theirs[0].task_id, files=files,
-                leased_at=min(row.locked_at for row in theirs),
-                why=f"{holder} had changed {names} when its lease was released by force "
-                f"({who})." + review_words.beside(svc, tx, theirs, files),
-            )
+        flagged = lapse.flag_overridden(
+            svc, tx, theirs, files, req.agent if holder != req.agent else "a person")
+        if flagged is not None:
+            out[holder] = flagged
     return out
 
 

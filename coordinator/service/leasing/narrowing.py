@@ -2,7 +2,7 @@
 
 Owns which parts may be kept, and what each of them is judged from: what was there when the lease
 that it comes from began, so that work that is half done stays that. Who gets the rest is decided in
-`unlock_requests`.
+`unlock_answers`.
 """
 
 from __future__ import annotations

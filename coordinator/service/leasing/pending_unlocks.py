@@ -2,7 +2,7 @@
 
 A request that waits for its answer stands in line under its own id, `U-n`: the line needs no other
 mark to know, and where nobody stands in line there is none to look for. What may be asked and
-answered is `unlock_requests`'s business.
+answered is the business of `unlock_requests` and `unlock_answers`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow
 from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import file_scope
 from coordinator.words.texts import quoted
@@ -26,6 +27,8 @@ from coordinator.words.texts import quoted
 PREFIX = "U-"
 #: Who closes what nobody answered.
 COORD = "coord"
+#: Characters of a reason or an answer: another agent's model has to read it.
+WORDS_CHARS_MAX = 500
 
 
 def find(view: View, text: str, resource: str | None = None) -> UnlockRow:
@@ -175,3 +178,42 @@ def reply(view: View, row: UnlockRow) -> rq.Unlock:
         responded_by=row.responded_by, override=bool(row.override), answer=row.answer,
         releases=releases,
     )
+
+
+def check_open(row: UnlockRow) -> None:
+    """Raises:
+    Refusal: REQUEST_CLOSED.
+    """
+    if row.status == "pending":
+        return
+    when = short(from_iso(row.responded_at)) if row.responded_at else ""
+    why = f" ({quoted(row.answer, 500)})" if row.answer else ""
+    what = "answered with coexist" if row.status == "coexisting" else row.status
+    raise Refusal(
+        Code.REQUEST_CLOSED,
+        f"{row.request_id} was {what} by {row.responded_by} at {when}{why}; it stays so.",
+        request=row.request_id, status=row.status,
+    )
+
+
+def answers_for(tx: Tx, agent: str, name: str) -> bool:
+    """Whether `agent` speaks for `name`: it is that one, or a session whose sub-agent that is."""
+    if agent == name:
+        return True
+    row = tx.agent(name)
+    return row is not None and row.parent == agent
+
+
+def words(text: str, what: str) -> str:
+    """A reason or an answer as one line.
+
+    Raises:
+        Refusal: LIMIT.
+    """
+    said = " ".join(text.split())
+    if len(said) > WORDS_CHARS_MAX:
+        raise Refusal(
+            Code.LIMIT, f"The {what} has {len(said)} characters; {WORDS_CHARS_MAX} are the most. "
+            "Nothing was done.", next="Say it shorter.",
+        )
+    return said

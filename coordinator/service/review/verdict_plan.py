@@ -19,6 +19,8 @@ from coordinator.files.beneath import Root
 from coordinator.files.content import digest, is_executable, is_link
 from coordinator.files.verdict_steps import fitting_mode
 from coordinator.looking.facts import Lapsed, Unready
+from coordinator.merging.act import merge_texts
+from coordinator.merging.git_merge import GitFailed
 from coordinator.rules import leases as lease_rule
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
@@ -323,7 +325,7 @@ class _Look:
             for name in (file.baseline_hash, file.flagged_hash or file.last_hash)
         )
         current = now.data if repository_files.can_merge(now.hash) else None
-        data = _merge(before, flagged, current)
+        data = _merge(before, flagged, current, file.path)
         if data is None:
             raise Refusal(
                 Code.VERSION_CHANGED,
@@ -352,10 +354,12 @@ def _fits(mode: int, name: str) -> bool:
     return bool(mode & 0o100) == is_executable(name)
 
 
-def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None) -> bytes | None:
+def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None,
+           path: str) -> bytes | None:
     """Take the partial work (before -> flagged) out of `current`; None when that conflicts.
 
-    A three-way merge with the flagged bytes as the common ancestor, by `git merge-file`.
+    A three-way merge with the flagged bytes as the common ancestor, by `git merge-file`; and where
+    that finds no way, as of two functions side by side of which one went out before, by regions.
     """
     if before is None or flagged is None or current is None:
         return None
@@ -371,6 +375,12 @@ def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None) -
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-    return done.stdout if done.returncode == 0 else None
+    if done.returncode == 0:
+        return done.stdout
+    try:
+        merged = merge_texts(flagged, current, before, path)
+    except GitFailed:
+        return None
+    return merged.data if merged.by != "conflict" else None
 
 
