@@ -183,6 +183,27 @@ def test_a_write_to_what_an_idle_agent_holds_is_not_its_own(repo: Repo, by: str)
 
 
 @pytest.mark.parametrize("end", ["killed", "forced"])
+def test_the_review_says_that_somebody_else_has_written_among_it(repo: Repo, end: str) -> None:
+    """Also where its agent has read that, and has gone on."""
+    repo.write("b.py", "b\n")
+    ann = Claude(repo, "ann")
+    for name in ("a.py", "b.py"):
+        assert ann.edit(name, "ann's\n") == ""
+    time.sleep(0.3)
+    repo.write("a.py", "ann's\na person's\n")
+    until(lambda: "was changed while no command of yours ran" in said_to(repo, ann.name))
+    ann.read("a.py")
+    assert ann.edit("a.py", "ann's\na person's\nann's again\n") == ""
+    with repo.client() as client:
+        if end == "killed":
+            client.call(rq.Leave(agent=ann.name, clean=False, reason="killed"))
+        else:
+            client.call(rq.Release(agent=ann.name, resources=["a.py", "b.py"], force=True))
+        (review,) = client.call(rq.Reviews()).items
+    assert "wrote in a.py, too, while claude-code-ann held it" in review.summary and "last" not in review.summary
+
+
+@pytest.mark.parametrize("end", ["killed", "forced"])
 def test_the_review_says_that_the_last_write_was_not_its_agents(repo: Repo, end: str) -> None:
     ann = Claude(repo, "ann")
     assert ann.edit("a.py", "ann's\n") == ""

@@ -30,7 +30,7 @@ def by_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> tuple[str, ...]
     def leased(view: View) -> list[tuple[str, str]]:
         began = since.began or since.locked_at
         return [(str(agent), str(name)) for agent, name in view.rows(
-            "regions_leased_since", _first_since(view, began), began, path)]
+            "regions_leased_since", first_since(view, began), began, path)]
 
     file = resource(path, "file", fold_case=svc.fold_case)
     held = [(row.locked_by, row.file_path) for raw in near(tx, "rivals", file)
@@ -40,7 +40,7 @@ def by_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> tuple[str, ...]
                          if owner(tx, agent) != mine}))
 
 
-def _first_since(view: View, at: str) -> int:
+def first_since(view: View, at: str) -> int:
     """The number of an event before which none is of this instant (UTC) or later, as far as the
     clock was never put back."""
     low, high = 0, int((view.row("event_last") or (0,))[0])

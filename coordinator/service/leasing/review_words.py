@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
 from coordinator.service.core import Service, listed, ms
-from coordinator.service.leasing import partial_work
+from coordinator.service.leasing import partial_work, written_meanwhile
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
@@ -60,7 +62,7 @@ def _of_what_is_together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
 
 
 def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.FlaggedFile]) -> str:
-    """Of files of which it is known that their holder did not write them last."""
+    """Of files of which it is known that their holder did not write them last, or not alone."""
     if not (rows and files):
         return ""
     holder = rows[0].locked_by
@@ -70,7 +72,16 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
     names = [file.path for file in files if file.worktree is None and file.flagged_hash is not None
              and (last := tx.row("version_get", file.path)) is not None
              and last[0] == file.flagged_hash and last[2] is None]
-    if not names:
-        return ""
-    return (f" As far as coord knows, {holder} did not write {listed(names)} last: a person did, "
-            "or a program in the background. A revert takes that out, too.")
+    said = (f" As far as coord knows, {holder} did not write {listed(names)} last: a person did, "
+            "or a program in the background. A revert takes that out, too.") if names else ""
+    since = {file.path: min(began) for file in files
+             if file.worktree is None and file.path not in names
+             and (began := [row.began or row.locked_at for row in rows if overlaps(
+                 as_resource(file.path, "file", file.scope),
+                 as_resource(row.file_path, row.kind, row.scope))])}
+    among = written_meanwhile.by_nobody(tx, since)
+    if among:
+        said += (f" A person, or a program in the background, wrote in {listed(among)}, too, while "
+                 f"{holder} held {'it' if len(among) == 1 else 'them'}: what is left of that here "
+                 "is among it, and a revert takes it out, too.")
+    return said

@@ -17,6 +17,12 @@ SELECT DISTINCT agent, resource FROM events
 WHERE seq >= ?1 AND at >= ?2 AND kind = 'lease_granted'
   AND resource > ?3 || '::' AND resource < ?3 || ':;';
 
+-- name: unleased_last_since
+-- Files that somebody changed who had not leased them, from an instant on, and when last.
+SELECT resource, max(at) FROM events
+WHERE seq >= ?1 AND at >= ?2 AND kind = 'unleased_write' AND agent IS NULL
+GROUP BY resource;
+
 -- name: event_newest
 SELECT max(seq) FROM events;
 

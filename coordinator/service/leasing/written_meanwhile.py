@@ -1,0 +1,31 @@
+"""Which files somebody wrote who held nothing of them, since their holder began to work there.
+
+A person, or a program that nobody knows: what these wrote stands among the holder's work by then.
+Read from the log, apart from the transaction; where that was cut, nothing is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coordinator.service.leasing.leased_meanwhile import first_since
+from coordinator.store.apart import apart
+from coordinator.store.ledger import Tx, View
+
+
+def by_nobody(tx: Tx, since: Mapping[str, str]) -> list[str]:
+    """Those of these files, sorted. `since`: by path, from which instant on (UTC).
+
+    Raises:
+        Unready: the log is read first.
+    """
+    if not since:
+        return []
+    first = min(since.values())
+
+    def written(view: View) -> dict[str, str]:
+        return {str(path): str(at) for path, at in view.rows(
+            "unleased_last_since", first_since(view, first), first)}
+
+    last = tx.looked.after(f"written without a lease since {first}", apart(tx, written))
+    return sorted(path for path, at in since.items() if last.get(path, "") >= at)
