@@ -61,10 +61,10 @@ def regions(
     with _asking() as outlines:
         outline = _outline(outlines, name, data, nested=nested)
     if as_json:
+        items = [_row(name, outline, one, data) for one in outline.regions]
         print_json({
             "resource": name, "language": outline.language, "size": outline.size,
-            "note": outline.note, "items": [_row(name, one, data) for one in outline.regions],
-            "next": None,
+            "note": outline.note, "items": items, "next": None,
         })
         return
     count = len(outline.regions)
@@ -76,7 +76,7 @@ def regions(
         for line in wrapped(sentence, width(), 0):
             say(line)
     rows = [
-        (one.name or name, one.kind, _lines(one), one.hash.removeprefix("sha256:")[:8])
+        (one.name or name, one.kind, _lines(one), _content_hash(outline, one, data)[7:15])
         for one in outline.regions
     ]
     for line in columns(("region", "kind", "lines", "sha256"), rows, "/===", width()):
@@ -173,14 +173,21 @@ def _outline(outlines: Outlines, name: str, data: bytes, *, nested: bool) -> Out
     return outlines.of(data, language_of(name, data), nested=nested)
 
 
-def _row(file: str, region: Region, data: bytes) -> dict[str, Any]:
-    whole = data if region.kind == "header" else data[region.start:region.end]
+def _content_hash(outline: Outline, region: Region, data: bytes) -> str:
+    """As a lease tells it, and as a commit is made from it."""
+    from coordinator.regions.outline import bare
+
+    whole = data if region.kind == "header" else bare(outline, data[region.start:region.end])
+    return "sha256:" + hashlib.sha256(whole).hexdigest()
+
+
+def _row(file: str, outline: Outline, region: Region, data: bytes) -> dict[str, Any]:
     return {
         "resource": f"{file}::{region.name}" if region.name else file, "name": region.name,
         "kind": region.kind, "first_line": region.first_line, "last_line": region.last_line,
         "line": region.line, "start": region.start, "end": region.end,
         "spans": region.spans, "hash": region.hash,
-        "content_hash": "sha256:" + hashlib.sha256(whole).hexdigest(),  # as a lease tells it
+        "content_hash": _content_hash(outline, region, data),
     }
 
 

@@ -17,9 +17,10 @@ import msgspec
 from coordinator.files.content import digest
 from coordinator.looking.facts import Parts
 from coordinator.meaning.languages import is_known
+from coordinator.regions import json_commas
 from coordinator.regions.differences import changed
 from coordinator.regions.languages import language_of
-from coordinator.regions.outline import Outline, Region
+from coordinator.regions.outline import Outline, Region, bare
 from coordinator.regions.process import Outlines
 from coordinator.rules.edits import Edit, candidate
 from coordinator.rules.function_bodies import is_body_alone
@@ -82,10 +83,13 @@ class FileRegions:
         """The bytes of a region with all that it contains; None: there is none of that name.
 
         `<header>` is about the order of the whole file, so it has the whole file's bytes; so has a
-        region of a file that is not divided.
+        region of a file that is not divided. In JSON a comma behind it is none of its bytes.
         """
         span = self.span(path, data, name)
-        return None if span is None else data[span[0]:span[1]]
+        if span is None or name == HEADER:
+            return None if span is None else data
+        outline = self.outline(path, data)
+        return data if outline.note else bare(outline, data[span[0]:span[1]])
 
     def span(self, path: str, data: bytes, name: str) -> tuple[int, int] | None:
         """Where these bytes begin and end."""
@@ -249,6 +253,14 @@ def _outward(path: str, names: Sequence[str], was: Outline, before: bytes, now: 
                 path, before[old.start:old.end], after[new.start:new.end]):
             return True
     return False
+
+
+def joined(path: str, before: bytes, made: bytes) -> bytes:
+    """A file that was made of the regions of another and further ones; with the commas between
+    them that JSON wants, where the other one had them so."""
+    if language_of(path, before[:200]) != "json" or json_commas.mended(before) != before:
+        return made
+    return json_commas.mended(made)
 
 
 def find(outline: Outline, name: str) -> Region | None:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from coordinator.looking.file_regions import FileRegions, find
-from coordinator.regions.outline import Outline, Region
+from coordinator.looking.file_regions import FileRegions, find, joined
+from coordinator.regions.outline import Outline, Region, bare
 from coordinator.regions.rewound_lines import Earlier, put_back
 from coordinator.words.resource_names import HEADER
 
@@ -156,7 +156,7 @@ def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: 
                 _is_covered(name, [one.name]) for name in {*names, *new}):
             continue
         left = regions.part(path, back, one.name)
-        if left is None or left.strip() != data[one.start:one.end].strip():
+        if left is None or left.strip() != (regions.part(path, data, one.name) or b"").strip():
             return False
     return True
 
@@ -187,9 +187,10 @@ def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
             at = _end_of_container(outline, one.name, len(data))
             pieces.append((at, at, 0, _new_line(data, at) + one.was) if place is None else
                           (place.at, place.at, place.was_at, place.before + one.was))
+    back = data
     for start, end, _, was in sorted(pieces, reverse=True):
-        data = data[:start] + was + data[end:]
-    return data
+        back = back[:start] + was + back[end:]
+    return joined(path, data, back)
 
 
 def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
@@ -209,7 +210,8 @@ def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
             return None
         else:
             new.append(one.name.rpartition(".")[2].encode())
-    return put_back(whole, data, earlier, new)
+    back = put_back(whole, data, earlier, new)
+    return None if back is None else joined(path, data, back)
 
 
 def _is_covered(name: str, others: Collection[str]) -> bool:
@@ -262,8 +264,8 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
                 return False
             if not now.broken and not _is_covered(one.name, new):
                 return False
-        elif not now.broken and (data[one.start:one.end].strip()
-                                 != back[after[one.name].start:after[one.name].end].strip()):
+        elif not now.broken and (bare(now, data[one.start:one.end]).strip() != bare(
+                then, back[after[one.name].start:after[one.name].end]).strip()):
             return False
     return True
 

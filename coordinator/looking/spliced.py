@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from coordinator.files.content import EXECUTABLE, digest
-from coordinator.looking.file_regions import FileRegions
+from coordinator.looking.file_regions import FileRegions, joined
 from coordinator.regions.names import nearest
+from coordinator.regions.outline import bare
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER
 
@@ -80,7 +81,7 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
                 resource=f"{shown}::{one.name}", nearest=[f"{shown}::{name}" for name in near],
             )
         start, end = span
-        old = data[start:end]
+        old = data[start:end] if one.name == HEADER else bare(before, data[start:end])
         if old and (one.new or one.was == ABSENT):
             raise Refusal(
                 Code.REGION_CHANGED,
@@ -105,7 +106,7 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
         new = _fitted(data, old, one, shown)
         if start == end and new:  # it has had no header
             new += b"\r\n" * 3 if b"\r\n" in data else b"\n" * 3
-        fitted[one.name] = old, new
+        fitted[one.name] = old, new if one.name == HEADER else bare(before, new)
         pieces.append((start, end, new))
     pieces.sort()
     for (_, end, _), (start, _, _) in pairwise(pieces):
@@ -117,11 +118,12 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     made = data
     for start, end, text in reversed(pieces):
         made = made[:start] + text + made[end:]
+    made = joined(path, data, made)
     if pieces and added:
         _check_read(regions, path, shown, data, made)
     for one in added:
         at, text = _added(regions, path, made, one, shown)
-        made = made[:at] + text + made[at:]
+        made = joined(path, data, made[:at] + text + made[at:])
     _check(regions, path, shown, data, made, texts, proposed=proposed)
     for one in added:
         fitted[one.name] = b"", regions.part(path, made, one.name) or b""
@@ -176,6 +178,7 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
             next=f"`coord regions {shown}` lists them.", resource=f"{shown}::{behind}",
             nearest=[f"{shown}::{found}" for found in near],
         )
+    language = regions.outline(path, data).language
     text = _fitted(data, b"", one, shown).lstrip(b"\r\n")
     if not text:
         raise Refusal(Code.INVALID, f"There is no text for {name}. Nothing was written.",
@@ -183,7 +186,8 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
     end = b"\r\n" if b"\r\n" in data else b"\n"
     before = data[:span[1]].rstrip()
     blanks = data[len(before):span[1]]
-    apart = 3 if not above and regions.outline(path, data).language == "python" else 2  # (PEP 8)
+    # (In Python as PEP 8 has it.)
+    apart = 1 if language == "json" else 3 if not above and language == "python" else 2
     if not before:
         return span[1], text + end * (apart if data[span[1]:].strip() else 1)
     followed = one.after and any(
@@ -191,7 +195,8 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
         for found in regions.outline(path, data).regions)
     gap = blanks if followed else end * apart
     place = len(before), gap + text + (b"" if blanks else end)
-    if one.after or not above or _holds(regions, path, data, place, one.name):
+    if one.after or (not above and language != "json") or _holds(
+            regions, path, data, place, one.name):
         return place
     within = _before_its_last_line(data, span, text, end, gap if any(
         found.name.startswith(f"{above}.") for found in regions.outline(path, data).regions
@@ -210,7 +215,8 @@ def _holds(regions: FileRegions, path: str, data: bytes, place: tuple[int, bytes
            name: str) -> bool:
     """Whether the file has this region with a text put in there."""
     at, text = place
-    return regions.span(path, data[:at] + text + data[at:], name) is not None
+    made = joined(path, data, data[:at] + text + data[at:])
+    return regions.span(path, made, name) is not None
 
 
 def _before_its_last_line(data: bytes, span: tuple[int, int], text: bytes, end: bytes,

@@ -22,6 +22,8 @@ from coordinator.merging.model import Clash, LineMerge, Lines, Merged, Read, Seg
 from coordinator.regions.questions import FILE_BYTES_MAX
 from coordinator.regions.reading import Reading
 
+#: Languages in which the rest of a file may be read as a part of something that is not closed.
+DATA = frozenset({"json", "toml", "yaml"})
 _BOM = b"\xef\xbb\xbf"
 #: As git has it: a NUL among the first bytes (that many) makes a file no text.
 _BINARY_BYTES = 8000
@@ -64,6 +66,9 @@ def merge(
         faults = checks.sound(readings, read(git.data))
         if not faults:
             return own
+    if readings[0].outline.language in DATA and len(
+            {one.outline.broken for one in readings}) > 1:
+        return replace(own, notes=("not all three can be read, so nothing could be shown right",))
     if any(one.python is None or not one.python.parsed for one in readings
            if one.outline.language == "python"):
         return replace(own, notes=("not all three are Python, so nothing could be shown right",))

@@ -1,12 +1,12 @@
 """Which regions differ between two contents of one file. Pure: it is handed their outlines.
 
 Blank lines are no difference: they belong to the region above them by the rule, and whoever adds a
-function below another has not changed that one.
+function below another has not changed that one. Nor is a comma between two members of JSON.
 """
 
 from __future__ import annotations
 
-from coordinator.regions.outline import Outline, Region
+from coordinator.regions.outline import Outline, Region, bare
 from coordinator.words.resource_names import HEADER
 
 
@@ -24,16 +24,19 @@ def changed(old: Outline, before: bytes, new: Outline, after: bytes, *,
         return None
     was = {one.name: one for one in old.regions}
     now = {one.name: one for one in new.regions}
-    if header and _own(now[HEADER], after) != _own(was[HEADER], before):
+    if header and _own(new, now[HEADER], after) != _own(old, was[HEADER], before):
         return None
     if in_order and [name for name in was if name in now] != [name for name in now if name in was]:
         return None
     found = [name for name, one in now.items() if (header or name != HEADER) and (name not in was
-             or was[name].kind != one.kind or _own(was[name], before) != _own(one, after))]
+             or was[name].kind != one.kind
+             or _own(old, was[name], before) != _own(new, one, after))]
     return found + [name for name in was if name not in now]
 
 
-def _own(region: Region, data: bytes) -> list[bytes]:
-    pieces = (data[start:end].strip(b"\r\n\t\f ") if region.name == HEADER
-              else data[start:end].rstrip() for start, end in region.spans)
+def _own(outline: Outline, region: Region, data: bytes) -> list[bytes]:
+    pieces = [data[start:end].strip(b"\r\n\t\f ") if region.name == HEADER
+              else data[start:end].rstrip() for start, end in region.spans]
+    if pieces and region.name != HEADER:
+        pieces[-1] = bare(outline, pieces[-1])
     return [piece for piece in pieces if piece]

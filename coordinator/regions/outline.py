@@ -37,6 +37,7 @@ from typing import Literal
 
 import msgspec
 
+from coordinator.regions import json_commas
 from coordinator.regions.names import Ids
 from coordinator.words.hashing import sha256
 from coordinator.words.resource_names import HEADER
@@ -98,6 +99,11 @@ class Outline(msgspec.Struct, frozen=True, gc=False):
     def names(self) -> list[str]:
         """The regions' names."""
         return [region.name for region in self.regions]
+
+
+def bare(outline: Outline, text: bytes) -> bytes:
+    """A region's text without what belongs to neither it nor the next: the comma in JSON."""
+    return json_commas.bare(text) if outline.language == "json" else text
 
 
 class Mark(msgspec.Struct):

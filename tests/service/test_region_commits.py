@@ -722,3 +722,35 @@ def test_a_region_behind_the_header_is_the_first(world: World, name: str, text: 
     world.ask(rq.Acquire(agent="ann", resources=[f"{name}::h"], new=True))
     world.ask(commit("ann", (f"{name}::h", new), after="<header>"))
     assert read(world, name) == wanted
+
+
+JSON = '{\n  "a": 1,\n  "b": {\n    "x": "1, 2"\n  }\n}\n'
+
+
+@pytest.mark.parametrize(("name", "text", "new", "wanted"), [
+    ("a", '  "a": 10', False, JSON.replace("1,\n", "10,\n", 1)),
+    ("a", '  "a": 10,\n', False, JSON.replace("1,\n", "10,\n", 1)),
+    ("a", "", False, JSON.replace('  "a": 1,\n', "")),
+    ("b", "", False, '{\n  "a": 1\n}\n'),
+    ("b.x", '    "x": 2,\n', False, JSON.replace('"1, 2"', "2")),
+    ("b.y", '    "y": 2\n', True, JSON.replace('"1, 2"', '"1, 2",\n    "y": 2')),
+    ("c", '  "c": [3]\n', True, JSON.replace("  }\n}", '  },\n  "c": [3]\n}')),
+])
+@pytest.mark.parametrize("known", [True, False])
+def test_the_commas_of_json_belong_to_no_member(world: World, name: str, text: str, new: bool, wanted: str, known: bool) -> None:
+    """Whoever leases, adds or removes one has not changed those around it, and need not think of them."""
+    world.write("p.json", JSON)
+    names = ["a", "b", "b.x"]
+    (got,) = world.ask(rq.Acquire(agent="ann", resources=[f"p.json::{name}"], new=new)).leases
+    beside = [one for one in names if one != name and not f"{one}.".startswith(f"{name}.") and not f"{name}.".startswith(f"{one}.")]
+    for one in beside:
+        world.acquire("bob", f"p.json::{one}")
+    more = {"content_hash": got.content_hash} if known and not new else {}
+    (done,) = world.ask(commit("ann", (f"p.json::{name}", text), **more)).regions
+    assert read(world, "p.json") == wanted
+    if text:
+        world.ask(commit("ann", (f"p.json::{name}", text), content_hash=done.content_hash))
+        assert read(world, "p.json") == wanted
+    world.ask(rq.Release(agent="bob", resources=[f"p.json::{one}" for one in beside], force=True))
+    assert world.ask(rq.Reviews()).items == [], "bob has changed nothing"
+    assert world.replay_differs() == []

@@ -82,6 +82,18 @@ def test_what_an_edit_leases(world: World, ann: Session, old: str, new: str, hel
     assert {name for name in holders(world) if not name.startswith("edit:")} == set(held)
 
 
+def test_a_comma_of_json_is_no_change_of_the_member_before_it(world: World, ann: Session, bob: Session) -> None:
+    world.write("p.json", '{\n  "a": 1,\n  "b": 2\n}\n')
+    edits(bob, '"b": 2', '"b": 20', "p.json")
+    edits(ann, '"b": 20', '"b": 20,\n  "c": 3', "p.json")
+    assert holders(world) == {"p.json::b": bob.name, "p.json::c": ann.name}
+    for agent in (bob, ann):
+        world.ask(rq.Leave(agent=agent.name, clean=False))
+    for one in world.ask(rq.Reviews()).items:
+        world.ask(rq.ReviewDecide(review=one.review, verdict="revert"))
+    assert (world.root / "p.json").read_text() == '{\n  "a": 1,\n  "b": 2\n}\n'
+
+
 def test_a_whole_files_write_leases_what_it_changes(world: World, ann: Session, bob: Session) -> None:
     edits(bob, "return 3", "return 30")
     text = (world.root / "a.py").read_text()

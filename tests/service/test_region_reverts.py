@@ -135,7 +135,7 @@ def _two_at_work(file: File, names: Sequence[str], data: st.DataObject) -> None:
             with contextlib.suppress(Refusal):  # (while another's is gone, it may be that one)
                 file.lease(agent, next(one for one, by in reversed(own.items()) if by == agent))
     world = file.world
-    both = data.draw(st.booleans(), label="both") and file.name != "m.json"
+    both = data.draw(st.booleans(), label="both")
     for agent in ("bob", "ann"):
         held = [row.file_path for row in world.live() if row.locked_by == agent]
         if held:

@@ -21,6 +21,8 @@ from coordinator.files.verdict_steps import fitting_mode
 from coordinator.looking.facts import Lapsed, Unready
 from coordinator.merging.act import merge_texts
 from coordinator.merging.git_merge import GitFailed
+from coordinator.regions import json_commas
+from coordinator.regions.languages import language_of
 from coordinator.rules import leases as lease_rule
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
@@ -363,6 +365,26 @@ def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None,
     """
     if before is None or flagged is None or current is None:
         return None
+    texts = before, flagged, current
+    with_commas = language_of(path, current) == "json" and all(
+        json_commas.mended(one) == one for one in texts)
+    if with_commas:  # a comma is no difference between two members
+        before, flagged, current = (json_commas.ended(one) for one in texts)
+    merged = _merge_lines(before, flagged, current)
+    if merged is None:
+        merged = _merge_regions(before, flagged, current, path)
+    return json_commas.mended(merged) if merged is not None and with_commas else merged
+
+
+def _merge_regions(before: bytes, flagged: bytes, current: bytes, path: str) -> bytes | None:
+    try:
+        merged = merge_texts(flagged, current, before, path)
+    except GitFailed:
+        return None
+    return merged.data if merged.by != "conflict" else None
+
+
+def _merge_lines(before: bytes, flagged: bytes, current: bytes) -> bytes | None:
     with tempfile.TemporaryDirectory(prefix="coord-merge-") as folder:
         names = []
         for name, data in (("current", current), ("flagged", flagged), ("before", before)):
@@ -375,12 +397,6 @@ def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-    if done.returncode == 0:
-        return done.stdout
-    try:
-        merged = merge_texts(flagged, current, before, path)
-    except GitFailed:
-        return None
-    return merged.data if merged.by != "conflict" else None
+    return done.stdout if done.returncode == 0 else None
 
 

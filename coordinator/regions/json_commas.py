@@ -1,0 +1,73 @@
+"""The commas of JSON, which stand between two members and belong to neither.
+
+Whoever adds a member behind another writes a comma behind that one, and has not changed it. So what
+members are is compared without the comma behind them, and where one was put in or taken out, the
+commas around it follow. Pure; knows comments, as many such files have them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
+
+#: A string, a comment, a sign, or what else stands together.
+_TOKEN = re.compile(
+    rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|["/]', re.DOTALL)
+_OPENS, _CLOSES, _COMMA = (b"{", b"["), (b"}", b"]"), b","
+
+
+def bare(text: bytes) -> bytes:
+    """A member's text without the comma behind it."""
+    last, at = deque(_tokens(text), 1)[0] if b"," in text else (b"", 0)
+    return text[:at] + text[at + 1:] if last == _COMMA else text
+
+
+def mended(data: bytes) -> bytes:
+    """With a comma between two members that have none between them, and without one that stands
+    before no member, or behind none."""
+    at, out = 0, []
+    for (one, start), (two, next_start) in pairwise([(b"", 0), *_tokens(data)]):
+        if _ends(one) and _begins(two):
+            out += [data[at:start + len(one)], _COMMA]
+            at = start + len(one)
+        elif one == _COMMA and two in (*_CLOSES, _COMMA):
+            out.append(data[at:start])
+            at = start + 1
+        elif one in _OPENS and two == _COMMA:
+            out.append(data[at:next_start])
+            at = next_start + 1
+    return b"".join([*out, data[at:]])
+
+
+def ended(data: bytes) -> bytes:
+    """With a comma behind each last member that stands on other lines than what closes behind it:
+    so members can be added and taken out by lines, each for itself."""
+    at, out = 0, []
+    for (one, start), (two, next_start) in pairwise([(b"", 0), *_tokens(data)]):
+        end = start + len(one)
+        if _ends(one) and two in _CLOSES and b"\n" in data[end:next_start]:
+            out += [data[at:end], _COMMA]
+            at = end
+    return b"".join([*out, data[at:]])
+
+
+def _tokens(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """Each with where it begins, but comments."""
+    for found in _TOKEN.finditer(data):
+        if not found[0].startswith((b"//", b"/*")):
+            yield found[0], found.start()
+
+
+def _ends(token: bytes) -> bool:
+    """Whether a value, or a name, ends with it."""
+    return token in _CLOSES or _is_word(token)
+
+
+def _begins(token: bytes) -> bool:
+    return token in _OPENS or _is_word(token)
+
+
+def _is_word(token: bytes) -> bool:
+    return bool(token) and token not in (*_OPENS, *_CLOSES, _COMMA, b":")
