@@ -193,7 +193,7 @@ def _line(shell: Shell, found: rq.LockList, agent: str | None = None,
             one.acquisition_id,
             one.agent,
             Names(one.resources),
-            Names(one.held_by),
+            Names(one.held_by) if one.held_by else "nobody, others wait before",
             ago(one.asked_at, now),
             one.description,
         )

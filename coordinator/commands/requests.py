@@ -142,7 +142,8 @@ def _answer(
     as_json: bool,
     keep: Sequence[str] = (),
 ) -> Asking:
-    who = agent or shell.user if force else (yield from shell.acting(agent))
+    who = agent or shell.user if force else (yield from shell.acting(
+        agent, "Add `--force` to answer as a person; or `--agent NAME`, the holder's."))
     done = yield from ask(
         rq.RequestAnswer(
             agent=who,

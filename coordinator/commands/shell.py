@@ -139,9 +139,10 @@ class Shell(msgspec.Struct):
         lines, self._lines = self._lines, []
         return lines
 
-    def acting(self, agent: str | None) -> Generator[rq.Request[Any], Any, str]:
+    def acting(self, agent: str | None,
+               otherwise: str = "") -> Generator[rq.Request[Any], Any, str]:
         """The agent that the command acts for: the one that is named, else the one in whose session
-        it is run.
+        it is run. `otherwise`: what to do where nobody is named.
 
         Raises:
             Refusal: INVALID when nobody is named.
@@ -151,7 +152,8 @@ class Shell(msgspec.Struct):
             raise Refusal(
                 Code.INVALID,
                 "It is not said which agent you act for. Nothing was done.",
-                next=f"Add `--agent NAME` (say `--agent {self.user}`), or set COORD_AGENT.",
+                next=otherwise
+                or f"Add `--agent NAME` (say `--agent {self.user}`), or set COORD_AGENT.",
             )
         self.acts_for = name
         return name
