@@ -137,7 +137,7 @@ class AgentHooks:
             return
         self._note_unknown(profile, heard)
         wait_s, turn_wait_s, window_wait_s = self._patience(table, heard) if wait else _NO_PATIENCE
-        receipt = _Receipt(self._router, self._on_the_way)
+        receipt, heard_ms = _Receipt(self._router, self._on_the_way), self._now_ms()
 
         sentences: dict[str, list[str]] = {}
         kept = (heard.moment == "session" and token is None and has_prefix(caller)
@@ -184,7 +184,8 @@ class AgentHooks:
                 return
 
             def say(held: list[shell_commands.Held], others: tuple[str, ...]) -> None:
-                verdict = self._verdict(heard, self._typed(profile, heard, value, token), held)
+                verdict = self._verdict(
+                    heard, self._typed(profile, heard, value, token), held, heard_ms)
                 self._allowed.pop(receipt, None)
                 answer(hook_protocol.Answer(0, encode(table, heard, verdict), elsewhere=others,
                                             receipt=receipt if receipt.due else None))
@@ -330,8 +331,8 @@ class AgentHooks:
         return heeded
 
     def _verdict(self, heard: HookCall, heeded: tool_calls.Heeded,
-                 protect: list[shell_commands.Held]) -> HookAnswer:
-        self._note_call(heard, heeded)
+                 protect: list[shell_commands.Held], heard_ms: int) -> HookAnswer:
+        self._note_call(heard, heeded, heard_ms)
         call = heard.call
         if heeded.deny or heard.moment != "before" or call is None:
             return HookAnswer(heeded.deny, "", heeded.context, heeded.again)
@@ -341,14 +342,16 @@ class AgentHooks:
             self.comparison.begin(heard, heeded.holder, protect, self._now_ms())
         return HookAnswer("", "", heeded.context)
 
-    def _note_call(self, heard: HookCall, heeded: tool_calls.Heeded) -> None:
+    def _note_call(self, heard: HookCall, heeded: tool_calls.Heeded, heard_ms: int) -> None:
+        """`heard_ms`: when the hook came. What has ended had ended by then, and what it wrote was
+        recorded later."""
         now, call = self._now_ms(), heard.call
         self.calls.heard(heeded.holder, now)
         if heard.moment in ("stop", "end", "sub stop", "prompt"):
-            self.calls.over(heeded.holder, now)
+            self.calls.over(heeded.holder, heard_ms)
         elif call is not None and call.kind in ("write", "shell", "unknown"):
             if heard.moment == "after":
-                self.calls.ended(heeded.holder, heard.call_id, now)
+                self.calls.ended(heeded.holder, heard.call_id, heard_ms)
             elif heard.moment == "before" and not heeded.deny:
                 words = commands.words(call.command)[:WORDS_MAX] if call.kind == "shell" else ()
                 self.calls.began(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -322,13 +322,19 @@ class WatchBridge:
         for other in [one for one in found if isinstance(one, Foreign)]:
             by = [other.agent] if other.agent is not None else [
                 call.holder for call in other.change.calls if call.is_command]
-            if other.since is not None and self._calls.was_busy(
-                    other.holder, from_iso(other.since)):
+            if (other.since is not None and other.agent is not None
+                    and self._calls.was_busy(other.holder, from_iso(other.since))):
                 continue  # it may be its own part; a command is compared when it ends
             if not any(self._is_compared(agent, other.change.path) for agent in by):
                 by_agent.setdefault(other.agent, []).append(other)
         for agent, foreign in by_agent.items():
-            await decide(engine, service, partial(_tell_foreign, service, agent, foreign))
+            if agent is None:
+                for other in foreign:
+                    since = other.since
+                    busy = () if since is None else self._calls.busy_since(from_iso(since))
+                    await decide(engine, service, partial(_tell_of, service, other, busy))
+            else:
+                await decide(engine, service, partial(_tell_foreign, service, agent, foreign))
 
 
 def _of_files(changes: Sequence[Change]) -> list[Change]:
@@ -347,11 +353,11 @@ def _adopt(service: Service, found: Adopted, tx: Tx) -> None:
     adoption.adopt(service, tx, found)
 
 
-def _tell_foreign(service: Service, agent: str | None, foreign: list[Foreign], tx: Tx) -> None:
-    if agent is None:
-        for one in foreign:
-            adoption.tell_of(tx, one)
-        return
+def _tell_of(service: Service, foreign: Foreign, busy: Collection[str], tx: Tx) -> None:
+    adoption.tell_of(service, tx, foreign, busy)
+
+
+def _tell_foreign(service: Service, agent: str, foreign: list[Foreign], tx: Tx) -> None:
     broken = [shell_commands.Broken(one.change.path, one.holder, one.before) for one in foreign]
     for said in shell_commands.violation(service, tx, agent, broken):
         notices.post(tx, agent, "violation", said.removeprefix("[coord] "))

@@ -57,6 +57,13 @@ HALF_MADE_TRIES, HALF_MADE_S = 20, 0.05
 T = TypeVar("T")
 
 
+#: Signs of it in the git directory.
+_UNDER_WAY = {
+    "MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase", "rebase-apply": "rebase",
+}
+
+
 class GitError(Exception):
     """git said no. `said` is its last line."""
 
@@ -86,6 +93,12 @@ class Entry(msgspec.Struct, frozen=True):
     def submodule(self) -> bool:
         """Whether it is a submodule on either side."""
         return SUBMODULE in (self.old_mode, self.new_mode)
+
+
+def under_way(git_dir: Path) -> str:
+    """What somebody is in the middle of in the working tree of this git directory, as git calls it
+    (`merge`); empty: in nothing."""
+    return next((what for sign, what in _UNDER_WAY.items() if (git_dir / sign).exists()), "")
 
 
 def clean_environment() -> dict[str, str]:

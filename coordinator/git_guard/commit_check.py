@@ -19,6 +19,7 @@ from pathlib import Path
 
 from coordinator.client.client import Client
 from coordinator.files import ownership
+from coordinator.files.git import under_way
 from coordinator.files.roots import STATE_DIR, find_root
 from coordinator.git_guard import repository
 from coordinator.git_guard.committer import Committer
@@ -70,10 +71,10 @@ class CommitCheck:
         """
         if not self.used:
             return ""
-        return self.commit_of(repository.staged(self._top, own), outcome=outcome)
+        return self.commit_of(repository.staged(self._top, own), outcome=outcome, own=own)
 
     def commit_of(self, paths: Sequence[str], saved: Collection[str] = (),
-                  outcome: str = NOT_MADE) -> str:
+                  outcome: str = NOT_MADE, own: Path | None = None) -> str:
         """The same for a commit of these files; of those that are `saved` as they are in the
         working tree, of the others as the index has them.
 
@@ -95,7 +96,11 @@ class CommitCheck:
             item.path == one and kind_of(item.resource) == "region" for item in held)]
         step = ("name your own files: git commit -- FILE…" if apart
                 else f"git restore --staged -- {_quoted(typed)}")
-        if shared:  # the committer may have a part of it, too
+        doing = under_way(own or Path(repository.git("rev-parse", "--absolute-git-dir",
+                                                     cwd=self._top).decode().strip()))
+        if doing:  # without these it would be half of that, and git would take it for done
+            step = f"commit when they are free; or take all of it back: git {doing} --abort"
+        elif shared:  # the committer may have a part of it, too
             step += f"; of {_quoted(shared)} your own parts alone: git add -p, then git commit"
         said = _said(outcome, held, f"{step}   (or wait: `coord locks` tells)", "git commit …")
         holders = {item.holder for item in held}

@@ -33,6 +33,7 @@ from coordinator.files.git import (
     Entry,
     Git,
     GitError,
+    under_way,
 )
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
@@ -41,11 +42,6 @@ from coordinator.words.refusals import Code, Refusal
 LOCK_S, LOCK_TICK_S = 10.0, 0.02
 #: What the lock file says, so that one that was left by a crash is known as ours.
 MARK = b"coord: a landing is going on\n"
-#: Signs, in the git directory, that a person is in the middle of something.
-_BUSY = {
-    "MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert",
-    "rebase-merge": "a rebase", "rebase-apply": "a rebase",
-}
 
 
 class CheckoutUpdate:
@@ -90,9 +86,9 @@ class CheckoutUpdate:
                 raise Refusal(Code.STORAGE, f"{self._lock} cannot be written: {bad.strerror}."
                               ) from None
         try:
-            for name, what in _BUSY.items():
-                if (self._git_dir / name).exists():
-                    raise in_use(f"{what} is going on in {self.top}", "Finish it there.")
+            what = under_way(self._git_dir)
+            if what:
+                raise in_use(f"a {what} is going on in {self.top}", "Finish it there.")
             if self._index.exists():
                 shutil.copyfile(self._index, self._own)
             with contextlib.suppress(GitError):  # it says so when files differ; that is no error

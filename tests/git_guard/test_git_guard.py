@@ -251,6 +251,24 @@ def test_what_a_merge_brings_was_committed_there(here: Guarded) -> None:
     assert "b.txt: held by ann" in here.refused("commit", "-am", "x")
 
 
+@pytest.mark.parametrize(("doing", "begins"), [
+    ("merge", ["merge", "side"]), ("cherry-pick", ["cherry-pick", "side"]), ("rebase", ["rebase", "side"])])
+def test_in_the_middle_of_a_merge_nobody_is_told_to_leave_a_part_of_it_out(here: Guarded, doing: str, begins: list[str]) -> None:
+    """git would take it for done."""
+    here.git("checkout", "-qb", "side")
+    here.repo.write("b.txt", "side\n")
+    here.git("commit", "-qam", "Side")
+    here.git("checkout", "-q", "-")
+    here.repo.write("b.txt", "main\n")
+    here.git("commit", "-qam", "Main")
+    here.hold("bob", "b.txt")
+    assert here.run(*begins).returncode != 0
+    here.repo.write("b.txt", "both\n")
+    here.git("add", "b.txt")
+    said = here.refused("commit", "-qm", "Both")
+    assert f"git {doing} --abort" in said and "commit when they are free" in said and "--staged" not in said
+
+
 def test_symlinks_are_not_what_they_lead_to(here: Guarded) -> None:
     here.hold("ann", "a.txt")
     (here.root / "link").symlink_to("a.txt")

@@ -182,6 +182,63 @@ def test_a_write_to_what_an_idle_agent_holds_is_not_its_own(repo: Repo, by: str)
         assert len(client.call(rq.Reviews()).items) == 1, "once is enough"
 
 
+@pytest.mark.parametrize(("name", "part", "text", "old", "new", "persons"), [
+    ("m.py", "f", "def f():\n    return 1\n\n\ndef g():\n    return 2\n", "return 1", "return 10", "return 100"),
+    ("d.md", "D.A", "# D\n\n## A\n\naa\n\n## B\n\nbb\n", "aa", "aaa", "a person's"),
+])
+def test_who_holds_a_part_is_told_that_somebody_else_has_written_in_it(repo: Repo, name: str, part: str, text: str, old: str, new: str,
+                                                                       persons: str) -> None:
+    """Also right after its own edit: what that left is known."""
+    repo.write(name, text)
+    ann = Claude(repo, "ann")
+    given = {"file_path": str(repo.root / name), "old_string": old, "new_string": new}
+    ann._call("Edit", given)
+    repo.write(name, text.replace(old, new))
+    ann._call("Edit", given, "PostToolUse", tool_response={})
+    time.sleep(0.6)  # (the hook's end is heard, and what it left is known)
+    repo.write(name, text.replace(old, persons))
+    until(lambda: f"{name}::{part}, which you hold, was changed while no command of yours ran" in said_to(repo, ann.name))
+
+
+def test_of_several_who_hold_parts_those_are_told_whose_part_was_written(repo: Repo) -> None:
+    text = "def f():\n    return 1\n\n\ndef g():\n    return 2\n\n\ndef h():\n    return 3\n"
+    repo.write("m.py", text)
+    sessions = {name: Claude(repo, name) for name in ("ann", "bob", "cy")}
+    for (name, session), old in zip(sessions.items(), ("return 1", "return 2", "return 3"), strict=True):
+        given = {"file_path": str(repo.root / "m.py"), "old_string": old, "new_string": f"{old}0"}
+        session._call("Edit", given)
+        text = text.replace(old, f"{old}0")
+        repo.write("m.py", text)
+        session._call("Edit", given, "PostToolUse", tool_response={})
+        assert name
+    time.sleep(0.6)
+    repo.write("m.py", text.replace("return 20", "return 25").replace("return 30", "return 35"))
+    for name, region in (("bob", "m.py::g"), ("cy", "m.py::h")):
+        until(lambda name=name, region=region: f"{region}, which you hold, was changed while no command" in said_to(  # type: ignore[misc]
+            repo, sessions[name].name))
+    assert said_to(repo, sessions["ann"].name) == ""
+
+
+def test_of_a_file_that_was_held_in_parts_the_review_says_what_a_revert_leaves(repo: Repo) -> None:
+    text = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+    repo.write("m.py", text)
+    ann = Claude(repo, "ann")
+    given = {"file_path": str(repo.root / "m.py"), "old_string": "return 1", "new_string": "return 10"}
+    ann._call("Edit", given)
+    repo.write("m.py", text.replace("return 1", "return 10"))
+    ann._call("Edit", given, "PostToolUse", tool_response={})
+    time.sleep(0.6)
+    repo.write("m.py", text.replace("return 1", "return 10").replace("return 2", "return 20"))
+    with repo.client() as client:
+        until(lambda: client.call(rq.Events(kind="unleased_write", limit=100)).items)
+        client.call(rq.Leave(agent=ann.name, clean=False, reason="killed"))
+        (review,) = client.call(rq.Reviews()).items
+        assert "wrote in m.py, too, while claude-code-ann held parts of it" in review.summary
+        assert "the rest it leaves" in review.summary and "last" not in review.summary
+        client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (repo.root / "m.py").read_text() == text.replace("return 2", "return 20")
+
+
 @pytest.mark.parametrize("end", ["killed", "forced"])
 def test_the_review_says_that_somebody_else_has_written_among_it(repo: Repo, end: str) -> None:
     """Also where its agent has read that, and has gone on."""

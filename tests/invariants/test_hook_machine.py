@@ -116,7 +116,7 @@ class Hooks(RuleBasedStateMachine):
         if known is not None and known[0] != now and not own and self.held[file][1] > known[1]:
             assert STALE in why and file in why
             if file in self.writer:
-                assert (f"by {self.sessions[self.writer[file][1]].name} since" in why) == (
+                assert (f"last by {self.sessions[self.writer[file][1]].name}:" in why) == (
                     self.writer[file][0] == now)
             self.learns(one, file)  # it was told
             return
@@ -169,8 +169,11 @@ class Hooks(RuleBasedStateMachine):
         """It is the session's process that commits: what the sub-agent holds is the session's."""
         self.tick()
         assert not self.sessions[one].shell("git commit -qm x").deny
+        parent = (one[0], "")
         for file in [file for file, it in self.held.items() if it[0] == one]:
-            self.lends((one[0], ""), file)
+            if parent in self.line[file]:
+                self.granted[parent].add(file)
+            self.lends(parent, file)
         self.told(one)
 
     @rule(one=who, file=files)

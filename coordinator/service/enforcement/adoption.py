@@ -7,12 +7,15 @@ what another holds and did not make is a violation. What cannot be told is nobod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.looking.facts import Place
+from coordinator.looking.facts import Between, Place
 from coordinator.rules.commands import may_mean
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service, listed
 from coordinator.service.enforcement.ended_rights import EndedRights
@@ -21,8 +24,9 @@ from coordinator.service.holders.families import owner
 from coordinator.service.leasing import leases
 from coordinator.service.leasing.conflicts import weigh
 from coordinator.service.leasing.grant import Before
+from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AgentRow
+from coordinator.store.rows import AgentRow, LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
@@ -196,14 +200,48 @@ def _before(tx: Tx, found: Adopted) -> Before | None:
     return Before(None) if found.change.is_new and found.before is None else None
 
 
-def tell_of(tx: Tx, foreign: Foreign) -> None:
-    """The holder is told of a write that nobody is known to have made."""
-    notices.post(
-        tx, foreign.holder, "violated",
-        f"{foreign.change.path}, which you hold, was changed while no command of yours ran: by a "
-        "person, or by a program in the background. Read it afresh before you write it.",
-        resource=foreign.change.path,
-    )
+def tell_of(svc: Service, tx: Tx, foreign: Foreign, busy: Collection[str] = ()) -> None:
+    """The holder is told of a write that nobody is known to have made; of a file that is held in
+    parts, whoever has a part that it hit. `busy`: agents of whom a call ran since the file was as
+    before: it may be theirs.
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    for holder, names in _hit(svc, tx, foreign).items():
+        if holder not in busy:
+            notices.post(
+                tx, holder, "violated",
+                f"{listed(names)}, which you hold, was changed while no command of yours ran: by a "
+                "person, or by a program in the background. Read it afresh before you write it.",
+                resource=foreign.change.path,
+            )
+
+
+def _hit(svc: Service, tx: Tx, foreign: Foreign) -> dict[str, list[str]]:
+    """What was written of what is held, by holder."""
+    path = foreign.change.path
+    if foreign.since is None:
+        return {foreign.holder: [path]}
+    file = resource(path, "file", fold_case=svc.fold_case)
+    rows = [row for raw in near(tx, "rivals", file) if (row := LeaseRow(*raw)).kind == "region"
+            and row.worktree is None and row.expires_at > tx.now
+            and is_foreign(tx, foreign.change, row.locked_by, svc.fold_case)]
+    changed = None
+    if foreign.change.hash is not None and foreign.before is not None and tx.row(
+            "blob_has", foreign.before) is not None:
+        need = Between(svc.where(None, path), foreign.before)
+        tx.looked.require([need])
+        with contextlib.suppress(Refusal):
+            changed = tx.looked.parts(need).names
+    parts = None if changed is None else [
+        resource(f"{path}::{name}", "region", fold_case=svc.fold_case) for name in changed]
+    out: dict[str, list[str]] = {}
+    for row in rows:
+        held = as_resource(row.file_path, row.kind, row.scope)
+        if parts is None or any(overlaps(held, part) for part in parts):
+            out.setdefault(row.locked_by, []).append(row.file_path)
+    return out
 
 
 def doubtful(tx: Tx, change: Seen) -> bool:

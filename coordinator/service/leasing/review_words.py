@@ -69,19 +69,29 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
     row = tx.agent(holder)
     if row is None or row.hooked_at is None:
         return ""  # what writes it makes nobody tells
-    names = [file.path for file in files if file.worktree is None and file.flagged_hash is not None
-             and (last := tx.row("version_get", file.path)) is not None
-             and last[0] == file.flagged_hash and last[2] is None]
-    said = (f" As far as coord knows, {holder} did not write {listed(names)} last: a person did, "
-            "or a program in the background. A revert takes that out, too.") if names else ""
-    since = {file.path: min(began) for file in files
-             if file.worktree is None and file.path not in names
-             and (began := [row.began or row.locked_at for row in rows if overlaps(
-                 as_resource(file.path, "file", file.scope),
-                 as_resource(row.file_path, row.kind, row.scope))])}
-    among = written_meanwhile.by_nobody(tx, since)
-    if among:
-        said += (f" A person, or a program in the background, wrote in {listed(among)}, too, while "
-                 f"{holder} held {'it' if len(among) == 1 else 'them'}: what is left of that here "
-                 "is among it, and a revert takes it out, too.")
+    held = {file.path: [row for row in rows if overlaps(
+        as_resource(file.path, "file", file.scope),
+        as_resource(row.file_path, row.kind, row.scope))]
+        for file in files if file.worktree is None}
+    last = [file.path for file in files if file.path in held and file.flagged_hash is not None
+            and (known := tx.row("version_get", file.path)) is not None
+            and known[0] == file.flagged_hash and known[2] is None]
+    among = written_meanwhile.by_nobody(tx, {
+        path: min(row.began or row.locked_at for row in leases)
+        for path, leases in held.items() if leases})
+    in_parts = {path for path, leases in held.items()
+                if leases and all(row.kind == "region" for row in leases)}
+    who = "person, or a program in the background,"
+    said = ""
+    if wholes := [path for path in last if path not in in_parts]:
+        said += (f" As far as coord knows, {holder} did not write {listed(wholes)} last: a person "
+                 "did, or a program in the background. A revert takes that out, too.")
+    if wholes := [path for path in among if path not in (*last, *in_parts)]:
+        said += (f" A {who} wrote in {listed(wholes)}, too, while {holder} held "
+                 f"{'it' if len(wholes) == 1 else 'them'}: what is left of that here is among it, "
+                 "and a revert takes it out, too.")
+    if parts := sorted(in_parts.intersection((*last, *among))):
+        said += (f" A {who} wrote in {listed(parts)}, too, while {holder} held parts of "
+                 f"{'it' if len(parts) == 1 else 'them'}: what of that is in these parts is among "
+                 "it, and a revert takes it out, too; the rest it leaves.")
     return said
