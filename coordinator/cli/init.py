@@ -138,7 +138,7 @@ def _carried_out(
                   if (told := session_wiring.told(one, StateDir(root), Path.home()))]
         notes += [] if user else _elsewhere(root, wanted)
         notes += wiring.guard_in(root, yes=yes, diff=diff) if git and not no_guard else []
-        notes += shims_command.offer(wanted, wanted=with_shims,
+        notes += shims_command.offer(wanted, None if user else root, wanted=with_shims,
                                      asks=asks and not yes and sys.stdin.isatty())
     say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
     if not git:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from coordinator.cli.app import AsJson, app, people_only, print_json, say
@@ -11,7 +12,7 @@ from coordinator.cli.definition import Listed, typer
 from coordinator.client.locating import locate_root
 from coordinator.namespaces import kernel
 from coordinator.profiles import Profile, is_packaged, profiles
-from coordinator.wiring import shims
+from coordinator.wiring import command_prefix, shims
 from coordinator.words.refusals import Code, Refusal
 
 group = typer.Typer(
@@ -73,10 +74,12 @@ def remove(as_json: AsJson = False) -> None:
         say("There are no shims.")
 
 
-def offer(wired: Sequence[Profile], *, wanted: bool | None, asks: bool) -> list[str]:
+def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
+          asks: bool) -> list[str]:
     """Shims for agents that were just wired, if a person wants them; what is left to be told.
 
     Args:
+        root: the repository that they were wired for; None: all of them.
         wanted: what was said on the command line; None: nothing.
         asks: whether somebody may be asked.
     """
@@ -84,10 +87,13 @@ def offer(wired: Sequence[Profile], *, wanted: bool | None, asks: bool) -> list[
                if shims.real(program) and program not in shims.installed()}
     if not lacking or wanted is False or kernel.refused():
         return []
-    names = ", ".join(lacking)
     if wanted is None and not asks:
-        return [f"commands of {names} can still write what others hold; `coord shims install` lets "
-                "what you type start sessions in which they cannot"]
+        free = [program for program in lacking if not any(
+            program in shims.programs([one]) and command_prefix.is_wired(one, root)
+            for one in wired)]
+        return [f"commands of {', '.join(free)} can still write what others hold; `coord shims "
+                "install` lets what you type start sessions in which they cannot"] if free else []
+    names = ", ".join(lacking)
     if wanted is None:
         say(f"Shims let {names} be typed as always and run in a session in which no command can "
             f"write what others hold. They go into {shims.folder()}; nothing else is changed.")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from coordinator.files.content import write_atomic
 from coordinator.namespaces import kernel, orders
+from coordinator.profiles.profile import Profile
 from coordinator.wiring import shims
 
 _SCRIPT = """#!/bin/sh
@@ -51,6 +52,12 @@ def place(root: Path | None) -> Path:
     if root is None:
         return folder / "any"
     return folder / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+
+
+def is_wired(profile: Profile, root: Path | None) -> bool:
+    """Whether it stands before the commands of this agent: its settings have it, and it is made."""
+    return place(root).exists() and any(
+        "{prefix}" in piece.value for entry in profile.wire for piece in entry.set)
 
 
 def can_be(root: Path | None) -> bool:

@@ -182,8 +182,9 @@ def test_init_offers_them(person: Person) -> None:
     person.coord("shims", "remove")
     shim, asks = person.shims / "claude", "Make shims for claude?"
     wire = ("init", "--agent", "claude-code", "--no-guard")
-    said = person.coord(*wire, "--yes").stdout
-    assert "`coord shims install`" in said and not shim.exists(), "nobody was there to be asked"
+    said = person.coord(*wire, "--agent", "codex", "--yes").stdout
+    assert "commands of codex can still write" in said and not shim.exists(), "nobody was there to be asked"
+    assert "`coord shims install`" not in person.coord(*wire, "--yes").stdout, "its commands run in sessions by themselves"
     assert person.coord(*wire, "--yes", "--no-shims").stdout.count("shims") == 0
     code, shown = at_a_terminal(person.repo.root, *wire, env=person.env, at={asks: "n\n"})
     assert code == 0 and "cannot" not in shown and str(person.shims.parent.parent) in shown.replace("\r\n", "")
