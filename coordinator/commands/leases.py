@@ -76,7 +76,7 @@ def unlock(
     if not resources and not acquisition:
         raise Refusal(
             Code.INVALID, "It is not said what to release. Nothing was.",
-            next="`coord locks` lists what is held.",
+            next="`coord locks` lists what is held; `coord unlock RESOURCE…` releases it.",
         )
     done = yield from ask(
         rq.Release(

@@ -21,7 +21,7 @@ from coordinator.launch.isolation import Isolation, uncommitted
 from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.merge_meaning import MergeMeaning
 from coordinator.launch.verification import Verification
-from coordinator.launch.worktrees import Target, find_target
+from coordinator.launch.worktrees import Target, check_at_rest, find_target
 from coordinator.namespaces import orders
 from coordinator.profiles import Profile
 from coordinator.rules.backlog import told_state
@@ -75,6 +75,8 @@ class Launcher(LaunchState):
                           "started.", next="coord launch … --isolation worktree --verify COMMAND")
         self._verify = verify
         self._target = find_target(root) if isolated else None
+        if self._target is not None:
+            check_at_rest(self._target)
         super().__init__(root, limits, say=say, expects_verdicts=expects_verdicts,
                          options=options)
         self.workers: list[AgentWorker] = []

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError
+from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError, under_way
 from coordinator.words.refusals import Code, Refusal
 
 #: Paths that a refusal names.
@@ -77,6 +77,18 @@ def find_target(root: Path) -> Target:
                       "again.")
     below = os.path.relpath(root.resolve(), top.resolve())
     return Target(top, "" if below == "." else below + "/", ref)
+
+
+def check_at_rest(target: Target) -> None:
+    """Whether nobody is in the middle of a merge or the like there: nothing could land.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    doing = under_way(target.top / Git(target.top).text("rev-parse", "--git-dir"))
+    if doing:
+        raise _cannot(f"a {doing} is under way in {target.top}, so nothing that agents do could "
+                      "land", f"Finish it, or `git {doing} --abort`; then launch again.")
 
 
 def _cannot(why: str, step: str) -> Refusal:

@@ -698,13 +698,21 @@ def test_the_branch_lands_where_it_is_checked_out_or_nowhere(repo: Repo, launch:
     assert git(repo, "show", "trunk:a") == "a\nx"
 
 
-@pytest.mark.parametrize("state", ["no git", "unborn", "detached", "no such choice"])
+@pytest.mark.parametrize("state", ["no git", "unborn", "detached", "merging", "no such choice"])
 def test_where_nothing_can_land_nothing_is_started(make_repo: Any, state: str) -> None:
     repo = make_repo(git=state != "no git")
     if state == "detached":
         git(repo, "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-q", "--allow-empty",
             "-m", "first")
         git(repo, "switch", "-q", "--detach")
+    if state == "merging":
+        for branch in ("side", "trunk"):
+            git(repo, "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-q", "--allow-empty", "-m", branch)
+            git(repo, "branch", branch)
+        git(repo, "switch", "-q", "side")
+        git(repo, "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-q", "--allow-empty", "-m", "more")
+        git(repo, "switch", "-q", "trunk")
+        git(repo, "merge", "-q", "--no-commit", "--no-ff", "side")
     choice = "chroot" if state == "no such choice" else "worktree"
     done = repo.coord("launch", "-", "-c", "true", "--isolation", choice)
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr

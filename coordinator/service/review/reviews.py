@@ -210,10 +210,13 @@ def may_decide(view: View, row: ReviewRow, verdict: str) -> TaskRow | None:
         Refusal: BAD_TRANSITION.
     """
     if row.state != "open":
-        raise Refusal(
-            Code.BAD_TRANSITION, f"{row.review_id} was {row.state} already; it stays so.",
-            next=f"`coord review undo {row.review_id}` takes that back first.", state=row.state,
-        )
+        said = f"{row.review_id} was {row.state} already; it stays so."
+        step: str | None = f"`coord review undo {row.review_id}` takes that back first."
+        try:
+            may_undo(view, row)
+        except Refusal as no:
+            said, step = f"{said} {no.message}", no.next
+        raise Refusal(Code.BAD_TRANSITION, said, next=step, state=row.state)
     task = _task_under(view, row)
     if verdict == "reassign" and task is None:
         raise Refusal(
