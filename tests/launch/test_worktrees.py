@@ -712,7 +712,7 @@ def test_where_nothing_can_land_nothing_is_started(make_repo: Any, state: str) -
         git(repo, "switch", "-q", "side")
         git(repo, "-c", "user.name=P", "-c", "user.email=p@x", "commit", "-q", "--allow-empty", "-m", "more")
         git(repo, "switch", "-q", "trunk")
-        git(repo, "merge", "-q", "--no-commit", "--no-ff", "side")
+        git(repo, "-c", "user.name=P", "-c", "user.email=p@x", "merge", "-q", "--no-commit", "--no-ff", "side")
     choice = "chroot" if state == "no such choice" else "worktree"
     done = repo.coord("launch", "-", "-c", "true", "--isolation", choice)
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
