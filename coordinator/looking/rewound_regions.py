@@ -46,7 +46,8 @@ def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
     """
     parts = _with_one_beginning(regions, path, parts)
     for together in _in_turn(parts):
-        changed = [one for one in together if one.was != regions.part(path, data, one.name)]
+        changed = [one for one in together if not _is_same(
+            one.was, regions.part(path, data, one.name))]
         if changed:
             back = _put_back(regions, path, data, changed,
                              _whole_for(regions, path, changed, parts), others)
@@ -54,6 +55,12 @@ def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
                 return None
             data = back
     return data
+
+
+def _is_same(was: bytes | None, now: bytes | None) -> bool:
+    """Whether a region is as it was, but for the blank lines below it: others add and remove what
+    comes behind it."""
+    return was == now or (was is not None and now is not None and was.rstrip() == now.rstrip())
 
 
 def _with_one_beginning(regions: FileRegions, path: str, parts: Sequence[Then]) -> list[Then]:
@@ -180,13 +187,17 @@ def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
         found = regions.found(path, data, become.get(one.name, one.name))
         if found is not None:
             if one.was is not None or one.name not in become.values():
-                pieces.append((found.start, found.end, 0, one.was or b""))
+                was = one.was or b""
+                pieces.append((found.start, found.end, 0, was if _is_followed(
+                    old, whole, one) else _ending(was, data, found)))
         elif one.was:
             place = None if old is None or whole is None else _slot(
                 old, whole, outline, data, one.name, become)
             at = _end_of_container(outline, one.name, len(data))
             pieces.append((at, at, 0, _new_line(data, at) + one.was) if place is None else
                           (place.at, place.at, place.was_at, place.before + one.was))
+            if not one.was.endswith(b"\n") and outline.language != "json":
+                pieces[-1] = *pieces[-1][:3], pieces[-1][3] + _line_end(data, pieces[-1][0])
     back = data
     for start, end, _, was in sorted(pieces, reverse=True):
         back = back[:start] + was + back[end:]
@@ -393,6 +404,29 @@ def _end_of_container(outline: Outline, name: str, size: int) -> int:
             return found.end
         above = above.rpartition(".")[0]
     return size
+
+
+def _is_followed(old: Outline | None, whole: bytes | None, one: Then) -> bool:
+    """Whether something stood behind a region then: what was between the two was its own."""
+    found = None if old is None else find(old, one.name)
+    if found is None or whole is None:
+        return one.was is None or one.was.endswith(b"\n")
+    return found.end < len(whole)
+
+
+def _ending(text: bytes, data: bytes, found: Region) -> bytes:
+    """A region's earlier text; where something stands behind it, with what is between the two."""
+    if not text or found.end == len(data):
+        return text
+    there = data[found.start:found.end]
+    return text.rstrip() + there[len(there.rstrip()):]
+
+
+def _line_end(data: bytes, at: int) -> bytes:
+    """What has to stand behind a last line that is put here, if it has no end."""
+    if at == len(data):
+        return b""
+    return b"\r\n" if b"\r\n" in data else b"\n"
 
 
 def _new_line(data: bytes, at: int) -> bytes:

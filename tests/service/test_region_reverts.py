@@ -43,8 +43,8 @@ Part = tuple[str, str, int]
 class File:
     """A file of functions; what is in it now, and what would be without ann's work."""
 
-    def __init__(self, world: World, shape: str, about: list[str], names: Sequence[str] = NAMES) -> None:
-        self.world, self.about = world, about
+    def __init__(self, world: World, shape: str, about: list[str], names: Sequence[str] = NAMES, ends: bool = True) -> None:
+        self.world, self.about, self.ends = world, about, ends  # (whether its last line has an end)
         self.write_one, self.find_one, self.between, self.head, self.tail = SHAPES[shape]
         self.name = f"m.{shape.rpartition('.')[2]}"
         self.inside = {"class.py": "C.", "json": "C.", "md": "Guide."}.get(shape, "")
@@ -55,10 +55,12 @@ class File:
         self.save()
 
     def save(self) -> None:
-        self.world.write(self.name, self.head + self.between.join(self.write_one.format(*one) for one in self.parts) + self.tail)
+        text = self.head + self.between.join(self.write_one.format(*one) for one in self.parts) + self.tail
+        self.world.write(self.name, text if self.ends else text.removesuffix("\n"))
 
     def read(self) -> list[Part]:
-        return [(name, about, int(n)) for name, about, n in re.findall(self.find_one, (self.world.root / self.name).read_text())]
+        text = (self.world.root / self.name).read_text()
+        return [(name, about, int(n)) for name, about, n in re.findall(self.find_one, text if self.ends else f"{text}\n")]
 
     def lease(self, agent: str, name: str, *, new: bool = False) -> None:
         self.world.ask(rq.Acquire(agent=agent, resources=[f"{self.name}::{self.inside}{name}"], new=new, retry=False))
@@ -79,7 +81,8 @@ def test_a_revert_takes_out_what_one_has_done_and_nothing_else(shape: str, alike
         try:
             # (Where there is nothing at first, or one thing that is renamed, nothing of it may be left.)
             names = NAMES[:data.draw(st.sampled_from([0, 1, 2, len(NAMES)]), label="at first")]
-            _two_at_work(File(world, shape, ["the same"] if alike else ABOUT, names), names, data)
+            ends = data.draw(st.booleans(), label="its last line has an end")
+            _two_at_work(File(world, shape, ["the same"] if alike else ABOUT, names, ends), names, data)
         finally:
             world.close()
 
@@ -244,3 +247,26 @@ def test_two_that_stand_side_by_side_can_be_reverted_one_after_the_other(world: 
         (review,) = [one.review for one in world.ask(rq.Reviews()).items if one.agent == agent]
         world.ask(rq.ReviewDecide(review=review, verdict="revert"))
         assert file.read() == left
+
+
+def test_what_comes_below_a_last_line_without_an_end_stays_on_lines_of_its_own(world: World) -> None:
+    world.write("e.py", "def one():\n    return 1")
+    world.acquire("ann", "e.py::one")
+    world.write("e.py", "def one():\n    return 11")
+    world.ask(rq.Acquire(agent="bob", resources=["e.py::two"], new=True))
+    two = "\n\n\ndef two():\n    return 2\n"
+    world.write("e.py", "def one():\n    return 11" + two)
+    world.ask(rq.Release(agent="bob", resources=["e.py::two"]))
+    world.ask(rq.Release(agent="ann", resources=["e.py::one"], force=True))
+    (review,) = world.ask(rq.Reviews()).items
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (world.root / "e.py").read_text() == "def one():\n    return 1" + two
+
+
+def test_who_holds_a_last_part_is_not_accused_of_the_lines_below_it(world: World) -> None:
+    world.write("e.py", "def one():\n    return 1")
+    world.acquire("ann", "e.py::one")
+    world.ask(rq.Acquire(agent="bob", resources=["e.py::two"], new=True))
+    world.write("e.py", "def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    world.ask(rq.Release(agent="ann", resources=["e.py::one"], force=True))
+    assert world.ask(rq.Reviews()).items == []
