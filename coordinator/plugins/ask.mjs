@@ -1,10 +1,13 @@
 // COORD_PLUGIN: one question to the coordinator, for plugins that run inside an agent. Its answer is
 // `deny` or `context`, if any; rejected when nobody answers.
+import { spawn } from "node:child_process"
 import { lstatSync } from "node:fs"
 import net from "node:net"
 import { dirname } from "node:path"
 
 const PATIENCE_MS = 600_000
+// Nobody is there; or whoever was has died, perhaps with the question: it may be asked twice.
+const GONE = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "EPIPE"])
 
 // The answer may change what the agent does: it is taken only from a socket of this user's own, in a
 // folder that nobody else can write to.
@@ -30,7 +33,7 @@ export function ask(socket, profile, event, said) {
       link.write(body)
     })
     link.on("error", reject)
-    link.on("close", () => reject(new Error("the coordinator hung up")))
+    link.on("close", () => reject(Object.assign(new Error("the coordinator hung up"), { code: "EPIPE" })))
     link.on("data", (part) => {
       parts.push(part)
       const all = Buffer.concat(parts)
@@ -48,4 +51,22 @@ export function ask(socket, profile, event, said) {
       }
     })
   })
+}
+
+// The same for one agent; a coordinator that is not there (it has ended, or was killed) is started,
+// by the command `start` in the folder `cwd`, and asked again.
+export function asking(socket, profile, start, cwd) {
+  let starting
+  const up = () => starting ??= new Promise((done) => {
+    spawn(start[0], start.slice(1), { cwd, stdio: "ignore" }).on("close", done).on("error", done)
+  }).finally(() => { starting = undefined })
+  return async (event, said) => {
+    try {
+      return await ask(socket, profile, event, said)
+    } catch (bad) {
+      if (!GONE.has(bad.code)) throw bad
+      await up()
+      return ask(socket, profile, event, said)
+    }
+  }
 }

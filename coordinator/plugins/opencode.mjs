@@ -2,34 +2,31 @@
 // writes into a repository, and by the plugin package (plugins/opencode).
 //
 // A call is stopped by throwing; when nobody answers, calls that could write are stopped, too.
-import { spawnSync } from "node:child_process"
-import { ask as question } from "./ask.mjs"
+import { ask as question, asking } from "./ask.mjs"
 
 // What a tool answered before coord added to it: another plugin of coord is to tell the same.
 const ANSWERED = Symbol.for("coord.answered")
 
 // `start`: the command that starts a coordinator which is not there.
 export const plugin = (socket, profile, start) => async (ctx) => {
-  const ask = (event, said) => question(socket, profile, event, said)
+  const ask = asking(socket, profile, start, ctx.directory)
   const parents = new Map()
   const identity = (session) => {
     let root = session
     while (parents.has(root)) root = parents.get(root)
     return { session_id: root, agent_id: root === session ? "" : session, cwd: ctx.directory }
   }
-  const quietly = async (event, said) => {
+  const quietly = async (event, said, by = ask) => {
     try {
-      return await ask(event, said)
+      return await by(event, said)
     } catch {
       return {}
     }
   }
+  // What has ended is told to whoever is there: nothing is started for it.
+  const ended = (event, said) => quietly(event, said, (...told) => question(socket, profile, ...told))
   // The handshake: a coordinator that is not there is started now, before any tool runs.
-  try {
-    await ask("hello", { cwd: ctx.directory })
-  } catch {
-    spawnSync(start[0], start.slice(1), { cwd: ctx.directory, stdio: "ignore" })
-  }
+  await quietly("hello", { cwd: ctx.directory })
   return {
     event: async ({ event }) => {
       const info = event.properties?.info
@@ -39,7 +36,7 @@ export const plugin = (socket, profile, start) => async (ctx) => {
       }
       if (event.type === "session.idle") {
         const who = identity(event.properties.sessionID)
-        await quietly(who.agent_id ? "sub stop" : "end", who)
+        await ended(who.agent_id ? "sub stop" : "end", who)
       }
     },
     "tool.execute.before": async (input, output) => {

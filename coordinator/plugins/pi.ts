@@ -2,21 +2,19 @@
 // `coord init --agent pi`, taken out by `coord init --agent pi --remove`.
 //
 // When nobody answers the handler throws, and pi stops the call.
-import { spawnSync } from "node:child_process"
 // @ts-ignore: plain JavaScript
-import { ask as question } from "{plugins}/ask.mjs"
+import { ask as question, asking } from "{plugins}/ask.mjs"
 
 const SOCKET = "{socket}"
 const PYTHON = "{python}"
 const SESSION = `pi${process.pid}${Date.now().toString(36)}`
 
-const ask = (event: string, said: object): Promise<any> => question(SOCKET, "{profile}", event, said)
+const ask: (event: string, said: object) => Promise<any> = asking(
+  SOCKET, "{profile}", [PYTHON, "-P", "-m", "coordinator.cli.main", "up"], process.cwd())
 
 export default function (pi: any) {
   const who = (ctx: any) => ({ session_id: SESSION, cwd: ctx?.cwd ?? process.cwd() })
-  const started = ask("hello", {}).catch(() => {
-    spawnSync(PYTHON, ["-P", "-m", "coordinator.cli.main", "up"], { stdio: "ignore" })
-  })
+  const started = ask("hello", {}).catch(() => ({}))
   pi.on("tool_call", async (event: any, ctx: any) => {
     await started
     const said = await ask("before", {
@@ -31,6 +29,6 @@ export default function (pi: any) {
     }).catch(() => ({}))
   })
   pi.on("agent_end", async (_event: any, ctx: any) => {
-    await ask("end", who(ctx)).catch(() => ({}))
+    await question(SOCKET, "{profile}", "end", who(ctx)).catch(() => ({}))  // nothing is started for it
   })
 }
