@@ -183,9 +183,8 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
         content = tx.looked.content(one.path)
         if content.hash == now:
             tx.keep_found(content)
-        last = tx.row("version_get", one.name)
-        if last is None or last[0] != now or last[2] != agent:
-            versions.append((one.name, now, agent))
+        # (Also what the watcher has seen while it ran: by the end of the edit it is still that.)
+        versions.append((one.name, now, agent))
         read = tx.row("read_get", agent, one.name)
         if read is None or read[0] in (None, one.before):
             whole.append((one.name, now))
