@@ -37,7 +37,7 @@ m         git's mergetool (merge.tool): take the work out by hand
 v         below each other, or side by side
 t         the task, what happened, what the agent said last
 space, b  turn the pages of the difference; arrows scroll it
-tab       to the list of reviews, and back
+tab       to the list of reviews (up, down choose), and back
 q         end
 
 A verdict on a part leaves the rest open. The task of a review follows

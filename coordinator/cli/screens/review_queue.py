@@ -176,6 +176,18 @@ class ReviewQueue(SessionApp[None]):
             self.by_file = False
             await self._show(self.rows[self._at()].review)
 
+    async def on_option_list_option_highlighted(self, _: OptionList.OptionHighlighted) -> None:
+        """The row that is lit is the one that is shown, and judged."""
+        lit = self._lit()
+        if lit is not None and (self.shown is None or self.shown.review != lit):
+            self.by_file = False
+            await self._show(lit)
+
+    def _lit(self) -> str | None:
+        listed = self.query_one("#reviews", OptionList)
+        return None if listed.highlighted is None else listed.get_option_at_index(
+            listed.highlighted).id
+
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Chosen in the list, with Enter or the mouse."""
         self.by_file = False
@@ -232,6 +244,11 @@ class ReviewQueue(SessionApp[None]):
         """A verdict on what is chosen."""
         row, pane = self.shown, self.query_one(HunkPane)
         if row is None:
+            return
+        if self._lit() not in (None, row.review):
+            await self._show(self._lit())
+            self.say(f"{row.review} was in sight, and another is lit. Nothing was done; look "
+                     "again.")
             return
         part = self.by_file and row.files and verdict != "reassign"  # (that is of all of it)
         files = [row.files[self.file].path] if part else []

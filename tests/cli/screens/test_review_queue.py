@@ -297,3 +297,19 @@ def test_ordinary_commands_do_not_load_textual(busy: Repo) -> None:
             "assert not [m for m in sys.modules if m.startswith(('textual', 'pygments', 'coordinator.cli.screens'))]")
     done = subprocess.run([sys.executable, "-P", "-c", code], cwd=busy.root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_the_review_that_is_lit_in_the_list_is_the_one_that_is_shown_and_judged(busy: Repo, at_once: bool) -> None:
+    async def keys(pilot: Pilot[None], app: ReviewQueue) -> None:
+        await press(pilot, "tab")
+        if at_once:  # whoever types faster than it draws
+            await pilot.press("down", "k")
+            await settled(pilot)
+        else:
+            await press(pilot, "down")
+            assert app.shown is not None and app.shown.review == "R-2" and "verdict on all of R-2" in said(app)
+            await press(pilot, "k")
+
+    worked(busy, keys)
+    assert {one.review: one.state for one in busy.client().call(rq.Reviews(state="all")).items} == {"R-1": "open", "R-2": "kept"}
