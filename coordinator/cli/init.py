@@ -102,11 +102,12 @@ def _carried_out(
         names = agent or []
         wanted = (wiring.chosen(root, names, False) if names
                   else [p for p in profiles(root, broken=False) if p.wire])
+        every = not names and not user
         gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user, diff=diff,
-                           guard=not no_guard)
+                           guard=not no_guard, every=every)
         exclude.take_out(root, gone)
         if not no_guard:
-            wiring.guard_out(root, yes=yes, diff=diff)
+            wiring.guard_out(root, yes=yes, diff=diff, every=every)
         return {"root": str(root), "removed": [str(path) for path in gone]}
     wanted = wiring.chosen(root, agent or [], everything)
     git = checkout(str(root)) is not None

@@ -92,13 +92,14 @@ def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:
 
 def wire(
     root: Path, wanted: Sequence[Profile], *, yes: bool, remove: bool, user: bool,
-    diff: bool = False, guard: bool = False,
+    diff: bool = False, guard: bool = False, every: bool = False,
 ) -> list[Path]:
-    """Show what would change, ask, write; the files that were changed. `guard`: see `agreed`."""
+    """Show what would change, ask, write; the files that were changed. `guard`: see `agreed`;
+    `every`: see `guard_out`."""
     wirer = Wirer(StateDir(root), Path.home(), user=user)
     plans = [(one, wirer.unplan(one) if remove else wirer.plan(one)) for one in wanted]
     if _is_alone(yes):
-        goes = guard and not _wired(root, but=[one.name for one in wanted])
+        goes = guard and not _wired(root, but=[one.name for one in wanted], here=every)
         _show_all(plans, [hook for hook in _hooks_of(root) if hook.state() != "missing"]
                   if goes else [], diff, remove)
     changed: list[Path] = []
@@ -169,12 +170,15 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     return [*hooks.remarks(root, found), *inside]
 
 
-def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
-    """Take the guard out of the hooks that `guard_in` put it into, once no agent is wired."""
+def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False) -> None:
+    """Take the guard out of the hooks that `guard_in` put it into, once no agent is wired. `every`:
+    all that is in this repository is taken out; agents that are wired for all of the user's
+    repositories do not count.
+    """
     mine = _hooks_of(root)
     if not mine:
         return
-    if left := _wired(root):
+    if left := _wired(root, here=every):
         say(f"guard: stays in git's hooks, for {', '.join(left)}")
         return
     found = [hook for hook in mine if hook.state() != "missing"]
@@ -187,14 +191,16 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False) -> None:
         hook.remove()
     StateDir(root).guarded.unlink(missing_ok=True)
     if found:
-        say("guard: taken out of git's hooks")
+        still = _wired(root)
+        say("guard: taken out of git's hooks" + (
+            f" ({', '.join(still)}: wired for all your repositories still)" if still else ""))
 
 
-def _wired(root: Path, but: Sequence[str] = ()) -> list[str]:
-    """The agents that are wired, beside these."""
+def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[str]:
+    """The agents that are wired, beside these; `here`: in this repository, not for all of them."""
     wirer = Wirer(StateDir(root), Path.home())
     return [one.name for one in profiles(root, broken=False)
-            if one.wire and one.name not in but and wirer.is_wired(one)]
+            if one.wire and one.name not in but and wirer.is_wired(one, here=here)]
 
 
 def _lacking(root: Path) -> list[hooks.Hook]:

@@ -173,7 +173,8 @@ class Wirer:
                 _write(change.path, change.after)
             if _PREFIX in (change.before or ""):
                 command_prefix.remove(self._everywhere)
-            self._save(wired)
+            if self._state.path.is_dir():  # taking out makes nothing
+                self._save(wired)
 
     def _leave(self, path: Path, known: _Wired | None, others: dict[str, _Wired]) -> None:
         """Take away the folders that were made for a file, as far as nothing is in them; what
@@ -197,10 +198,11 @@ class Wirer:
         return {self._state.root / one.path for one in self._wired().values()
                 if one.before is None}
 
-    def is_wired(self, profile: Profile) -> bool:
-        """Whether every file has what this profile wants, in the project or for the user."""
+    def is_wired(self, profile: Profile, *, here: bool = False) -> bool:
+        """Whether every file has what this profile wants, in the project or (not only `here`) for
+        the user."""
         both = (Wirer(self._state, self._home), Wirer(self._state, self._home, user=True))
-        return any(one._has_needed(profile) for one in both)
+        return any(one._has_needed(profile) for one in (both[:1] if here else both))
 
     def _has_needed(self, profile: Profile) -> bool:
         """Whether all is there that has to be; not what may stay out (`Piece.yields_to`)."""

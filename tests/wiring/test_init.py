@@ -184,6 +184,27 @@ def test_a_home_is_as_it_was_after_all_agents_were_wired_and_taken_out(repo: Rep
         assert (sorted(home.rglob("*")) == before) is bool(more), sorted(home.rglob("*"))
 
 
+def test_what_is_taken_out_in_a_repository_is_its_guard_too_though_agents_are_wired_for_all(repo: Repo, tmp_path: Path) -> None:
+    """In the order of the documents: nothing of coord is left that a commit would ask."""
+    home = tmp_path / "home"
+    home.mkdir()
+    env, hook = {"HOME": str(home), "XDG_DATA_HOME": str(home / ".local/share")}, repo.root / ".git/hooks/pre-commit"
+    assert repo.coord("init", "--agent", "claude-code", "--user", "--yes", env=env).returncode == 0 and hook.exists()
+    assert "wired for all your repositories still" in repo.coord("init", "--remove", "--yes", env=env).stdout
+    assert not hook.exists()
+
+
+def test_taking_out_makes_nothing(repo: Repo, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".local/share").mkdir(parents=True)
+    env = {"HOME": str(home), "XDG_DATA_HOME": str(home / ".local/share")}
+    before = sorted(home.rglob("*"))
+    assert repo.coord("init", "--agent", "claude-code", "--user", "--yes", env=env).returncode == 0
+    done = repo.coord("init", "--remove", "--user", "--yes", env=env, cwd=home)
+    assert done.returncode == 0 and "claude-code: taken out" in done.stdout, done.stderr
+    assert sorted(home.rglob("*")) == before
+
+
 def test_the_fields_of_a_task_file_are_told(repo: Repo) -> None:
     told = " ".join(repo.coord("task", "import", "--help").stdout.split())
     for name in ("title", "prompt", "resources", "after", "priority", "attempts_max", "id"):
