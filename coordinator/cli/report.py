@@ -86,8 +86,8 @@ def _show(title: str, told: rq.ReportReply) -> None:
     columns = width() or PIPE_COLUMNS
     tasks = told.tasks.get("done", 0)  # (of agents only some are listed)
     say(f"{title}: {span(told.span_s)}, {tasks} {'task' if tasks == 1 else 'tasks'} done")
-    say(f"Lost to waiting: {_spent(told.stood_s)} (in line: {_spent(told.waited_s)})")
-    _chart("Who waited for whom (in line; of that, stood still)", [
+    say(f"Lost to waiting: {_spent(told.stood_s)} (waited in all: {_spent(told.waited_s)})")
+    _chart("Who waited for whom (in all; of that, stood still)", [
         (f"{one.agent} for {one.holder}", one.waited_s,
          f"{_spent(one.waited_s)}; {_spent(one.stood_s)}, {_times(one.times)}")
         for one in told.waited], columns)

@@ -29,7 +29,7 @@ def page(title: str, told: rq.ReportReply) -> str:
     """The whole page, UTF-8."""
     facts = [
         (span(told.span_s), "in all"), (span(told.stood_s), "lost to waiting"),
-        (span(told.waited_s), "in line"), (str(told.tasks.get("done", 0)), "tasks done"),
+        (span(told.waited_s), "waited in all"), (str(told.tasks.get("done", 0)), "tasks done"),
         (str(sum(one.count for one in told.refusals)), "refusals"),
     ]
     parts = [
@@ -38,7 +38,7 @@ def page(title: str, told: rq.ReportReply) -> str:
         f"{counted(told.events, 'event')}.</p>",
         '<p class="facts">' + "".join(
             f"<span><b>{_text(value)}</b> {_text(name)}</span>" for value, name in facts) + "</p>",
-        _table("Who waited for whom", ("agent", "for", "times", "stood still", "in line"),
+        _table("Who waited for whom", ("agent", "for", "times", "stood still", "waited in all"),
                [((one.agent, one.holder), (str(one.times), span(one.stood_s), span(one.waited_s)),
                  one.waited_s) for one in told.waited]),
         _table("Files in demand",

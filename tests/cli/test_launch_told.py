@@ -42,7 +42,7 @@ def test_no_speed_is_claimed_that_was_none_and_one_is_one(repo: Repo) -> None:
     assert "1 of its 2 tasks is left: T-1 in review" in again and "go on" not in again, again
     told = repo.coord("report", "--all").stdout
     assert re.search(r"shell-1 .* 1 done, 0 failed, 1 in review", told), told
-    assert "Lost to waiting: 0s (in line: 0s)" in told, told
+    assert "Lost to waiting: 0s (waited in all: 0s)" in told, told
     demand = told.split("Files in demand")[1].split("Refusals")[0]
     assert "nothing" in demand and "main.py" not in demand, "nobody waited for it"
 

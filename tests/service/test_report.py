@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.words import requests as rq
+from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 from tests.world import World
 
@@ -107,3 +108,30 @@ def test_coord_itself_is_no_agent_while_it_writes(world: World) -> None:
 def test_an_empty_log(world: World) -> None:
     found = world.ask(rq.Report())
     assert found.since is None and found.span_s == 0 and found.waited == found.files == found.agents == []
+
+
+def test_the_time_without_a_task_for_others_hold_what_is_ready_is_lost_too(world: World) -> None:
+    """Agents of a launch stand in no line then; and who holds it had it before the time that is asked for."""
+    world.acquire("maria", "a.py", ttl_s=600)
+    for title in ("one", "two"):
+        world.ask(rq.TaskAdd(title=title, resources=["a.py"]))
+    world.clock.advance(60_000)
+    since = iso(world.clock.now_ms())
+    for name in ("w-1", "w-2"):
+        world.ask(rq.Register(agent=name, description="launched by run 1"))
+    world.ask(rq.Register(agent="idle", description="a person's"))
+    world.clock.advance(10_000)
+    world.ask(rq.Release(agent="maria", resources=["a.py"]))
+    world.ask(rq.TaskClaim(agent="w-1", task="T-1"))
+    world.clock.advance(3_000)
+    world.ask(rq.TaskDone(agent="w-1", task="T-1", result="done"))
+    world.ask(rq.TaskClaim(agent="w-2", task="T-2"))
+    world.clock.advance(5_000)
+    world.ask(rq.TaskDone(agent="w-2", task="T-2", result="done"))
+    world.clock.advance(50_000)  # nothing is ready any more
+    found = world.ask(rq.Report(since=since))
+    assert [(one.agent, one.holder, one.times, one.waited_s, one.stood_s) for one in found.waited] == [
+        ("w-1", "maria", 1, 10.0, 10.0), ("w-2", "maria", 1, 10.0, 10.0), ("w-2", "w-1", 1, 3.0, 3.0)]
+    assert (found.waited_s, found.stood_s) == (23.0, 23.0)
+    assert [(one.resource, one.waited_s, one.agents) for one in found.files] == [("a.py", 23.0, 2)]
+    assert {one.agent: (one.done, one.waited_s) for one in found.agents} == {"w-1": (1, 10.0), "w-2": (1, 13.0)}

@@ -1,8 +1,10 @@
 """What a time of work came to, gathered from the log in one pass: waits, files, refusals, agents.
 
 A wait is the time between a waiter's coming into line and its leaving it; the part in which its
-request was held open is time in which the agent did nothing else. What the log does not know is not
-here: a refusal that changes nothing and puts nobody in line leaves no event. Changes nothing.
+request was held open is time in which the agent did nothing else. So is the time in which an agent
+that coord started had no task, for others held what the ready ones need (`idle_agents`). What the
+log does not know is not here: a refusal that changes nothing and puts nobody in line leaves no
+event. Changes nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import msgspec
 
 from coordinator.service.core import Actor, Service
 from coordinator.service.review import verdicts
+from coordinator.service.views.idle_agents import Idle, IdleAgents
 from coordinator.store.ledger import View
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
@@ -54,14 +57,68 @@ class _Gathered:
     agents: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     refused: Counter[str] = field(default_factory=Counter)
     tasks: Counter[str] = field(default_factory=Counter)
+    idle: IdleAgents = field(default_factory=IdleAgents)
+    #: What was leased before the time of the report: (agent, resource) by token.
+    earlier: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def take_earlier(self, at: str, kind: str, data: dict[str, Any]) -> None:
+        """One event from before: what is so at the beginning, and nothing counts of it."""
+        self.now_ms = from_iso(at)
+        if kind == "lease_granted" and not verdicts.is_own(data["agent"]):
+            self.earlier[data["fencing_token"]] = data["agent"], data["resource"]
+        elif kind in ("lease_released", "lease_lapsed"):
+            self.earlier.pop(data["fencing_token"], None)
+        elif kind == "agent_registered":
+            self.idle.registered(data)
+        elif kind == "agent_state" and data["state"] == "gone":
+            self.idle.gone(data["agent"])
+        elif kind in ("task_added", "task_edited"):
+            self.idle.task(data)
+        elif kind == "task_changed":
+            self.idle.task_changed(data)
 
     def take(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """One event, in its order."""
-        self.now_ms = from_iso(at)
+        self._pass_time(from_iso(at))
         self.events += 1
         taking = getattr(self, f"_{kind}", None)
         if taking is not None:
             taking(data, at)
+
+    def _pass_time(self, now_ms: int) -> None:
+        if self.now_ms:
+            self.idle.pass_time(max(0, now_ms - self.now_ms), (
+                *((agent, name) for agent, name, _ in self.held.values()),
+                *self.earlier.values()), {one.agent for one in self.line.values()})
+        self.now_ms = now_ms
+
+    def _was_idle(self, ended: tuple[str, Idle] | None) -> None:
+        if ended is None:
+            return
+        agent, idle = ended
+        self.agents[agent]["waited"] += idle.ms
+        self.agents[agent]["stood"] += idle.ms
+        for holder, ms in idle.holders.items():
+            pair = self.pairs[agent, holder]
+            pair[0] += 1
+            pair[1] += ms
+            pair[2] += ms
+        for name, ms in idle.names.items():
+            self.files[name]["waited"] += ms
+            self.wanted_by[name].add(agent)
+
+    def _agent_registered(self, data: dict[str, Any], at: str) -> None:
+        self.idle.registered(data)
+
+    def _agent_state(self, data: dict[str, Any], at: str) -> None:
+        if data["state"] == "gone":
+            self._was_idle(self.idle.gone(data["agent"]))
+
+    def _task_added(self, data: dict[str, Any], at: str) -> None:
+        self.idle.task(data)
+
+    def _task_edited(self, data: dict[str, Any], at: str) -> None:
+        self.idle.task(data)
 
     def _acquisition_refused(self, data: dict[str, Any], at: str) -> None:
         agent, holders = data["agent"], data["holders"]
@@ -146,12 +203,14 @@ class _Gathered:
         self._ended(data["fencing_token"], min(self.now_ms, from_iso(data["expired_at"])))
 
     def _ended(self, token: int, ms: int) -> None:
+        self.earlier.pop(token, None)
         if (known := self.held.pop(token, None)) is not None:
             agent, name, since = known
             self.agents[agent]["held"] += max(0, ms - since)
             self.files[name]["held"] += max(0, ms - since)
 
     def _task_changed(self, data: dict[str, Any], at: str) -> None:
+        self._was_idle(self.idle.task_changed(data))
         verb = data["verb"]
         self.tasks[verb] += 1
         whose = {"claim": "claimed", "done": "done", "fail": "failed", "exhaust": "failed",
@@ -162,7 +221,9 @@ class _Gathered:
 
     def end(self, now_ms: int) -> None:
         """What is still held, or waited for, counts up to now."""
-        self.now_ms = max(now_ms, self.now_ms)
+        self._pass_time(max(now_ms, self.now_ms))
+        for ended in self.idle.end():
+            self._was_idle(ended)
         for token in list(self.held):
             self._ended(token, self.now_ms)
         for name in list(self.line):
@@ -180,10 +241,16 @@ def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportR
         raise Refusal(Code.INVALID, "report: `since` is later than " + (
             "`until`." if req.until else "now."), next="Give an earlier instant.", field="since")
     gathered, first, last = _Gathered(), "", 0
-    while rows := view.rows("report_events", last, since or "", until, AT_ONCE):
+    while rows := view.rows("report_events", last, until, AT_ONCE):
         for seq, at, kind, data in rows:
-            first, last = first or str(at), int(seq)
-            gathered.take(str(at), str(kind), msgspec.json.decode(str(data)))
+            last, facts = int(seq), msgspec.json.decode(str(data))
+            if since is not None and str(at) < since:
+                gathered.take_earlier(str(at), str(kind), facts)
+                continue
+            if since is not None and not first:
+                gathered.now_ms = from_iso(since)
+            first = first or str(at)
+            gathered.take(str(at), str(kind), facts)
         view.rest()
     end = min(until, view.now)
     gathered.end(from_iso(end))

@@ -165,8 +165,9 @@ UNION ALL SELECT 'requests', count(*) FROM unlock_requests WHERE status = 'pendi
 -- name: report_events
 -- What a report is gathered from (service/views/report.py), in its order.
 SELECT seq, at, kind, data FROM events
-WHERE seq > ?1 AND at >= ?2 AND at <= ?3
+WHERE seq > ?1 AND at <= ?2
   AND kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',
                'waiter_queued', 'waiter_changed', 'waiter_left', 'lease_granted', 'lease_moved',
-               'lease_released', 'lease_lapsed', 'task_changed')
-ORDER BY seq LIMIT ?4;
+               'lease_released', 'lease_lapsed', 'task_added', 'task_edited', 'task_changed',
+               'agent_registered', 'agent_state')
+ORDER BY seq LIMIT ?3;

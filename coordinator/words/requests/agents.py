@@ -7,6 +7,9 @@ from typing import Any, Literal
 from coordinator.words.requests.base import Number, Reply, Request, Whole
 from coordinator.words.texts import Line, Name, Page, Words
 
+#: How the description of an agent begins that a launch has started; the launch's name follows.
+LAUNCHED = "launched by run "
+
 
 class Registered(Reply):
     agent: str

@@ -12,7 +12,7 @@ class WaitedFor(Reply):
     agent: str  # who waited
     holder: str  # for whom; where several held it, each of them has a line
     times: int  # how often it was refused for what that one held
-    waited_s: float  # seconds in line for it
+    waited_s: float  # seconds in line for it, or without a task because of it
     stood_s: float  # seconds of that in which its request was held open: it did nothing else
 
 
@@ -24,7 +24,7 @@ class HotFile(Reply):
     refused: int  # how often it was refused
     agents: int  # how many agents had it, or wanted it
     held_s: float  # seconds for which it was leased, of all its leases together
-    waited_s: float  # seconds in line for it, of all who waited together
+    waited_s: float  # seconds of waiting for it, of all who waited together
 
 
 class AgentsPart(Reply):
@@ -38,7 +38,7 @@ class AgentsPart(Reply):
     grants: int  # leases that it got
     refused: int  # how often it was refused what another held
     held_s: float  # seconds of its leases, all together
-    waited_s: float  # seconds in line, all together
+    waited_s: float  # seconds of waiting, all together
     stood_s: float  # seconds of that in which it did nothing else
 
 
@@ -56,7 +56,7 @@ class ReportReply(Reply):
     files: list[HotFile]  # the most wanted first
     agents: list[AgentsPart]  # by name
     refusals: list[RefusedCount]  # that the log knows of: those of leases, proposals and attempts
-    waited_s: float  # seconds in line, of all agents together
+    waited_s: float  # seconds of waiting, of all agents together
     stood_s: float  # seconds of that in which agents did nothing else: time lost
     tasks: dict[str, int] = {}  # verb -> how many changes of tasks: claim, done, fail, …
 

@@ -1,0 +1,104 @@
+"""The time in which agents that coord started had no task, for others held what ready tasks need.
+
+They stand in no line then: the backlog itself keeps them waiting. Gathered from the log, event by
+event, for the report. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from coordinator.words.requests.agents import LAUNCHED
+
+#: What is shorter (ms) is the time that a program takes from one task to the next.
+LEAST_MS = 1_000
+#: Ready tasks whose resources are looked at, and leases that may be in their way.
+TASKS_MAX, LEASES_MAX = 50, 500
+
+
+@dataclass
+class Idle:
+    """One time without a task: how long something stood in the way (ms), whose and what."""
+
+    ms: int = 0
+    holders: Counter[str] = field(default_factory=Counter)
+    names: Counter[str] = field(default_factory=Counter)
+
+
+class IdleAgents:
+    """Who has no task now, and which tasks are ready."""
+
+    def __init__(self) -> None:
+        self._idle: dict[str, Idle] = {}
+        self._started: set[str] = set()
+        self._works: dict[str, str] = {}
+        self._ready: dict[str, None] = {}
+        self._needs: dict[str, list[str]] = {}
+
+    def pass_time(self, ms: int, held: Iterable[tuple[str, str]],
+                  in_line: Collection[str]) -> None:
+        """So much has passed until the next event; `held`: (agent, resource) of what was leased;
+        `in_line`: agents whose time counts by that."""
+        if not (ms and self._idle and self._ready):
+            return
+        wanted = [name for task in islice(self._ready, TASKS_MAX) for name in self._needs[task]]
+        met = [(agent, name) for agent, name in islice(held, LEASES_MAX)
+               if any(_meet(name, one) for one in wanted)]
+        for agent, idle in self._idle.items():
+            others = [(holder, name) for holder, name in met if holder != agent]
+            if others and agent not in in_line:
+                idle.ms += ms
+                idle.holders.update(dict.fromkeys((holder for holder, _ in others), ms))
+                idle.names.update(dict.fromkeys((name for _, name in others), ms))
+
+    def registered(self, data: dict[str, Any]) -> None:
+        """An agent has come; it counts where a launch started it: it begins tasks by itself."""
+        if str(data.get("description", "")).startswith(LAUNCHED):
+            self._started.add(data["agent"])
+            self._idle[data["agent"]] = Idle()
+
+    def task(self, data: dict[str, Any]) -> None:
+        """A task was added, or edited: what it needs."""
+        self._needs[data["task"]] = [str(one[0]) for one in data["resources"]]
+        if data.get("state") == "ready":
+            self._ready[data["task"]] = None
+
+    def task_changed(self, data: dict[str, Any]) -> tuple[str, Idle] | None:
+        """A task is in another state: whose time without one has ended by that, and what it was."""
+        task = data["task"]
+        self._ready.pop(task, None)
+        before = self._works.pop(task, None)
+        if before in self._started and before not in self._works.values():
+            self._idle.setdefault(before, Idle())
+        if data["state"] == "ready" and task in self._needs:
+            self._ready[task] = None
+        if data["state"] != "claimed" or not data.get("claimed_by"):
+            return None
+        self._works[task] = agent = str(data["claimed_by"])
+        return self._over(agent)
+
+    def gone(self, agent: str) -> tuple[str, Idle] | None:
+        """An agent has left; as above."""
+        self._started.discard(agent)
+        return self._over(agent)
+
+    def end(self) -> list[tuple[str, Idle]]:
+        """Of all that have none still."""
+        return [ended for agent in list(self._idle) if (ended := self._over(agent)) is not None]
+
+    def _over(self, agent: str) -> tuple[str, Idle] | None:
+        idle = self._idle.pop(agent, None)
+        return (agent, idle) if idle is not None and idle.ms >= LEAST_MS else None
+
+
+def _meet(held: str, wanted: str) -> bool:
+    """Whether the one contains the other, by their names."""
+    one, other = f"{held.partition('::')[0]}/", f"{wanted.partition('::')[0]}/"
+    if "::" in held and "::" in wanted:
+        return f"{held}.".startswith(f"{wanted}.") or f"{wanted}.".startswith(f"{held}.")
+    one, other = one.replace("//", "/"), other.replace("//", "/")
+    return one.startswith(other) or other.startswith(one)
