@@ -356,6 +356,10 @@ def _tell(made: Report) -> None:
         say(f"  … and {len(made.open) - 20} more")
     for line in made.problems:
         complain("  " + in_line(line))
+    if made.unverified:
+        say(f"not verified yet: {', '.join(made.unverified[:20])}"
+            + (f" and {len(made.unverified) - 20} more" if len(made.unverified) > 20 else "")
+            + " (what breaks the command is opened again: `coord verify` tells)")
     if not made.tasks:
         say("next: coord launch FILE, with tasks that are not in the backlog yet"
             if Path("tasks.yaml").exists() else

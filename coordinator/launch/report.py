@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -79,6 +79,7 @@ class Report(msgspec.Struct, kw_only=True):
     target: str | None = None  # with --isolation worktree: the branch that work lands on
     landed: list[LandedWork] = []
     not_landed: list[KeptWork] = []
+    unverified: list[str] = []  # tasks that are done, and that the verifying command has not seen
 
 
 def make(
@@ -123,7 +124,14 @@ def make(
         cost_usd=_sum([one.cost_usd for one in attempts]),
         tokens_in=_sum([one.tokens_in for one in attempts]),
         tokens_out=_sum([one.tokens_out for one in attempts]),
+        unverified=_unverified(client, mine),
     )
+
+
+def _unverified(client: Client, done: Collection[str]) -> list[str]:
+    """Of these those that wait for a verification, where a command is in force."""
+    found = client.call(rq.Verifications(limit=1))
+    return [one.task for one in found.left if one.task in done] if found.command else []
 
 
 def reviewed(client: Client, kept: Sequence[KeptWork]) -> list[KeptWork]:
