@@ -16,6 +16,8 @@ from itertools import pairwise
 _TOKEN = re.compile(
     rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|["/]', re.DOTALL)
 _OPENS, _CLOSES, _COMMA = (b"{", b"["), (b"}", b"]"), b","
+#: Signs that stand alone in no JSON: a string that is not closed, what is no comment.
+_NONE = (b'"', b"/")
 
 
 def bare(text: bytes) -> bytes:
@@ -26,9 +28,11 @@ def bare(text: bytes) -> bytes:
 
 def mended(data: bytes) -> bytes:
     """With a comma between two members that have none between them, and without one that stands
-    before no member, or behind none."""
-    at, out = 0, []
-    for (one, start), (two, next_start) in pairwise([(b"", 0), *_tokens(data)]):
+    before no member, or behind none. What is no JSON at all stays as it is."""
+    at, out, tokens = 0, [], list(_tokens(data))
+    if any(token in _NONE for token, _ in tokens):
+        return data
+    for (one, start), (two, next_start) in pairwise([(b"", 0), *tokens]):
         if _ends(one) and _begins(two):
             out += [data[at:start + len(one)], _COMMA]
             at = start + len(one)
