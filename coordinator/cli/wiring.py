@@ -177,6 +177,9 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False)
     """
     mine = _hooks_of(root)
     if not mine:
+        if not _wired(root, here=every) and any(hook.state() != "missing" for hook in _all(root)):
+            say("guard: stays in git's hooks, for nobody knows that init put it there; "
+                "`coord guard remove` takes it out")
         return
     if left := _wired(root, here=every):
         say(f"guard: stays in git's hooks, for {', '.join(left)}")
@@ -201,6 +204,13 @@ def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[s
     wirer = Wirer(StateDir(root), Path.home())
     return [one.name for one in profiles(root, broken=False)
             if one.wire and one.name not in but and wirer.is_wired(one, here=here)]
+
+
+def _all(root: Path) -> list[hooks.Hook]:
+    try:
+        return hooks.found(root)
+    except Refusal:
+        return []
 
 
 def _lacking(root: Path) -> list[hooks.Hook]:

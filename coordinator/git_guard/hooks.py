@@ -29,6 +29,8 @@ from coordinator.words.refusals import Code, Refusal
 HOOKS = ("pre-commit", "pre-push")
 #: Asks whether a commit concerns nobody else, before the whole check is started.
 _QUICK = Path(__file__).resolve().parent.parent / "_pre_commit.sh"
+#: What the guard runs: it may be gone, while its Python is there.
+_PROGRAM = Path(__file__).resolve().parent / "__main__.py"
 #: The folder, beside the hooks, that keeps hooks which are no shell scripts.
 KEPT = "coord-kept"
 State = Literal["guarded", "missing", "old", "not executable"]
@@ -169,11 +171,13 @@ class Hook(msgspec.Struct, frozen=True):
             lines.append("coord_told=$(cat; echo .)")
             run = f"printf %s \"${{coord_told%.}}\" | {run}"
         lines += [
-            f"if [ -x {python} ]; then",
+            f"if [ -x {python} ] && [ -f {shlex.quote(str(_PROGRAM))} ]; then",
             f"  {run} || exit 1",
             'elif [ "${COORD_GUARD:-}" != off ]; then',
-            f"  echo \"coord: the guard's Python is gone: \"{python} >&2",
-            '  echo "  next: coord guard install (or, for a person: COORD_GUARD=off git ...)" >&2',
+            f"  echo \"coord: the guard's program is gone: \"{python} >&2",
+            "  echo \"  next: take coord's lines out of $0, or install coord and type "
+            'coord guard install" >&2',
+            '  echo "  A person may go on all the same: COORD_GUARD=off git ..." >&2',
             "  exit 1",
             "fi",
         ]

@@ -348,6 +348,18 @@ def test_without_a_coordinator_it_is_started_or_said(here: Guarded) -> None:
     (here.root / "coord.toml").unlink()
 
 
+@pytest.mark.parametrize("name", ["pre-commit", "pre-push"])
+def test_a_guard_whose_program_is_gone_says_so(here: Guarded, name: str) -> None:
+    """As after `pip uninstall`: its Python is there still."""
+    hook = here.root / ".git/hooks" / name
+    hook.write_bytes(hook.read_bytes().replace(b"/git_guard/__main__.py", b"/git_guard/gone.py"))
+    for off, code in (("", 1), ("off", 0)):
+        ran = subprocess.run(["sh", str(hook), "origin", "x"], cwd=here.root, env={**os.environ, "COORD_GUARD": off}, input="", text=True,
+                             capture_output=True, check=False)
+        assert ran.returncode == code and ("program is gone" in ran.stderr) is (code == 1), ran.stderr
+        assert "Traceback" not in ran.stderr and "ModuleNotFound" not in ran.stderr
+
+
 def test_a_guard_whose_python_is_gone_says_so(here: Guarded) -> None:
     hook = here.hook()
     hook.write_bytes(hook.read_bytes().replace(sys.executable.encode(), b"/gone/python"))

@@ -384,6 +384,16 @@ def test_an_edit_that_nobody_can_place_stands_in_nobodys_way(world: World, ann: 
     assert holders(world)["a.py::g"] == bob.name and "a.py" not in holders(world)
 
 
+def test_an_edit_that_nobody_can_place_closes_no_circle(world: World, ann: Session, bob: Session) -> None:
+    """Who waits for nobody is not told to give back what it has."""
+    edits(ann, "return 1", "return 10")
+    edits(bob, "return 3", "return 30")
+    assert proposes(ann, "import os", "import sys").deny
+    refused = proposes(bob, "nothing like it", "yield")
+    assert "wait for each other" not in refused.deny and "give" not in refused.deny, refused.deny
+    assert [one.agent for one in world.ask(rq.Locks()).waiters] == [ann.name]
+
+
 def test_a_place_that_an_agent_has_is_kept_over_an_edit_that_nobody_can_place(
         world: World, ann: Session, bob: Session) -> None:
     edits(ann, "return 1", "return 10")

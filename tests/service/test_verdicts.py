@@ -872,3 +872,26 @@ def test_a_database_that_refuses_at_the_end_is_no_harm(world: World) -> None:
             world.ask(UNDO)
         assert tree(world) == partial and world.replay_differs() == []
     assert nth > 10
+
+
+@pytest.mark.parametrize("before", [None, "old\n"])
+@pytest.mark.parametrize("wide", ["d/", "d/*"])
+def test_what_was_made_and_taken_away_again_is_in_no_review_though_its_directory_was_leased_between(
+        world: World, before: str | None, wide: str) -> None:
+    """What a later lease around it began with was in the middle of the work."""
+    world.write("d/old.txt", "old\n")
+    if before is not None:
+        world.write("d/new.txt", before)
+    world.acquire("ann", "d/new.txt")
+    world.write("d/new.txt", "mine\n")
+    world.acquire("ann", wide)
+    (world.root / "d/old.txt").unlink()
+    if before is None:
+        (world.root / "d/new.txt").unlink()
+    else:
+        world.write("d/new.txt", before)
+    world.ask(rq.Leave(agent="ann", clean=False))
+    (review,) = world.ask(rq.Reviews()).items
+    assert [file.path for file in review.files] == ["d/old.txt"]
+    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert (world.root / "d/old.txt").read_text() == "old\n" and (world.root / "d/new.txt").exists() is (before is not None)

@@ -338,7 +338,8 @@ def take(
     answer: rq.Acquired | Refusal | None = None
     if wanted:
         try:
-            answer = leases.acquire_located(svc, tx, actor, request, wanted, lent=lent)
+            answer = leases.acquire_located(svc, tx, actor, request, wanted, lent=lent,
+                                            waits=in_line)
         except Refusal as refusal:
             return refusal
         if isinstance(answer, Refusal):

@@ -82,11 +82,12 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
 
 def acquire_located(
     svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located], *,
-    held_before: Before | None = None, lent: Sequence[LeaseRow] = (),
+    held_before: Before | None = None, lent: Sequence[LeaseRow] = (), waits: bool = True,
 ) -> rq.Acquired | Refusal:
     """`acquire` where what the request's resources mean is known already. `held_before`: of
     the one thing that is asked for. `lent`: leases of its
-    parent that are handed down to it, if nothing else is in the way."""
+    parent that are handed down to it, if nothing else is in the way. `waits`: else whoever is
+    refused waits for nobody, and closes no circle."""
     limits = svc.settings.leases
     ttl_ms = checked_ttl(svc, req.ttl_s)
     check_wait(svc, req.wait_s)
@@ -110,7 +111,7 @@ def acquire_located(
         circle = circles.find(
             svc, tx, req.agent, obstacles, [one.resource for one in located],
             priority=req.priority, before=before.acquisition_id if before is not None else None,
-        )
+        ) if waits else None
     else:
         check_looked(svc, tx, wanted, obstacles)
     contents = since_asked.contents(

@@ -107,6 +107,7 @@ def changed_since(
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not earlier_content.is_part(row)]
     further = {} if now_at is not None else earlier_content.further_back(svc, tx, rows)
     tx.looked.require([*(need for _, need in needs), *_of_regions(regions), *further.values()])
+    as_begun = _as_begun(tx, needs)
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
     tx.looked.require(gone for one in below.values() for gone in one.left.values())
@@ -126,11 +127,16 @@ def changed_since(
         one = below[row.fencing_token]
         if one.unlisted:
             tx.record(ev.Noted(what="new files were not compared", facts={"why": one.unlisted}))
+        settled = {path for path, tree, age in as_begun
+                   if tree == row.worktree and age < earlier_content.age(row)}
         for path, digest in one.now.items():
+            if path in settled:
+                continue
             if one.before.get(path) != digest or (row.fencing_token, path) in further:
                 compare(row, path, one.before.get(path), Bytes(digest, kept=True))
         for path, gone in one.left.items():
-            compare(row, path, one.before[path], content(tx, gone.path))
+            if path not in settled:
+                compare(row, path, one.before[path], content(tx, gone.path))
         if _is_empty(tx, need):
             tx.looked.require([_stands_for(need)])
             compare(row, need.name.rstrip("/"), None, content(tx, _stands_for(need).path))
@@ -158,6 +164,15 @@ def changed_since(
             for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
                 compare(theirs[0], inside, None, Bytes(digest, kept=True))
     return [found[one] for one in sorted(found, key=lambda one: (one[0], one[1] or ""))]
+
+
+def _as_begun(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]]
+              ) -> list[tuple[str, str | None, tuple[str, int]]]:
+    """Files leased by name that are as they were when the work on them began (with their trees, and
+    how old these leases are): what a later lease around them began with was in the middle of it."""
+    return [(path_of(row), row.worktree, earlier_content.age(row)) for row, need in needs
+            if isinstance(need, Content) and row.kind == "file"
+            and content(tx, need.path).hash == row.content_hash]
 
 
 def _is_together(tx: Tx, regions: Rewound) -> bool:
