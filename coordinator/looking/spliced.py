@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from coordinator.files.content import EXECUTABLE, digest
 from coordinator.looking.file_regions import FileRegions, joined
+from coordinator.regions import json_commas
 from coordinator.regions.names import nearest
 from coordinator.regions.outline import bare
 from coordinator.words.refusals import Code, Refusal
@@ -201,6 +202,9 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
     within = _before_its_last_line(data, span, text, end, gap if any(
         found.name.startswith(f"{above}.") for found in regions.outline(path, data).regions
     ) else end)
+    if language == "json" and (within is None or not _holds(regions, path, data, within, one.name)):
+        put = json_commas.put_in(data[span[0]:span[1]], text, end)
+        within = None if put is None else (span[0] + put[0], put[1])
     if within is None or not _holds(regions, path, data, within, one.name):
         raise Refusal(
             Code.INVALID, f"{name} cannot be put at the end of {above}: with this text there, "

@@ -6,6 +6,7 @@ function below another has not changed that one. Nor is a comma between two memb
 
 from __future__ import annotations
 
+from coordinator.regions import json_commas
 from coordinator.regions.outline import Outline, Region, bare
 from coordinator.words.resource_names import HEADER
 
@@ -24,14 +25,25 @@ def changed(old: Outline, before: bytes, new: Outline, after: bytes, *,
         return None
     was = {one.name: one for one in old.regions}
     now = {one.name: one for one in new.regions}
-    if header and _own(new, now[HEADER], after) != _own(old, was[HEADER], before):
+    if header and not _is_same(old, was[HEADER], before, new, now[HEADER], after):
         return None
     if in_order and [name for name in was if name in now] != [name for name in now if name in was]:
         return None
     found = [name for name, one in now.items() if (header or name != HEADER) and (name not in was
              or was[name].kind != one.kind
-             or _own(old, was[name], before) != _own(new, one, after))]
+             or not _is_same(old, was[name], before, new, one, after))]
     return found + [name for name in was if name not in now]
+
+
+def _is_same(old: Outline, was: Region, before: bytes, new: Outline, now: Region,
+             after: bytes) -> bool:
+    if _own(old, was, before) == _own(new, now, after):
+        return True
+    if was.name != HEADER and len(was.spans) == len(now.spans):
+        return False
+    # (Of JSON that has got its first member, or lost its only one, the brackets stay.)
+    signs = _signs(old, was, before)
+    return signs is not None and signs == _signs(new, now, after)
 
 
 def _own(outline: Outline, region: Region, data: bytes) -> list[bytes]:
@@ -40,3 +52,10 @@ def _own(outline: Outline, region: Region, data: bytes) -> list[bytes]:
     if pieces and region.name != HEADER:
         pieces[-1] = bare(outline, pieces[-1])
     return [piece for piece in pieces if piece]
+
+
+def _signs(outline: Outline, region: Region, data: bytes) -> bytes | None:
+    """Of a part of JSON that may have members: what is in none of them, whatever is between."""
+    if outline.language != "json":
+        return None
+    return json_commas.signs(b" ".join(data[start:end] for start, end in region.spans))

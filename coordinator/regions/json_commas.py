@@ -57,6 +57,28 @@ def ended(data: bytes) -> bytes:
     return b"".join([*out, data[at:]])
 
 
+def signs(text: bytes) -> bytes:
+    """What a text says, but for white space, comments, and a comma behind it."""
+    return b" ".join(token for token, _ in _tokens(bare(text)))
+
+
+def put_in(text: bytes, member: bytes, end: bytes) -> tuple[int, bytes] | None:
+    """Where a member comes last in an object whose closing bracket is not on a line of its own, or
+    that has none, and what has to be written there; `end`: of a line. None: this is no object."""
+    tokens = list(_tokens(bare(text)))
+    if not tokens or tokens[-1][0] != b"}":
+        return None
+    close = tokens[-1][1]
+    at = len(text[:close].rstrip())
+    if tokens[-2][0] == b"{":
+        return at, end + member.rstrip() + end + _indent(text)
+    return at, b" " + member.strip()
+
+
+def _indent(text: bytes) -> bytes:
+    return text[:len(text) - len(text.lstrip(b" \t"))]
+
+
 def _tokens(data: bytes) -> Iterator[tuple[bytes, int]]:
     """Each with where it begins, but comments."""
     for found in _TOKEN.finditer(data):

@@ -55,6 +55,7 @@ DEPTH_MAX = 24
 
 _MEMBERS = frozenset({"class", "namespace", "key", "section"})
 _CODE = frozenset({"function", "method"})
+_CLOSING = re.compile(rb"[\s,;]*[}\])][\s,;}\])]*")
 _BLANK = re.compile(rb"(?:[ \t\r\f\v]*\n)+(?:[ \t\r\f\v]*\Z)?|[ \t\r\f\v]+\Z")
 
 
@@ -215,7 +216,9 @@ class _Text:
                 return following
             if self.data[end:line].strip():
                 around = mark.around()
-                if end < around < line:
+                # (A last line may have no end: what is left of it then is what closes, or more.)
+                if end < around < line or (around == line and _CLOSING.fullmatch(
+                        self.data, end, line)):
                     return end
             end = line
         if end and self.data[end - 1] == 0x0A and (found := _BLANK.match(self.data, end)):

@@ -754,3 +754,25 @@ def test_the_commas_of_json_belong_to_no_member(world: World, name: str, text: s
     world.ask(rq.Release(agent="bob", resources=[f"p.json::{one}" for one in beside], force=True))
     assert world.ask(rq.Reviews()).items == [], "bob has changed nothing"
     assert world.replay_differs() == []
+
+
+@pytest.mark.parametrize(("before", "name", "text", "new", "wanted"), [
+    ("{}\n", "k", '  "k": 1', True, '{\n  "k": 1\n}\n'),
+    ("{}", "k", '"k": 1\n', True, '{\n"k": 1\n}'),
+    ("{\n}\n", "k", '  "k": 1', True, '{\n  "k": 1\n}\n'),
+    ('{\n  "d": {}\n}\n', "d.x", '    "x": 1', True, '{\n  "d": {\n    "x": 1\n  }\n}\n'),
+    ('{\n  "d": {},\n  "e": 1\n}\n', "d.x", '    "x": 1', True, '{\n  "d": {\n    "x": 1\n  },\n  "e": 1\n}\n'),
+    ('{\n  "d": {"a": 1, "b": 2}\n}\n', "d.x", '"x": 3', True, '{\n  "d": {"a": 1, "b": 2, "x": 3}\n}\n'),
+    ('{"a": 1, "b": 2}', "c", '"c": 3', True, '{"a": 1, "b": 2, "c": 3}'),
+    ('{"a": 1, "b": 2}', "b", '"b": 3', False, '{"a": 1, "b": 3}'),
+    ('{"a": 1, "b": 2}', "a", '"a": 3', False, '{"a": 3, "b": 2}'),
+    ('{"a": 1}', "a", '"a": 3', False, '{"a": 3}'),
+    ('{"s":{"x":1,"y":2}}\n', "s.y", '"y":3', False, '{"s":{"x":1,"y":3}}\n'),
+    ('{\n  "a": 1\n}\n', "a", "", False, "{\n}\n"),
+    ('{"a": 1, "b": 2}', "b", "", False, '{"a": 1 }'),
+])
+def test_first_last_and_only_members_of_json(world: World, before: str, name: str, text: str, new: bool, wanted: str) -> None:
+    world.write("p.json", before)
+    world.ask(rq.Acquire(agent="ann", resources=[f"p.json::{name}"], new=new))
+    world.ask(commit("ann", (f"p.json::{name}", text)))
+    assert read(world, "p.json") == wanted
