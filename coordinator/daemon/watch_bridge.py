@@ -42,7 +42,7 @@ log = logging.getLogger("coord.watcher")
 SEEN_AT_ONCE = 25
 #: So long (seconds) it may take until the watcher has heard of what was done, and handed it over;
 #: and until that is recorded (git may be asked for it).
-HEAR_S, RECORDED_S = 1.0, 1.5
+HEAR_S, RECORDED_S = 3.0, 3.0
 #: So often a file is looked at again because something newer was recorded of it meanwhile.
 LOOKED_AGAIN = 3
 #: So long (seconds) the door waits at the start for what was written before.
