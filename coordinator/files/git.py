@@ -138,7 +138,7 @@ class Git:
             done = subprocess.run(
                 ["git", *_SETTINGS, *args], cwd=self.place, env=self._env | (env or {}),
                 input=data if data is not None else b"", capture_output=True, timeout=timeout_s,
-                check=False,
+                check=False, process_group=0,  # Ctrl-C is for whoever runs it, not for git
             )
         except FileNotFoundError as bad:
             missing = "there is no program called git" if bad.filename == "git" else str(bad)
@@ -286,7 +286,7 @@ class Git:
         try:
             return subprocess.Popen(
                 ["git", *_SETTINGS, *args], cwd=self.place, env=self._env,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, process_group=0,
             )
         except OSError as bad:
             raise GitError(args, 127, str(bad)) from None

@@ -49,6 +49,7 @@ class GitMerge:
             said = subprocess.run(
                 ["git", "config", "merge.conflictStyle"], cwd=self._place, capture_output=True,
                 text=True, check=False, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S,
+                process_group=0,
             ).stdout.strip()
             self._style = said if said in STYLES else "merge"
         return self._style != "merge"
@@ -89,7 +90,7 @@ class GitMerge:
         words += [str(folder / name) for name in ("ours", "base", "theirs")]
         try:
             done = subprocess.run(words, cwd=self._place, capture_output=True, check=False,
-                                  stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
+                                  stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, process_group=0)
         except (OSError, subprocess.TimeoutExpired) as bad:
             raise GitFailed(str(bad)) from None
         if not 0 <= done.returncode <= CONFLICTS_MAX:

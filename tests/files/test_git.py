@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -122,3 +123,18 @@ def test_a_worktree_that_another_is_just_making_is_waited_for(root: Path, git: R
     Git(root).run("checkout", "-q", "-B", "mine")
     whole.join()
     assert Git(root).branch() == "refs/heads/mine"
+
+
+def test_what_is_typed_at_a_terminal_ends_no_git_of_coords(tmp_path: Path) -> None:
+    """Ctrl-C goes to all of the foreground: whoever runs git decides what becomes of it."""
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    code = """
+import os, pathlib, signal, sys, threading, time
+from coordinator.files.git import Git
+signal.signal(signal.SIGINT, lambda *_: None)
+threading.Timer(0.3, lambda: os.killpg(0, signal.SIGINT)).start()
+print(Git(pathlib.Path.cwd()).text("-c", "alias.slow=!sleep 0.8; echo whole", "slow"))
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False,
+                          start_new_session=True, timeout=30)
+    assert done.stdout.strip() == "whole", done.stderr
