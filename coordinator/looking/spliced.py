@@ -26,6 +26,8 @@ SHA256, SHORT = "sha256:", 12
 ABSENT = "absent"
 #: A name as it is given: all of its digits, or as they begin.
 _CONTENT = re.compile(rf"(?:{SHA256})?([0-9a-f]{{8,64}})(?:\+x)?")
+#: A table of TOML, with the comments above it.
+_TABLE = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*\[")
 #: Texts longer than this (characters) are not shown in a refusal.
 SHOWN_MAX = 20_000
 #: So many line ends after a region's last line, less one, are looked for.
@@ -171,6 +173,12 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
     if behind == HEADER:  # its first piece: else it would stand behind all definitions
         span = 0, min((found.start for found in regions.outline(path, data).regions
                        if found.name != HEADER), default=len(data))
+    language = regions.outline(path, data).language
+    if language == "toml" and not one.after:
+        if span is None and one.text.lstrip().startswith("["):
+            span = 0, len(data)  # a table of its own, whatever its name begins with
+        first = None if above else _first_table(regions, path, data, one.text)
+        span = span if first is None else (0, first)
     if span is None:
         near = nearest(behind, regions.names(path, data))
         raise Refusal(
@@ -179,7 +187,6 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
             next=f"`coord regions {shown}` lists them.", resource=f"{shown}::{behind}",
             nearest=[f"{shown}::{found}" for found in near],
         )
-    language = regions.outline(path, data).language
     text = _fitted(data, b"", one, shown).lstrip(b"\r\n")
     if not text:
         raise Refusal(Code.INVALID, f"There is no text for {name}. Nothing was written.",
@@ -207,12 +214,22 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
         within = None if put is None else (span[0] + put[0], put[1])
     if within is None or not _holds(regions, path, data, within, one.name):
         raise Refusal(
-            Code.INVALID, f"{name} cannot be put at the end of {above}: with this text there, "
+            Code.INVALID, f"{name} cannot be put at the end of {above or shown}: with this text, "
             f"{shown} has no such region. Nothing was written.",
-            next=f"Correct the text (its name, its indentation); or commit {shown}::{above} with "
-            "it.", resource=name,
+            next="Correct the text (its name, its indentation); or "
+            + (f"commit {shown}::{above} with it." if above else "lease the file, and write it as "
+               "a whole."), resource=name,
         )
     return within
+
+
+def _first_table(regions: FileRegions, path: str, data: bytes, text: str) -> int | None:
+    """Where the tables of a TOML file begin, behind which no key is the file's own any more; None:
+    there are none, or the text is one."""
+    if text.lstrip().startswith("["):
+        return None
+    return min((one.start for one in regions.outline(path, data).regions if one.name != HEADER
+                and _TABLE.match(data, one.start)), default=None)
 
 
 def _holds(regions: FileRegions, path: str, data: bytes, place: tuple[int, bytes],

@@ -776,3 +776,17 @@ def test_first_last_and_only_members_of_json(world: World, before: str, name: st
     world.ask(rq.Acquire(agent="ann", resources=[f"p.json::{name}"], new=new))
     world.ask(commit("ann", (f"p.json::{name}", text)))
     assert read(world, "p.json") == wanted
+
+
+@pytest.mark.parametrize(("before", "name", "text", "wanted"), [
+    ('name = "a"\n\n[pool]\nsize = 4\n', "debug", "debug = true", 'name = "a"\n\ndebug = true\n\n[pool]\nsize = 4\n'),
+    ("# about\n[pool]\nsize = 4\n", "debug", "debug = true", "debug = true\n\n# about\n[pool]\nsize = 4\n"),
+    ("[pool]\nsize = 4\n", "pool.max", "max = 5", "[pool]\nsize = 4\n\nmax = 5\n"),
+    ("[tool.ruff]\nline = 1\n", "tool.mypy", "[tool.mypy]\nstrict = true", "[tool.ruff]\nline = 1\n\n[tool.mypy]\nstrict = true\n"),
+    ("a = 1\n", "b", "b = 2", "a = 1\n\nb = 2\n"),
+])
+def test_what_is_new_in_toml_stands_where_it_is_what_it_is_called(world: World, before: str, name: str, text: str, wanted: str) -> None:
+    world.write("p.toml", before)
+    world.ask(rq.Acquire(agent="ann", resources=[f"p.toml::{name}"], new=True))
+    world.ask(commit("ann", (f"p.toml::{name}", text)))
+    assert read(world, "p.toml") == wanted
