@@ -177,7 +177,7 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False)
     """
     mine = _hooks_of(root)
     if not mine:
-        if not _wired(root, here=every) and any(hook.state() != "missing" for hook in _all(root)):
+        if not _wired(root, here=every) and any(hook.state() != "missing" for hook in _found(root)):
             say("guard: stays in git's hooks, for nobody knows that init put it there; "
                 "`coord guard remove` takes it out")
         return
@@ -206,7 +206,8 @@ def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[s
             if one.wire and one.name not in but and wirer.is_wired(one, here=here)]
 
 
-def _all(root: Path) -> list[hooks.Hook]:
+def _found(root: Path) -> list[hooks.Hook]:
+    """The hooks that git looks for in this clone; none where that cannot be told."""
     try:
         return hooks.found(root)
     except Refusal:
@@ -215,11 +216,8 @@ def _all(root: Path) -> list[hooks.Hook]:
 
 def _lacking(root: Path) -> list[hooks.Hook]:
     """The hooks that `guard_in` would ask about."""
-    try:
-        found = hooks.found(root)
-    except Refusal:
-        return []
-    return [] if hooks.shared(root, found) else [
+    found = _found(root)
+    return [] if not found or hooks.shared(root, found) else [
         hook for hook in found if hook.state() != "guarded"]
 
 
@@ -228,10 +226,7 @@ def _hooks_of(root: Path) -> list[hooks.Hook]:
     is recorded may have come with the folder, and name another."""
     recorded = _guarded(root)
     names = {Path(one).name for one in recorded}
-    try:
-        here = [hook for hook in hooks.found(root) if hook.name in names]
-    except Refusal:
-        here = []
+    here = [hook for hook in _found(root) if hook.name in names]
     own = [hooks.Hook(path) for path in (root / one for one in recorded)
            if path.is_relative_to(root)]
     return [*{hook.path: hook for hook in (*here, *own)}.values()]

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import pairwise
 
-#: A string, a comment, a sign, or what else stands together.
+#: A string, one that is not closed, a comment, a sign, or what else stands together.
 _TOKEN = re.compile(
-    rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|["/]', re.DOTALL)
+    rb'"(?:[^"\\\n]|\\[^\n])*+"|(?P<open>"(?:[^"\\\n]|\\[^\n])*+)|//[^\n]*+'
+    rb'|/\*.*?(?:\*/|\Z)|[{}\[\],:]|[^\s{}\[\],:"/]++|/', re.DOTALL)
 _OPENS, _CLOSES, _COMMA = (b"{", b"["), (b"}", b"]"), b","
 #: Signs that stand alone in no JSON: a string that is not closed, what is no comment.
 _NONE = (b'"', b"/")
@@ -22,8 +23,9 @@ _NONE = (b'"', b"/")
 
 def bare(text: bytes) -> bytes:
     """A member's text without the comma behind it."""
-    last, at = deque(_tokens(text), 1)[0] if b"," in text else (b"", 0)
-    return text[:at] + text[at + 1:] if last == _COMMA else text
+    for last, at in deque(_tokens(text), 1) if b"," in text else ():
+        return text[:at] + text[at + 1:] if last == _COMMA else text
+    return text
 
 
 def mended(data: bytes) -> bytes:
@@ -66,7 +68,7 @@ def put_in(text: bytes, member: bytes, end: bytes) -> tuple[int, bytes] | None:
     """Where a member comes last in an object whose closing bracket is not on a line of its own, or
     that has none, and what has to be written there; `end`: of a line. None: this is no object."""
     tokens = list(_tokens(bare(text)))
-    if not tokens or tokens[-1][0] != b"}":
+    if len(tokens) < 2 or tokens[-1][0] != b"}":
         return None
     close = tokens[-1][1]
     at = len(text[:close].rstrip())
@@ -83,7 +85,7 @@ def _tokens(data: bytes) -> Iterator[tuple[bytes, int]]:
     """Each with where it begins, but comments."""
     for found in _TOKEN.finditer(data):
         if not found[0].startswith((b"//", b"/*")):
-            yield found[0], found.start()
+            yield b'"' if found["open"] else found[0], found.start()
 
 
 def _ends(token: bytes) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.regions.json_commas import bare, ended, mended
+from coordinator.regions.json_commas import bare, ended, mended, put_in, signs
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text() | st.sampled_from(
@@ -41,3 +41,18 @@ def test_members_that_are_taken_out_and_put_in_leave_it_readable(members: dict[s
 ])
 def test_comments_and_odd_ends(text: bytes, told: bytes) -> None:
     assert mended(text) == told
+
+
+@pytest.mark.parametrize("sign", [b"/*", b"//", b'"', b'"\\', b"[", b",", b"{,", b'"a"', b"/"])
+def test_a_hostile_file_is_read_through_once(sign: bytes) -> None:
+    """What looked through the rest of it at each sign would not come to an end here."""
+    text = sign * 100_000
+    for told in (mended(text), ended(text), bare(text + b",")):
+        assert len(told) <= 2 * len(text)
+
+
+@pytest.mark.parametrize("text", [b"// a, b\n", b"/* , */", b"}", b",", b'"', b"\xff, \xfe"])
+def test_what_is_no_member_is_looked_at_all_the_same(text: bytes) -> None:
+    bare(text)
+    put_in(text, b'"a": 1', b"\n")
+    assert isinstance(signs(text), bytes)
