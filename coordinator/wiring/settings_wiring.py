@@ -11,7 +11,6 @@ import difflib
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -23,12 +22,11 @@ import msgspec
 from coordinator.files.content import digest, write_atomic
 from coordinator.files.state import StateDir
 from coordinator.profiles import PLUGINS, Entry, Piece, Profile
-from coordinator.wiring import command_prefix, jsonc, toml
+from coordinator.wiring import command_prefix, hook_commands, jsonc, toml
+from coordinator.wiring.hook_commands import HOOK
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
-PACKAGE = Path(__file__).resolve().parent.parent
-HOOK = PACKAGE / "_hook.py"
 #: How what coord has put in is known again.
 _PREFIX = "/coord/command-prefixes/"
 _MARKS = ("/_hook.py", "coordinator.cli.main", "COORD_PLUGIN", _PREFIX)
@@ -230,14 +228,6 @@ class Wirer:
                         return str(root)
         return ""
 
-    def hook_command(self, profile: str, mode: str, event: str = "", patience_s: float = 30) -> str:
-        """The hook as a shell command."""
-        socket = "-" if self._user else str(self._state.socket())
-        name = f"{profile}:{event}" if event else profile
-        words = [sys.executable, "-I", "-S", "-E", str(HOOK), socket, name, mode,
-                 f"{patience_s:g}"]
-        return " ".join(shlex.quote(word) for word in words)
-
     def text(self, profile: Profile, entry: Entry, base: Path | None) -> str:
         """What a file of these settings holds: coord's, and what `base` has, if that is there.
 
@@ -331,14 +321,13 @@ class Wirer:
         def fill(found: re.Match[str]) -> str:
             what, event = found[1], found[2] or ""
             dialect = profile.hooks.dialect if profile.hooks is not None else ""
-            closed = "spoken" if dialect == "copilot" else "closed"
+            asked = "-" if self._user else str(self._state.socket())
+            name = f"{profile.name}:{event}" if event else profile.name
             said = {
-                "guard": lambda: self.hook_command(profile.name, closed, event, patience),
-                "notice": lambda: self.hook_command(profile.name, "open", event, patience),
-                "begin": lambda: " ".join(
-                    shlex.quote(word) for word in
-                    (sys.executable, "-P", "-m", "coordinator.cli.main", "hook",
-                     f"{profile.name}:{event}" if event else profile.name)),
+                "guard": lambda: hook_commands.guard(asked, name, patience,
+                                                     is_spoken=dialect == "copilot"),
+                "notice": lambda: hook_commands.notice(asked, name, patience),
+                "begin": lambda: hook_commands.begin(name),
                 "python": lambda: sys.executable,
                 "root": lambda: str(self._state.root),
                 "socket": lambda: str(self._state.socket()),

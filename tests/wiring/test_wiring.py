@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,25 @@ def test_two_agents_in_one_folder_leave_it_together(repo: Repo, tmp_path: Path) 
         assert (repo.root / ".pi/extensions").is_dir()
         one.remove(one.unplan(gone_last))
         assert not (repo.root / ".pi").exists()
+
+
+HOOKS = {"claude-code": ".claude/settings.local.json", "codex": ".codex/hooks.json", "copilot": ".github/hooks/coord.json",
+         "gemini": ".gemini/settings.json", "qwen": ".qwen/settings.json"}
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_once_coord_is_gone_only_the_hook_before_a_tool_stops_anything(name: str, repo: Repo, tmp_path: Path) -> None:
+    """`pip uninstall coord` leaves Python, which exits 2 for a program that is not there; to an agent that means: refused."""
+    one, found = wirer(repo, tmp_path), profile(name)
+    one.apply(found, one.plan(found))
+    wired = json.loads(repo.read(HOOKS[name]).replace("/_hook.py", "/gone.py").replace("coordinator.cli.main", "coordinator.cli.gone"))["hooks"]
+    stops = set()
+    for event, entries in wired.items():
+        for hook in (hook for entry in entries for hook in entry.get("hooks", [entry])):
+            done = subprocess.run(["sh", "-c", hook.get("command") or hook["bash"]], cwd=repo.root, input="{}", capture_output=True, text=True, check=False)
+            if done.returncode == 2:
+                stops.add(event)
+    assert {event.lower() for event in stops} in ({"pretooluse"}, {"beforetool"}) and len(wired) > 4, stops
 
 
 def test_foreign_hooks_comments_and_order_stay(repo: Repo, tmp_path: Path) -> None:
