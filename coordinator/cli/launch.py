@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
@@ -343,13 +343,11 @@ def _tell(made: Report) -> None:
     if made.target is not None:
         _tell_landed(made)
     if made.by_others:
-        say(f"done by others meanwhile: {', '.join(made.by_others[:20])}"
-            + (f" and {len(made.by_others) - 20} more" if len(made.by_others) > 20 else ""))
+        say(f"done by others meanwhile: {_some(made.by_others)}")
     idle = list(dict.fromkeys(one.task for one in made.attempts
                               if one.outcome == "done" and one.changed is False))
     if idle:
-        say(f"done without a change to their files: {', '.join(idle[:20])}"
-            + (f" and {len(idle) - 20} more" if len(idle) > 20 else ""))
+        say(f"done without a change to their files: {_some(idle)}")
     for line in made.open[:20]:
         say("  " + in_line(line))
     if len(made.open) > 20:
@@ -357,10 +355,12 @@ def _tell(made: Report) -> None:
     for line in made.problems:
         complain("  " + in_line(line))
     if made.unverified:
-        say(f"not verified yet: {', '.join(made.unverified[:20])}"
-            + (f" and {len(made.unverified) - 20} more" if len(made.unverified) > 20 else "")
-            + " (what breaks the command is opened again: `coord verify` tells)")
-    if not made.tasks:
+        say(f"not verified yet: {_some(made.unverified)} (what breaks the command is opened "
+            "again: `coord verify` tells)")
+    if not made.tasks and made.given_up:
+        say(f"given up before: {_some(made.given_up)}")
+        say("next: coord dead list, then coord task retry TASK")
+    elif not made.tasks:
         say("next: coord launch FILE, with tasks that are not in the backlog yet"
             if Path("tasks.yaml").exists() else
             "next: coord task template > tasks.yaml, then coord launch tasks.yaml")
@@ -368,6 +368,15 @@ def _tell(made: Report) -> None:
         say("next: coord review list")
     elif made.tasks.get("dead"):
         say("next: coord logs TASK, then coord task retry TASK")
+    elif made.tasks.get("blocked"):
+        say("next: coord dead list, then coord task retry TASK")
+    elif any(made.tasks.get(state) for state in ("ready", "pending", "failed")):
+        say("next: coord launch --resume, with the same options, goes on with what is left")
+
+
+def _some(tasks: Sequence[str], most: int = 20) -> str:
+    more = len(tasks) - most
+    return ", ".join(tasks[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _tell_landed(made: Report) -> None:

@@ -56,6 +56,8 @@ Files = Annotated[list[str] | None, typer.Option(
 Hunks = Annotated[list[str] | None, typer.Option(
     "--hunk", help="Only these changes of the one file: 2, or 1,3, or 2-4, as `show` has them.")]
 Note = Annotated[str, typer.Option("--note", "-m", help="Why, for the record.")]
+ForTheNext = Annotated[str, typer.Option(
+    "--note", "-m", help="Words for the agent that goes on with it.")]
 
 
 @review_app.callback(invoke_without_command=True)
@@ -120,7 +122,7 @@ def revert(reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Not
 
 
 @review_app.command("reassign")
-def reassign(reviews: ReviewIds, note: Note = "", as_json: AsJson = False) -> int:
+def reassign(reviews: ReviewIds, note: ForTheNext = "", as_json: AsJson = False) -> int:
     """The next agent starts from the partial work, and is told what was being done."""
     return _decide("reassign", reviews, None, None, note, as_json)
 

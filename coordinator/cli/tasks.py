@@ -35,6 +35,7 @@ SUFFIXES: dict[str, Form] = {
 task_app = typer.Typer(cls=Listed, name="task", help="The backlog.", no_args_is_help=True)
 app.add_typer(task_app)
 TaskId = Annotated[str, typer.Argument(help="T-3, or 3.")]
+TaskIds = Annotated[list[str], typer.Argument(metavar="TASK…", help="T-3, or 3; several.")]
 
 
 @task_app.command("add")
@@ -118,19 +119,19 @@ def give_up(
 
 
 @task_app.command("retry")
-def retry(task: TaskId, as_json: AsJson = False) -> None:
-    """Put a dead, failed or cancelled task back."""
+def retry(tasks: TaskIds, as_json: AsJson = False) -> None:
+    """Put dead, failed or cancelled tasks back."""
     carry_out(bodies.retry, **locals())
 
 
 @task_app.command("cancel")
 def cancel(
-    task: TaskId,
+    tasks: TaskIds,
     reason: Annotated[str, typer.Option(help="Why.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Though it is claimed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take a task out of the backlog."""
+    """Take tasks out of the backlog."""
     carry_out(bodies.cancel, **locals())
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from coordinator.commands import forms
 from coordinator.commands.lists import Names
-from coordinator.commands.shell import Asking, Shell, ask, one_of, seconds
+from coordinator.commands.shell import Asking, Shell, ask, each, one_of, seconds
 from coordinator.words import requests as rq
+from coordinator.words import texts
 
 #: What follows from an outcome, in words.
 REMEDIES = {
@@ -153,6 +154,8 @@ def claim(
     if got.partial:
         shell.say("")
         shell.say(f"Another agent began it ({got.partial.review}): {got.partial.summary}")
+        if got.partial.note:
+            shell.say(f"A person says of it:\n{texts.block(got.partial.note)}")
         shell.say(got.partial.diff)
     for warning in got.warnings:
         shell.say(f"warning: {warning}")
@@ -197,14 +200,17 @@ def fail(
     _told(shell, row, as_json)
 
 
-def retry(shell: Shell, *, task: str, as_json: bool) -> Asking:
-    """Put a dead, failed or cancelled task back."""
-    _told(shell, (yield from ask(rq.TaskRetry(task=task))), as_json)
+def retry(shell: Shell, *, tasks: list[str], as_json: bool) -> Asking:
+    """Put dead, failed or cancelled tasks back."""
+    yield from each(shell, [rq.TaskRetry(task=one) for one in dict.fromkeys(tasks)],
+                    lambda row: _told(shell, row, False), as_json)
 
 
-def cancel(shell: Shell, *, task: str, reason: str, force: bool, as_json: bool) -> Asking:
-    """Take a task out of the backlog."""
-    _told(shell, (yield from ask(rq.TaskCancel(task=task, reason=reason, force=force))), as_json)
+def cancel(shell: Shell, *, tasks: list[str], reason: str, force: bool, as_json: bool) -> Asking:
+    """Take tasks out of the backlog."""
+    yield from each(shell, [rq.TaskCancel(task=one, reason=reason, force=force)
+                            for one in dict.fromkeys(tasks)],
+                    lambda row: _told(shell, row, False), as_json)
 
 
 def outcome(

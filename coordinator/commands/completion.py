@@ -90,7 +90,8 @@ def _positionals(words: Sequence[str], options: dict[str, list[Any]]) -> int:
 def _values(name: str, about: str) -> Names:
     """What an option or argument of this name can be; nothing where that is a file or a text."""
     kinds = {
-        "agent": _agents, "who": _agents, "holder": _agents, "task": _tasks, "after": _tasks,
+        "agent": _agents, "who": _agents, "holder": _agents, "task": _tasks, "tasks": _tasks,
+        "after": _tasks,
         "review": _reviews, "reviews": _reviews, "request": _requests, "letter": _letters,
         "letters": _letters, "key": _keys, "prefix": _keys, "change": _changes,
         "subject": _subjects,

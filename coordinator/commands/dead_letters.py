@@ -6,7 +6,7 @@ import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago
-from coordinator.commands.shell import Asking, Shell, ask, one_of
+from coordinator.commands.shell import Asking, Shell, ask, each, one_of
 from coordinator.words import requests as rq
 
 KINDS = ("task", "change", "call", "acquire", "propose", "webhook")
@@ -61,20 +61,11 @@ def show(shell: Shell, *, letter: str, as_json: bool) -> Asking:
 
 def retry(shell: Shell, *, letters: list[str], as_json: bool) -> Asking:
     """Let them be tried again, from the first attempt on."""
-    yield from _each(shell, [rq.DeadRetry(id=one) for one in letters], "is tried again", as_json)
+    yield from each(shell, [rq.DeadRetry(id=one) for one in dict.fromkeys(letters)],
+                    lambda told: shell.say(f"{told.id} is tried again: {told.what}"), as_json)
 
 
 def drop(shell: Shell, *, letters: list[str], as_json: bool) -> Asking:
     """Give them up for good; whoever had asked is told."""
-    yield from _each(shell, [rq.DeadDrop(id=one) for one in letters], "is dropped", as_json)
-
-
-def _each(
-    shell: Shell, requests: list[rq.DeadRetry] | list[rq.DeadDrop], did: str, as_json: bool
-) -> Asking:
-    for request in requests:
-        told = yield from ask(request)
-        if as_json:
-            shell.json(told)
-        else:
-            shell.say(f"{told.id} {did}: {told.what}")
+    yield from each(shell, [rq.DeadDrop(id=one) for one in dict.fromkeys(letters)],
+                    lambda told: shell.say(f"{told.id} is dropped: {told.what}"), as_json)

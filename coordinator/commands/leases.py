@@ -93,6 +93,9 @@ def unlock(
     for said in dict.fromkeys(f"released {one.resource} ({one.locked_by})"
                               for one in done.released):
         shell.say(said)
+    if done.reviews:
+        shell.say(f"What was changed under it is flagged ({', '.join(done.reviews)}): look with "
+                  f"`coord review show {done.reviews[0]}`.")
 
 
 def renew(

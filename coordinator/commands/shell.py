@@ -10,7 +10,7 @@ import contextlib
 import math
 import re
 import shlex
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -216,6 +216,34 @@ def ask(request: rq.Request[R]) -> Generator[rq.Request[Any], Any, R]:
     """
     reply: R = yield request
     return reply
+
+
+def each(
+    shell: Shell, requests: Sequence[rq.Request[R]], tell: Callable[[R], None], as_json: bool
+) -> Asking:
+    """Ask several things, each by itself: one that is refused leaves the others alone.
+
+    Raises:
+        Refusal: the first of them; as JSON it has what was `done`, and the others (`refused`).
+    """
+    done: list[R] = []
+    refused: list[Refusal] = []
+    for request in requests:
+        try:
+            done.append((yield from ask(request)))
+        except Refusal as refusal:
+            refused.append(refusal)
+            continue
+        if not as_json:
+            tell(done[-1])
+    if refused:
+        for other in refused[1:] if not as_json else ():
+            shell.refused(other, as_json=False)
+        if len(requests) > 1:
+            refused[0].facts.update(done=done, refused=[one.body() for one in refused[1:]])
+        raise refused[0]
+    if as_json:
+        shell.json(done[0] if len(requests) == 1 else {"items": done})
 
 
 def seconds(text: str | None, of: str = "") -> float | None:

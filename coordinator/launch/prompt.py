@@ -166,11 +166,12 @@ def _partial(claimed: rq.Claimed, partial: rq.Partial, isolated: bool) -> str:
         where = f"It lies in {', '.join(sorted(elsewhere))}, not here"
     else:
         where = "It is in the working tree as it was left, perhaps in the middle of a file"
+    said = f"\nA person says of it:\n\n{block(partial.note)}\n\n" if partial.note else ""
     beside = _unleased(claimed, partial) if isolated else []
     also = ("" if not beside else "\nNot leased to you, so lease it before you end, or put it back "
             "as it was: " + ", ".join(f"`{path}`" for path in beside) + "\n")
     return (
-        f"## Start from this partial work ({partial.review})\n\n{partial.summary}\n"
+        f"## Start from this partial work ({partial.review})\n\n{partial.summary}\n{said}"
         f"{where}. Check it, then finish it.\n\n{files}\n{also}\n"
         + fenced(diff, "diff") + "\n"
     )

@@ -79,6 +79,7 @@ class Report(msgspec.Struct, kw_only=True):
     target: str | None = None  # with --isolation worktree: the branch that work lands on
     landed: list[LandedWork] = []
     not_landed: list[KeptWork] = []
+    given_up: list[str] = []  # tasks that were dead already when the launch began
     unverified: list[str] = []  # tasks that are done, and that the verifying command has not seen
 
 
@@ -96,10 +97,11 @@ def make(
     reviews = _events(client, since, "review_opened")
     counts: dict[str, int] = {}
     left: list[str] = []
-    by_others, barred = [], False
+    by_others, barred, given_up = [], False, []
     mine = {one.task for one in attempts if one.outcome == "done"}
     for task in all_tasks(client):
         if task.task in closed_before:
+            given_up += [task.task] * (task.state == "dead")
             continue
         counts[task.state] = counts.get(task.state, 0) + 1
         if task.state == "done" and task.task not in mine | done_before:
@@ -119,7 +121,7 @@ def make(
         attempts=attempts, conflicts=len(refused),
         redirects=sum(1 for event in refused if event.data.get("redirect")),
         reviews=len(reviews), orphans_stopped=orphans, tasks=counts,
-        by_others=by_others, open=left, barred=barred,
+        by_others=by_others, given_up=given_up, open=left, barred=barred,
         complete=not left and not problems, problems=problems,
         cost_usd=_sum([one.cost_usd for one in attempts]),
         tokens_in=_sum([one.tokens_in for one in attempts]),

@@ -208,7 +208,8 @@ def _partial(partial: rq.Partial) -> str:
     diff = partial.diff
     if len(diff) > DIFF_CHARS_MAX:
         diff = diff[:DIFF_CHARS_MAX] + f"\n… cut here; `coord review show {partial.review}` has all"
-    return (f"Somebody has begun this: {partial.summary}. Go on from what is there ("
+    said = f"A person says of it:\n{block(partial.note)}\n" if partial.note else ""
+    return (f"Somebody has begun this: {partial.summary}. {said}Go on from what is there ("
             f"{partial.review}):\n{fenced(diff, 'diff')}")
 
 

@@ -61,6 +61,10 @@ def test_after_a_failure_it_says_what_comes_next(repo: Repo) -> None:
     assert len(said) == 2 and done.returncode == 1, done
     assert re.search(r"exit code 1; tried again in [12]s \(attempt 2 of 2\)$", said[0]), said
     assert said[1].endswith("exit code 1; given up after 2 attempts"), said
+    again = repo.coord("launch", "--resume", "-n", "1", "--command", "true").stdout
+    assert "given up before: T-1\nnext: coord dead list, then coord task retry TASK" in again, again
+    repo.write("w.yaml", "- {title: waits, after: T-1}\n")
+    assert "next: coord dead list, then" in repo.coord("launch", "w.yaml", "-n", "1", "--command", "true").stdout
 
 
 def test_a_file_is_read_also_where_an_earlier_launch_is_gone_on_with(repo: Repo) -> None:

@@ -172,14 +172,14 @@ def test_a_person_who_takes_a_file_in_its_holders_name_is_noted_and_the_holder_t
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py")
     world.write("a.py", "half\n")
-    world.ask(rq.Release(agent="ann", resources=["a.py"], force=True))
+    assert world.ask(rq.Release(agent="ann", resources=["a.py"], force=True)).reviews == ["R-1"]
     (told,) = world.ask(rq.Heartbeat(agent="ann")).notices
     assert "Your lease on a.py was released by a person (override)" in told.text and "R-1" in told.text
     (review,) = world.ask(rq.Reviews()).items
     assert review.summary.endswith("released by force (a person).")
     assert "ann released a.py (by a person, override)" in "\n".join(world.ask(rq.Explain(subject="a.py")).sentences)
     world.acquire("ann", "b.py")
-    world.ask(rq.Release(agent="ann", resources=["b.py"]))
+    assert world.ask(rq.Release(agent="ann", resources=["b.py"])).reviews == []
     assert len(world.ask(rq.Heartbeat(agent="ann")).notices) == 1, "its own is no override"
 
 

@@ -138,9 +138,10 @@ def test_the_task_follows_the_verdict_and_its_undo(
     world.ask(rq.ReviewUndo(review=review))
     assert world.ask(rq.TaskShow(task=task)).state == "review"
     if verdict == "reassign":
-        world.ask(rq.ReviewDecide(review=review, verdict="reassign"))
+        world.ask(rq.ReviewDecide(review=review, verdict="reassign", note="keep the names"))
         got = world.ask(rq.TaskClaim(agent="bob"))
-        assert got.partial.review == review and "+half" in got.partial.diff
+        assert got.partial.review == review and "+half" in got.partial.diff and got.partial.note == "keep the names"
+        assert any('They say: "keep the names"' in one.text for one in world.ask(rq.Heartbeat(agent="ann")).notices)
         late = world.refused(rq.ReviewUndo(review=review))
         assert late.code is Code.BAD_TRANSITION
     assert world.replay_differs() == []

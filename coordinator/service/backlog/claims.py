@@ -181,6 +181,7 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
             files=[{"path": f.path, "change": f.change, "worktree": f.worktree}
                    for f in review.files],
             diff="\n".join(f.diff for f in review.files),
+            note=(review.note or "") if review.state == "reassigned" else "",
         )
     names = [r.removeprefix(READ) for r in reply.resources]
     return rq.Claimed(

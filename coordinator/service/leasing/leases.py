@@ -233,7 +233,8 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
                 + (kept.told("Your changes are") if kept else ""),
                 resource=row.file_path,
             )
-    return rq.Released(released=told)
+    return rq.Released(released=told, reviews=[
+        name for one in flagged.values() for name in (one.review, *one.others)])
 
 
 def _flag_forced(

@@ -33,6 +33,7 @@ from coordinator.store.rows import (
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import quoted
 
 #: A diff longer than this (bytes) is cut in replies; the bytes themselves are all kept.
 DIFF_BYTES_MAX = 200_000
@@ -299,6 +300,8 @@ def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     if row.agent is not None:
         said = (f"A human looked at your partial work {row.review_id} and chose to {what} "
                 "it.")
+        if note:
+            said += f" They say: {quoted(note)}"
         if task is not None and what == "reassign":
             said += f" Who claims it next has it: do not go on with {task.task_id} without that."
         notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=what)

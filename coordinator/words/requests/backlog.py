@@ -129,6 +129,7 @@ class Partial(Reply):
     summary: str
     files: list[dict[str, Any]]
     diff: str
+    note: str = ""  # what the person says who gave it on: the `note` of the verdict
 
 
 class Claimed(Reply):

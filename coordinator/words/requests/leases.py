@@ -64,6 +64,7 @@ class Acquire(Request[Acquired]):
 
 class Released(Reply):
     released: list[Lease]
+    reviews: list[str] = []  # of what was ended by force: changes that are kept for a human
 
 
 class Release(Request[Released]):
