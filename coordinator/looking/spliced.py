@@ -123,7 +123,7 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
         made = made[:start] + text + made[end:]
     made = joined(path, data, made)
     if pieces and added:
-        _check_read(regions, path, shown, data, made)
+        _check_read(regions, path, shown, data, made, texts)
     for one in added:
         at, text = _added(regions, path, made, one, shown)
         made = joined(path, data, made[:at] + text + made[at:])
@@ -198,6 +198,8 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
     apart = 1 if language == "json" else 3 if not above and language == "python" else 2
     if not before:
         return span[1], text + end * (apart if data[span[1]:].strip() else 1)
+    if language in ("toml", "yaml") and not text.lstrip().startswith(b"["):
+        apart = _between_keys(regions, path, data[:len(before)], above)
     followed = one.after and any(
         found.start == span[1] and found.name.rpartition(".")[0] == above
         for found in regions.outline(path, data).regions)
@@ -230,6 +232,15 @@ def _first_table(regions: FileRegions, path: str, data: bytes, text: str) -> int
         return None
     return min((one.start for one in regions.outline(path, data).regions if one.name != HEADER
                 and _TABLE.match(data, one.start)), default=None)
+
+
+def _between_keys(regions: FileRegions, path: str, data: bytes, above: str) -> int:
+    """The line ends between the last two keys of one mapping; of a single one that of its line."""
+    keys = [data[one.start:one.end] for one in regions.outline(path, data).regions
+            if one.name != HEADER and one.name.rpartition(".")[0] == above
+            and not _TABLE.match(data, one.start)]
+    last = keys[-2] if len(keys) > 1 else b""
+    return max(last[len(last.rstrip()):].count(b"\n"), 1)
 
 
 def _holds(regions: FileRegions, path: str, data: bytes, place: tuple[int, bytes],
@@ -307,8 +318,8 @@ def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
     return new.rstrip() + old[len(old.rstrip()):]
 
 
-def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes, *,
-                header: bool = True) -> list[str] | None:
+def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
+                texts: Sequence[NewText], *, header: bool = True) -> list[str] | None:
     """What differs, by name; None: more than regions. Refuse what could not be read."""
     names, broken = regions.changed(path, data, made, header=header)
     wrong = "" if broken else regions.misread(path, data, made)
@@ -318,15 +329,29 @@ def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: 
             Code.PARSE_INVALID,
             f"{shown} could not be read as {language} with this text in it"
             f"{f' ({wrong})' if wrong else ''}. Nothing was written.",
-            next="Correct the text, and commit it again.", path=shown,
+            next=f"Give it with its key, as it stands in the file, and commit it again: {key}."
+            if (key := _without_key(language, texts)) else
+            "Correct the text, and commit it again.", path=shown,
         )
     return names
+
+
+def _without_key(language: str | None, texts: Sequence[NewText]) -> str:
+    """How a text would begin that was given as a value alone; empty: none was."""
+    sign = {"json": ":", "yaml": ":", "toml": "="}.get(language or "", "")
+    for one in texts if sign else ():
+        key, text = one.name.rpartition(".")[2], one.text.strip()
+        if text and key not in text.partition(sign)[0] and not text.startswith("["):
+            begins = f'"{key}"' if language == "json" else key
+            return f"`{begins}{' ' if sign == '=' else ''}{sign} …`"
+    return ""
 
 
 def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
            texts: Sequence[NewText], *, proposed: bool) -> None:
     own = [one.name for one in texts]
-    names = _check_read(regions, path, shown, data, made, header=HEADER not in own)
+    names = _check_read(regions, path, shown, data, made, texts,
+                        header=HEADER not in own)
     if names is None and HEADER in own:
         raise Refusal(
             Code.OUT_OF_SCOPE_EDIT, f"With this text more of {shown} would change than single "

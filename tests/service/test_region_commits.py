@@ -779,14 +779,40 @@ def test_first_last_and_only_members_of_json(world: World, before: str, name: st
 
 
 @pytest.mark.parametrize(("before", "name", "text", "wanted"), [
-    ('name = "a"\n\n[pool]\nsize = 4\n', "debug", "debug = true", 'name = "a"\n\ndebug = true\n\n[pool]\nsize = 4\n'),
+    ('name = "a"\n\n[pool]\nsize = 4\n', "debug", "debug = true", 'name = "a"\ndebug = true\n\n[pool]\nsize = 4\n'),
     ("# about\n[pool]\nsize = 4\n", "debug", "debug = true", "debug = true\n\n# about\n[pool]\nsize = 4\n"),
-    ("[pool]\nsize = 4\n", "pool.max", "max = 5", "[pool]\nsize = 4\n\nmax = 5\n"),
+    ("[pool]\nsize = 4\n", "pool.max", "max = 5", "[pool]\nsize = 4\nmax = 5\n"),
     ("[tool.ruff]\nline = 1\n", "tool.mypy", "[tool.mypy]\nstrict = true", "[tool.ruff]\nline = 1\n\n[tool.mypy]\nstrict = true\n"),
-    ("a = 1\n", "b", "b = 2", "a = 1\n\nb = 2\n"),
+    ("a = 1\n", "b", "b = 2", "a = 1\nb = 2\n"),
+    ("[t]\na = 1\n\nb = 2\n\n[u]\nz = 1\n", "t.c", "c = 3", "[t]\na = 1\n\nb = 2\n\nc = 3\n\n[u]\nz = 1\n"),
 ])
 def test_what_is_new_in_toml_stands_where_it_is_what_it_is_called(world: World, before: str, name: str, text: str, wanted: str) -> None:
     world.write("p.toml", before)
     world.ask(rq.Acquire(agent="ann", resources=[f"p.toml::{name}"], new=True))
     world.ask(commit("ann", (f"p.toml::{name}", text)))
     assert read(world, "p.toml") == wanted
+
+
+@pytest.mark.parametrize(("before", "name", "text", "wanted"), [
+    ("a: 1\nb: 2\n", "c", "c: 3", "a: 1\nb: 2\nc: 3\n"),
+    ("a: 1\n\nb:\n  d: 1\n  e: 2\n", "b.f", "  f: 3", "a: 1\n\nb:\n  d: 1\n  e: 2\n  f: 3\n"),
+    ("a: 1\n\nb:\n  d: 1\n", "c", "c: 3", "a: 1\n\nb:\n  d: 1\n\nc: 3\n"),
+    ("b:\n  d: 1\n\nc: 2\n", "b.e", "  e: 2", "b:\n  d: 1\n  e: 2\n\nc: 2\n"),
+])
+def test_a_new_key_of_yaml_stands_as_far_from_the_last_as_that_from_its_own(world: World, before: str, name: str, text: str, wanted: str) -> None:
+    world.write("p.yaml", before)
+    world.ask(rq.Acquire(agent="ann", resources=[f"p.yaml::{name}"], new=True))
+    world.ask(commit("ann", (f"p.yaml::{name}", text)))
+    assert read(world, "p.yaml") == wanted
+
+
+@pytest.mark.parametrize(("file", "before", "text", "begins"), [
+    ("p.json", '{\n  "a": 1\n}\n', "5", '`"a": …`'), ("p.json", '{\n  "a": 1\n}\n', '{"x": 1}', '`"a": …`'), ("p.toml", "a = 1\n", "5", "`a = …`"),
+])
+def test_a_value_without_its_key_is_refused_with_the_key(world: World, file: str, before: str, text: str, begins: str) -> None:
+    world.write(file, before)
+    world.acquire("ann", f"{file}::a")
+    refused = world.refused(commit("ann", (f"{file}::a", text)))
+    assert refused.code is Code.PARSE_INVALID and begins in refused.next and read(world, file) == before
+    other = world.refused(commit("ann", (f"{file}::a", before.strip("{} \n").replace("1", "[1"))))
+    assert other.next == "Correct the text, and commit it again."
