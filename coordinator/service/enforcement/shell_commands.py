@@ -269,8 +269,9 @@ def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> li
         names = None
         with contextlib.suppress(Refusal):
             names = tx.looked.parts(needs[one]).names if one in needs else None
-        if names is None:
-            out.append(one)
+        if names is None:  # more than single parts, or nobody can tell: all who hold some
+            out.append(one._replace(holders=tuple(sorted({
+                row.locked_by for row in parts[one]}))))
             continue
         changed = [resource(f"{one.name}::{name}", "region", fold_case=svc.fold_case)
                    for name in names]

@@ -301,7 +301,7 @@ def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
         said = (f"A human looked at your partial work {row.review_id} and chose to {what} "
                 "it.")
         if note:
-            said += f" They say: {quoted(note)}"
+            said += f" They say: {quoted(note)}."
         if task is not None and what == "reassign":
             said += f" Who claims it next has it: do not go on with {task.task_id} without that."
         notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=what)
