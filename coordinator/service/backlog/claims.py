@@ -10,7 +10,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.recovery import REMEDIES
 from coordinator.service import landing, signals, unserved
 from coordinator.service.backlog import blackboard, dispatch, limits, tasks
-from coordinator.service.core import Actor, Service, check_wait, ms
+from coordinator.service.core import Actor, Service, check_wait, listed, ms
 from coordinator.service.holders import agents
 from coordinator.service.leasing import grant, lapse, redirect, task_locks, waiting_line
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, locate, weigh
@@ -23,7 +23,7 @@ from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import READ, task_resource
+from coordinator.words.resource_names import READ, path_of, task_resource
 
 #: Why a task is given back that was found to need something, by who keeps that.
 WHY = {"others": "it needs {}, which others hold", "nobody": "it needs {}, which is free by now",
@@ -190,10 +190,17 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
         leases=acquired.leases if acquired else [],
         excerpts=redirect.written(redirect.excerpts(svc, names, task.title)) if names else [],
         partial=partial,
-        warnings=acquired.warnings if acquired else [],
+        warnings=[*acquired.warnings, *_not_there(acquired.leases)] if acquired else [],
         tried=blackboard.left(tx, task.task_id, {
             one.resource: one.content_hash for one in (acquired.leases if acquired else ())}),
     )
+
+
+def _not_there(held: Sequence[rq.Lease]) -> list[str]:
+    """A task may be about a region that is yet to be written; or its name may be mistyped."""
+    new = [one.resource for one in held if one.kind == "region" and one.content_hash is None]
+    return [f"{listed(new)} {'is' if len(new) == 1 else 'are'} not there yet, and leased as new; "
+            f"`coord regions {path_of(new[0], 'region')}` lists what is."] if new else []
 
 
 def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,
