@@ -19,6 +19,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.shared_git import SharedGit, State
 from coordinator.dialects.decode import HookCall
+from coordinator.files.blobs import FILE_FROM
 from coordinator.rules.commands import words as words_of
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -91,21 +92,26 @@ class CommandComparison:
         self._keep_parts(seen)
 
     def _keep_parts(self, looks: Sequence[Look]) -> None:
-        """Have these contents of files that are held in parts kept, soon: what differs from them
-        tells whose part a command has changed."""
+        """Have these contents of files that are held in parts kept: what differs from them tells
+        whose part a command has changed. They are read before it can begin, but for large ones."""
         parts = [one for one in looks if one.held.is_part and one.held.worktree is None]
         said = self._router.look(lambda view: [
-            one.held.name for one in parts
+            one for one in parts
             if one.hash is not None and view.row("blob_has", one.hash) is None]) if parts else []
         if isinstance(said, list) and said:
-            self._router.engine.task(self._keep(list(dict.fromkeys(said))))
+            now, later = (list(dict.fromkeys(
+                one.held.name for one in said if is_large == (
+                    one.stamp is None or one.stamp[1] > FILE_FROM)))
+                for is_large in (False, True))
+            self._router.engine.task(self._keep(self._read(now), later))
 
-    async def _keep(self, names: Sequence[str]) -> None:
-        service, engine = self._router.service, self._router.engine
-        found = await engine.do(lambda: [repository_files.look(service, None, one, keep=True)
-                                         for one in names])
-        if isinstance(found, list):
-            await engine.write(partial(_kept, found))
+    def _read(self, names: Sequence[str]) -> list[repository_files.Bytes]:
+        return [repository_files.look(self._router.service, None, one, keep=True) for one in names]
+
+    async def _keep(self, found: list[repository_files.Bytes], names: Sequence[str]) -> None:
+        engine = self._router.engine
+        more = await engine.do(lambda: self._read(names)) if names else []
+        await engine.write(partial(_kept, [*found, *(more if isinstance(more, list) else ())]))
 
     def git_had_its_turn(self) -> None:
         """What git has changed until now it changed by right: commands are compared from here on.
@@ -173,7 +179,7 @@ class CommandComparison:
             parts = [one.held.name for one in different
                      if one.held.is_part and one.held.worktree is None]
             if parts:
-                await self._keep(list(dict.fromkeys(parts)))
+                await self._keep([], list(dict.fromkeys(parts)))
             moved |= elsewhere
             for one in different:
                 broken = self._changed(command, one)

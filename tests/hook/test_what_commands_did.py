@@ -311,6 +311,32 @@ def test_a_command_that_changes_a_file_of_which_another_holds_a_part(make_repo: 
     assert any("which you hold" in one for one in notices) == theirs, notices
 
 
+@pytest.mark.parametrize(("sed", "theirs"), [("s/return 1/return 11/", False), ("s/return 3/return 33/", False), ("s/return 2/return 22/", True)])
+@pytest.mark.parametrize("mine", ["m.py::g", "other.py"])
+def test_a_program_that_writes_another_file_first_and_renames_it_is_judged_by_what_it_changed(make_repo: Callable[..., Repo], sed: str, theirs: bool,
+                                                                                              mine: str) -> None:
+    """As formatters and `sed -i` do. The watcher has seen the new file by then, and leased it to the agent."""
+    repo = make_repo(config="[watch]\ndebounce_s = 0.05\n")
+    repo.write("m.py", PARTS)
+    repo.write("change.sh", f"sed '{sed}' m.py > .m.tmp\nsleep 0.7\nmv .m.tmp m.py\n")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    hold(repo, ann, mine)
+    hold(repo, bob, "m.py::h")
+    said, code, _ = ann.shell("sh change.sh")
+    assert code == 0
+    time.sleep(0.7)
+    said += told(repo, ann)
+    assert ("do not write there" in said.lower()) == theirs, said
+    assert ("m.py" in told(repo, bob)) == theirs
+    with repo.client() as client:
+        held = {one.resource for one in client.call(rq.Locks()).items if one.locked_by == ann.name}
+    assert ".m.tmp" not in held, held
+    assert ("m.py::k" in held) == ("return 3" in sed), held
+    assert ("m.py" in flagged(repo)) == theirs
+
+
 @pytest.mark.parametrize("watched", [False, True])
 def test_commands_of_two_in_their_own_parts_of_a_file_accuse_nobody(make_repo: Callable[..., Repo], watched: bool) -> None:
     """One after the other, without a pause: what was there before each is known."""

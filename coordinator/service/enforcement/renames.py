@@ -7,11 +7,11 @@ name. Never looks at the disk in a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from coordinator.looking.facts import Content, Lapsed, Unready
+from coordinator.looking.facts import Between, Content, Lapsed, Unready
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, both_shared, conflicts
 from coordinator.service.core import Service
@@ -116,6 +116,9 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
         for row in others:
             _end_for(tx, row, lease, name)
     elif others:
+        if _hits_no_part(svc, tx, lease, name, others):
+            end(tx, lease)
+            return
         _give_way(svc, tx, lease, name, others[0], over)
         return
     if same:  # its holder has both names: what was at this one when it was leased stays known
@@ -284,6 +287,36 @@ def _first_token(svc: Service, tx: Tx, lease: LeaseRow) -> int:
         return lease.fencing_token
     rows = [LeaseRow(*raw) for raw in near(tx, "rivals", other_names.made_for(svc, lease))]
     return min(row.fencing_token for row in (*rows, lease) if row.locked_by == lease.locked_by)
+
+
+def _hits_no_part(svc: Service, tx: Tx, lease: LeaseRow, name: str,
+                  others: Sequence[LeaseRow]) -> bool:
+    """Whether what was moved over a file that others hold in parts is new, as what programs write
+    before they put it in the place of the old, and leaves these parts as they were. Then it is a
+    write to the rest of that file, which is judged as each write to it (seen_writes.py).
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    if lease.kind != "file" or lease.content_hash is not None or any(
+            row.kind != "region" for row in others):
+        return False
+    newest = max(others, key=earlier_content.age)
+    seen = tx.row("version_get", name)
+    before = (str(seen[0]) if seen is not None and seen[0] and str(seen[1]) >= newest.began
+              else _began(tx, newest, name))
+    if before is None or tx.row("blob_has", before) is None:
+        return False
+    need = Between(svc.where(None, name), before)
+    tx.looked.require([need])
+    try:
+        names = tx.looked.parts(need).names
+    except Refusal:
+        return False
+    return names is not None and not any(
+        overlaps(as_resource(row.file_path, row.kind, row.scope),
+                 resource_names.resource(f"{name}::{one}", "region", fold_case=svc.fold_case))
+        for one in names for row in others)
 
 
 def _end_for(tx: Tx, row: LeaseRow, lease: LeaseRow, name: str) -> None:
