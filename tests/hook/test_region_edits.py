@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.hook.test_sessions import Claude
 from tests.waiting import until
@@ -59,6 +60,58 @@ def test_every_edit_of_every_agent_lands(repo: Repo) -> None:
         locks = {one.resource: one.locked_by for one in client.call(rq.Locks()).items}
         assert locks == {f"a.py::work_{agent}": f"claude-code-s{agent}" for agent in range(AGENTS)}
         assert client.call(rq.Reviews()).items == []
+
+
+def test_a_part_is_reverted_and_put_back_while_others_edit_theirs(repo: Repo) -> None:
+    """No edit is lost by it, and none undoes a verdict: they write the file by turns."""
+    busy = 3
+    repo.write("a.py", text_of([0] * (busy + 1)))
+    with repo.client("eve") as eve:
+        eve.acquire(f"a.py::work_{busy}")
+        repo.write("a.py", text_of([0] * busy + [9]))
+    with repo.client() as client:
+        client.call(rq.Release(agent="eve", resources=[f"a.py::work_{busy}"], force=True))
+    all_hold_some, ended, verdicts = threading.Barrier(busy + 1), threading.Event(), []
+
+    def works(agent: int) -> str:
+        claude, dice = Claude(repo, f"s{agent}"), random.Random(agent)
+        for turn in range(EDITS):
+            given = {"file_path": str(repo.root / "a.py"), "old_string": function(agent, turn), "new_string": function(agent, turn + 1)}
+            said = claude._call("Edit", given)
+            if said.get("permissionDecision") == "deny":
+                return str(said["permissionDecisionReason"])
+            text = repo.read("a.py")
+            time.sleep(dice.random() * 0.05)
+            repo.write("a.py", text.replace(given["old_string"], given["new_string"]))
+            claude._call("Edit", given, "PostToolUse", tool_response={})
+            time.sleep(dice.random() * 0.2)  # (as agents think)
+            if turn == 0:
+                all_hold_some.wait(30)
+        return ""
+
+    def decides() -> None:
+        all_hold_some.wait(30)
+        with repo.client() as client:
+            while not ended.is_set() or not verdicts:
+                undo = bool(verdicts) and verdicts[-1] == "reverted"
+                try:
+                    done = client.call(rq.ReviewUndo(review="R-1") if undo else rq.ReviewDecide(review="R-1", verdict="revert"))
+                except Refusal as refusal:  # (an edit has ended between its look and its write)
+                    assert refusal.code in (Code.LOCKED, Code.VERSION_CHANGED), refusal
+                else:
+                    verdicts.append(done.state)
+
+    with ThreadPoolExecutor(busy + 1) as pool:
+        person = pool.submit(decides)
+        refused = [done.result() for done in [pool.submit(works, agent) for agent in range(busy)]]
+        ended.set()
+        person.result()
+    assert not any(refused)
+    assert repo.read("a.py") == text_of([EDITS] * busy + [0 if verdicts[-1] == "reverted" else 9])
+    with repo.client() as client:
+        assert {one.resource for one in client.call(rq.Locks()).items} == {f"a.py::work_{agent}" for agent in range(busy)}
+        assert [one.review for one in client.call(rq.Reviews(state="all")).items] == ["R-1"], "nobody is accused"
+        assert [one.text for one in client.call(rq.Heartbeat(agent="claude-code-s0")).notices] == []
 
 
 def test_what_breaks_a_caller_that_another_holds_is_refused_with_the_reason(repo: Repo) -> None:

@@ -345,6 +345,21 @@ def test_what_cannot_be_compared_after_an_edit_stops_nobody(world: World, ann: S
     assert not ann.shell("true").deny
 
 
+def test_a_revert_beside_an_edit_waits_for_its_end(world: World, ann: Session) -> None:
+    """The tool has read the file before, and writes all of it."""
+    world.acquire("eve", "a.py::g")
+    world.write("a.py", TEXT.replace("return 3", "return 30"))
+    world.ask(rq.Release(agent="eve", resources=["a.py::g"], force=True))
+    assert not proposes(ann, "return 1", "return 10").deny
+    revert = rq.ReviewDecide(review="R-1", verdict="revert")
+    refused = world.refused(revert)
+    assert refused.code is Code.LOCKED and refused.message == "claude-code-ann writes a.py just now, and goes on doing so; nothing was reverted."
+    does(ann, "return 1", "return 10")
+    assert world.ask(revert).state == "reverted"
+    assert (world.root / "a.py").read_text() == TEXT.replace("return 1", "return 10")
+    edits(ann, "return 10", "return 11")
+
+
 def test_write_windows_are_nobody_elses_to_take(world: World, ann: Session) -> None:
     for refused in (rq.Acquire(agent="eve", resources=["edit:a.py"]), rq.TaskAdd(title="x", resources=["edit:a.py"])):
         assert world.refused(refused).code is Code.INVALID

@@ -139,16 +139,23 @@ def _two_at_work(file: File, names: Sequence[str], data: st.DataObject) -> None:
                 file.lease(agent, next(one for one, by in reversed(own.items()) if by == agent))
     world = file.world
     both = data.draw(st.booleans(), label="both")
-    for agent in ("bob", "ann"):
-        held = [row.file_path for row in world.live() if row.locked_by == agent]
-        if held:
-            world.ask(rq.Release(agent=agent, resources=held, force=both or agent == "ann"))
+    stays = data.draw(st.booleans(), label="bob is at work still")
+    for agent in ("ann",) if stays else ("bob", "ann"):
+        _release(world, agent, force=both or agent == "ann")
     reviews = [one for one in world.ask(rq.Reviews()).items if one.agent == "ann"]
     if sorted(file.parts) == sorted(file.others):
         return
     (review,) = reviews
     assert "the whole of it is here" not in review.summary, review.summary
-    world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+    if stays:
+        was = file.read()
+        try:
+            world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
+        except Refusal as refusal:
+            assert refusal.code is Code.LOCKED and "by bob" in refusal.message and file.read() == was
+        _release(world, "bob", force=both)
+    if world.ask(rq.ReviewShow(review=review.review)).state == "open":
+        world.ask(rq.ReviewDecide(review=review.review, verdict="revert"))
     assert sorted(file.read()) == sorted(file.others), file.read()
     if file.name.endswith("json"):
         json.loads((world.root / file.name).read_text())
@@ -160,6 +167,12 @@ def _two_at_work(file: File, names: Sequence[str], data: st.DataObject) -> None:
             assert refusal.code is Code.VERSION_CHANGED and file.read() == was
         else:
             assert sorted(file.read()) == sorted([*file.first, *(one for one in file.others if one[0].startswith("p"))])
+
+
+def _release(world: World, agent: str, *, force: bool) -> None:
+    held = [row.file_path for row in world.live() if row.locked_by == agent]
+    if held:
+        world.ask(rq.Release(agent=agent, resources=held, force=force))
 
 
 def _changed(file: File, act: str, name: str, about: str, body: int) -> Part | None:
@@ -270,3 +283,58 @@ def test_who_holds_a_last_part_is_not_accused_of_the_lines_below_it(world: World
     world.write("e.py", "def one():\n    return 1\n\n\ndef two():\n    return 2\n")
     world.ask(rq.Release(agent="ann", resources=["e.py::one"], force=True))
     assert world.ask(rq.Reviews()).items == []
+
+
+THREE = "def a():\n    return 1\n\n\ndef b():\n    return 2\n\n\ndef c():\n    return 3\n"
+
+
+def test_a_part_is_reverted_and_undone_beside_parts_that_others_hold(world: World) -> None:
+    world.write("m.py", THREE)
+    world.acquire("ann", "m.py::a")
+    world.acquire("bob", "m.py::b")
+    half = THREE.replace("return 1", "return 11").replace("return 2", "return 22")
+    world.write("m.py", half)
+    world.ask(rq.Release(agent="ann", resources=["m.py::a"], force=True))
+    revert, undo = rq.ReviewDecide(review="R-1", verdict="revert"), rq.ReviewUndo(review="R-1")
+    for request, text in ((revert, half.replace("return 11", "return 1")), (undo, half), (revert, half.replace("return 11", "return 1"))):
+        world.ask(request)
+        assert (world.root / "m.py").read_text() == text
+        assert [(row.file_path, row.locked_by) for row in world.live()] == [("m.py::b", "bob")], "nothing of the verdict's is left"
+    world.acquire("cyd", "m.py::c")
+    world.ask(rq.Release(agent="bob", resources=["m.py::b"], force=True))
+    (theirs,) = world.ask(rq.Reviews()).items
+    world.ask(rq.ReviewDecide(review=theirs.review, verdict="revert"))
+    assert (world.root / "m.py").read_text() == THREE, "of bob's work nothing else was a part"
+    assert world.replay_differs() == []
+
+
+@pytest.mark.parametrize(("holds", "named"), [("m.py::a", "m.py::a"), ("m.py", "m.py"), ("./", "m.py"), ("m.py::<header>", "m.py::<header>")])
+@pytest.mark.parametrize("undo", [False, True])
+def test_what_somebody_holds_by_now_is_not_reverted(world: World, holds: str, named: str, undo: bool) -> None:
+    world.write("m.py", THREE)
+    world.acquire("ann", "m.py::a")
+    half = THREE.replace("return 1", "return 11")
+    world.write("m.py", half)
+    world.ask(rq.Release(agent="ann", resources=["m.py::a"], force=True))
+    if undo:
+        world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    world.acquire("bob", holds)
+    refused = world.refused(rq.ReviewUndo(review="R-1") if undo else rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert refused.code is Code.LOCKED and refused.message.startswith(f"{named} is leased by bob until"), refused
+    assert ("undone" if undo else "reverted") in refused.message and (world.root / "m.py").read_text() == (THREE if undo else half)
+
+
+def test_work_on_a_whole_file_is_not_taken_out_beneath_those_who_hold_parts_of_what_it_changed(world: World) -> None:
+    """Of it what they hold would change, too; and a file that goes is no part."""
+    world.write("m.py", THREE)
+    world.acquire("ann", "m.py", "new.py")
+    world.write("m.py", THREE.replace("return", "return 1 +"))
+    world.write("new.py", "def n():\n    return 1\n")
+    world.ask(rq.Release(agent="ann", resources=["m.py", "new.py"], force=True))
+    for file, part in (("m.py", "m.py::b"), ("new.py", "new.py::n")):
+        world.acquire("bob", part)
+        refused = world.refused(rq.ReviewDecide(review="R-1", verdict="revert", files=[file]))
+        assert refused.code is Code.LOCKED and part in refused.message, refused
+        world.ask(rq.Release(agent="bob", resources=[part]))
+        world.ask(rq.ReviewDecide(review="R-1", verdict="revert", files=[file]))
+    assert (world.root / "m.py").read_text() == THREE and not (world.root / "new.py").exists()

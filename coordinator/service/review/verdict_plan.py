@@ -11,6 +11,7 @@ import secrets
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from coordinator.merging.git_merge import GitFailed
 from coordinator.regions import json_commas
 from coordinator.regions.languages import language_of
 from coordinator.rules import leases as lease_rule
+from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Service, listed
@@ -37,7 +39,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import FROM_ROOT
+from coordinator.words.resource_names import FROM_ROOT, Resource, resource, write_window
 
 #: Permission bits of a file whose own are not known.
 PLAIN_MODE = 0o644
@@ -57,6 +59,7 @@ class Plan:
         inodes: which file each path is now, by path.
         parts: what it is about, where that is not the whole review.
         seen: the review's files, and from which content to which they went.
+        beside: of files of which others hold parts, by path: the parts that are written.
     """
 
     review: str
@@ -66,6 +69,7 @@ class Plan:
     inodes: dict[str, str | None] = field(default_factory=dict)
     parts: list[ev.ReviewPart] = field(default_factory=list)
     seen: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    beside: dict[str, list[Resource]] = field(default_factory=dict)
 
 
 def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
@@ -90,7 +94,7 @@ def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
         return out  # it writes no file
     with ExitStack() as stack:
         look = _Look(svc, view, row, stack, files, made)
-        wanted = look.undo(files) if undo else look.revert(files, out)
+        wanted = look.undo(files, out) if undo else look.revert(files, out)
         look.write_down(wanted, out)
     return out
 
@@ -108,18 +112,30 @@ def may(view: View, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow) ->
 
 
 def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
-    """Whether nobody holds the files of a plan.
+    """Whether nobody holds the files of a plan, or of those of which others hold parts what it
+    writes; and nobody is in the middle of writing one of these.
 
     Raises:
-        Refusal: LOCKED.
+        Refusal: LOCKED; with `window` where that is over in a moment.
         Unready: what has lapsed there has to be closed before.
     """
     lapsed: dict[Lapsed, None] = {}
     for step in made.steps:
-        for lease in _rivals(tx, step.path, step.scope):
-            if lease.expires_at > tx.now:
+        parts = made.beside.get(step.path)
+        rivals = _rivals(tx, step.path, step.scope)
+        for lease in rivals:
+            if lease.expires_at <= tx.now:
+                lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+            elif parts is None or not _is_beside(lease, step.worktree, parts):
                 raise _held(lease, step.path, made.what)
-            lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+        window = write_window(step.path, svc.fold_case).scope if parts is not None else ""
+        for edit in (LeaseRow(*raw) for raw in tx.rows("leases_at_scope", window) if window):
+            if edit.expires_at > tx.now:
+                raise Refusal(
+                    Code.LOCKED, f"{edit.locked_by} writes {file_names.shown(step.path)} just now, "
+                    f"and goes on doing so; nothing was {_done(made.what)}.", next="Repeat it.",
+                    retry_after_s=1, window=True)
+            lapsed[Lapsed(edit.locked_by, edit.task_id)] = None
     if lapsed:
         raise Unready(lapsed=lapsed)
 
@@ -130,12 +146,23 @@ def _rivals(view: View, path: str, scope: str) -> list[LeaseRow]:
     return [lease for lease in found if lease_rule.conflicts(asked, "exclusive", "", lease)]
 
 
+def _is_beside(lease: LeaseRow, worktree: str | None, parts: Sequence[Resource]) -> bool:
+    """Whether a lease is on a part of the file, and on none of these."""
+    held = as_resource(lease.file_path, lease.kind, lease.scope)
+    return (lease.kind == "region" and lease.worktree == worktree
+            and not any(overlaps(held, one) for one in parts))
+
+
+def _done(what: str) -> str:
+    return "reverted" if what == "revert" else "undone"
+
+
 def _held(lease: LeaseRow, path: str, what: str) -> Refusal:
-    done = "reverted" if what == "revert" else "undone"
+    name = lease.file_path if lease.kind == "region" else path
     return Refusal(
         Code.LOCKED,
-        f"{file_names.shown(path)} is leased by {lease.locked_by} until "
-        f"{short(from_iso(lease.expires_at))}; nothing was {done}.",
+        f"{file_names.shown(name)} is leased by {lease.locked_by} until "
+        f"{short(from_iso(lease.expires_at))}; nothing was {_done(what)}.",
         next="Repeat when it is free, or `coord unlock "
         f"{shlex.quote(FROM_ROOT + lease.file_path)} --agent {lease.locked_by} --force`.",
         conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}],
@@ -168,7 +195,7 @@ class _Look:
         """Each to its baseline; where somebody changed it since, only the partial work goes out."""
         wanted = []
         for file in files:
-            self._nobody_holds(file, "revert")
+            held = self._held_parts(file, "revert")
             now = self._now(file)
             if now.hash == file.baseline_hash:
                 continue
@@ -185,16 +212,17 @@ class _Look:
             new = file.baseline_hash
             if now.hash != file.flagged_hash:
                 new = self._merged(file, now, out)
+            self._beside(held, file, now, new, out)
             wanted.append(_Wanted(file, now, new))
         return wanted
 
-    def undo(self, files: list[ReviewFileRow]) -> list[_Wanted]:
+    def undo(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
         """Each that the revert wrote to what was there before."""
         wanted, changed = [], []
         for file in files:
             if file.verdict_hash == file.written_hash:
                 continue  # the revert did not write it
-            self._nobody_holds(file, "undo")
+            held = self._held_parts(file, "undo")
             now = self._now(file)
             if now.hash == file.verdict_hash:
                 continue
@@ -208,6 +236,8 @@ class _Look:
                     next="Take them from git or from a backup, if they are there; what the "
                     "revert wrote stays.",
                 )
+            else:
+                self._beside(held, file, now, file.verdict_hash, out)
             wanted.append(_Wanted(file, now, file.verdict_hash, file.verdict_mode))
         if changed:
             names = listed([file_names.shown(path) for path in changed], NAMED_MAX)
@@ -296,10 +326,36 @@ class _Look:
             self._roots[worktree] = opened
         return self._roots[worktree]
 
-    def _nobody_holds(self, file: ReviewFileRow, what: str) -> None:
-        for lease in _rivals(self._view, file.path, file.scope):
-            if lease.expires_at > self._view.now:
+    def _held_parts(self, file: ReviewFileRow, what: str) -> list[LeaseRow]:
+        """What others hold of a file; where that is more than parts, it is not written."""
+        held = [lease for lease in _rivals(self._view, file.path, file.scope)
+                if lease.expires_at > self._view.now]
+        for lease in held:
+            if not _is_beside(lease, file.worktree, ()):
                 raise _held(lease, file.path, what)
+        return held
+
+    def _beside(self, held: Sequence[LeaseRow], file: ReviewFileRow, now: Bytes, new: str | None,
+                out: Plan) -> None:
+        """A file of which others hold parts is written beside these, as a commit of regions is.
+
+        Raises:
+            Refusal: LOCKED: it would change what one of them holds, or nobody can tell.
+        """
+        if not held:
+            return
+        after = None if new is None else (
+            next((one.data for one in out.keeps if one.hash == new), None) or self._blob(new))
+        names = None
+        if now.data is not None and after is not None and not is_link(now.hash or ""):
+            names, broken = self._svc.regions.changed(file.path, now.data, after)
+            names = None if broken else names
+        parts = [resource(f"{file.path}::{one}", "region", fold_case=self._svc.fold_case)
+                 for one in names or ()]
+        for lease in held:
+            if not parts or not _is_beside(lease, file.worktree, parts):
+                raise _held(lease, file.path, out.what)
+        out.beside[file.path] = parts
 
     def _mode(self, one: _Wanted) -> int:
         """Permission bits of the new file: those of the one that is there, as far as they fit."""

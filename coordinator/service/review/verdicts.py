@@ -26,9 +26,10 @@ import msgspec
 from coordinator.files.compare_exchange import Exchanger
 from coordinator.files.content import is_link
 from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
+from coordinator.rules.leases import as_resource
 from coordinator.service import answered, repository_files
 from coordinator.service.core import Service
-from coordinator.service.course import Aside, Beside, Course, Write
+from coordinator.service.course import Aside, Beside, Course, Pause, Write
 from coordinator.service.review import parts, reviews, verdict_plan
 from coordinator.service.review.verdict_plan import Plan
 from coordinator.service.review.verdict_words import stuck, taken_back, warnings, where_to_look
@@ -37,11 +38,15 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, PartRow, ReviewRow, StepRow, VerdictRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import write_window
 
 #: What names begin with that are no agents'.
 _OWN = "coord/"
 #: The leases of a verdict that is carried out last so long (ms), and are renewed at each sweep.
 HOLD_MS = 3_600_000
+#: While somebody writes a file of which others hold parts it is waited: so often, and so long each
+#: time (seconds).
+TRIES, AGAIN_S = 500, 0.02
 #: Steps after which the journal is brought up to date.
 REPORT_EVERY = 32
 
@@ -119,6 +124,7 @@ def unfinished(view: View) -> list[str]:
 
 def course(svc: Service, request: Asked) -> Course:
     """See `requests.ReviewDecide`, `requests.ReviewUndo`."""
+    tries = 0
     while True:
         found = yield Aside(lambda beside: _journal_or_plan(svc, beside.view, request))
         if isinstance(found, Refusal):
@@ -127,6 +133,10 @@ def course(svc: Service, request: Asked) -> Course:
             begun = yield Write(partial(begin, svc, request, found))
             if begun is None:
                 continue  # a part of the review was decided meanwhile
+            if isinstance(begun, Refusal) and begun.facts.get("window") and tries < TRIES:
+                tries += 1  # somebody writes one of the files: in a moment it is another text
+                yield Pause(AGAIN_S)
+                continue
             if not isinstance(begun, Journal):
                 return begun  # refused, or nothing had to be written
             return (yield from finish(svc, begun, after_crash=False))
@@ -252,7 +262,7 @@ def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Revi
     tx.record(ev.VerdictBegun(review=plan.review, agent=row.agent, task=row.task_id,
                               what=plan.what, by=by, note=note, steps=plan.steps,
                               parts=plan.parts))
-    _hold_files(tx, plan)
+    _hold_files(svc, tx, plan)
     if plan.what == "undo":
         reviews.reopen_task(tx, row)  # nobody may claim it while its files change
     begun = journal_of(tx, plan.review)
@@ -260,19 +270,25 @@ def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Revi
     return begun
 
 
-def _hold_files(tx: Tx, plan: Plan) -> None:
+def _hold_files(svc: Service, tx: Tx, plan: Plan) -> None:
     name, acquisition = holder(plan.review), ""
     until = tx.later(HOLD_MS)
     # Two spellings of one name (NFC, NFD) are one resource.
     for step in {step.scope: step for step in plan.steps}.values():
-        token = tx.number("fencing")
-        acquisition = acquisition or f"A-{token}"
-        tx.record(ev.LeaseGranted(
-            fencing_token=token, resource=step.path, agent=name, expires_at=until,
-            lease_kind="file", mode="exclusive", scope=step.scope, acquisition_id=acquisition,
-            ttl_ms=HOLD_MS, max_until=until, description=f"{plan.what} of {plan.review}",
-            inode=plan.inodes.get(step.path), worktree=step.worktree, content_hash=step.old,
-        ))
+        file = as_resource(step.path, "file", step.scope)
+        parts = plan.beside.get(step.path)
+        # (Of a file of which others hold parts, the rest is written by turns with them.)
+        for one in (file,) if parts is None else (*parts, write_window(step.path, svc.fold_case)):
+            token = tx.number("fencing")
+            acquisition = acquisition or f"A-{token}"
+            tx.record(ev.LeaseGranted(
+                fencing_token=token, resource=one.name, agent=name, expires_at=until,
+                lease_kind=one.kind, mode="exclusive", scope=one.scope, acquisition_id=acquisition,
+                ttl_ms=HOLD_MS, max_until=until, description=f"{plan.what} of {plan.review}",
+                inode=None if one.kind == "key" else plan.inodes.get(step.path),
+                worktree=None if one.kind == "key" else step.worktree,
+                content_hash=step.old if one is file else None,
+            ))
 
 
 def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -> Performed:
