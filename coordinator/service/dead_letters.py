@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from coordinator.looking.facts import AnyNeed, Whole
+from coordinator.rules.backlog import told_state
 from coordinator.service import steps
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
@@ -124,7 +125,7 @@ def _find(view: View, text: str) -> TaskRow | ChangeRow | BlockedStepRow:
         name = row.task_id
     if row.state != "dead":
         raise Refusal(
-            Code.BAD_TRANSITION, f"{name} is {row.state}, not dead; it stays so.",
+            Code.BAD_TRANSITION, f"{name} is {told_state(row.state)}, not dead; it stays so.",
             next="`coord dead list` shows what was given up.", state=row.state,
         )
     return row

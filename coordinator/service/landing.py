@@ -16,6 +16,7 @@ import msgspec
 
 from coordinator.looking.facts import Below, Content, Part
 from coordinator.rules import landing as rule
+from coordinator.rules.backlog import told_state
 from coordinator.rules.leases import as_resource
 from coordinator.service import branches
 from coordinator.service.backlog import tasks
@@ -294,7 +295,8 @@ def _claimed(view: View, agent: str, name: str) -> TaskRow:
     if task.state != "claimed":
         raise Refusal(
             Code.BAD_TRANSITION,
-            f"{task.task_id} is {task.state}, not claimed; nothing was done.", state=task.state,
+            f"{task.task_id} is {told_state(task.state)}, not claimed; nothing was done.",
+            state=task.state,
         )
     if task.claimed_by != agent:
         raise Refusal(

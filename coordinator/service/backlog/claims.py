@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from coordinator.looking.facts import AnyNeed, Lapsed, Place, Unready
 from coordinator.rules import leases as rule
+from coordinator.rules.backlog import told_state
 from coordinator.rules.globs import overlaps
 from coordinator.rules.recovery import REMEDIES
 from coordinator.service import landing, signals, unserved
@@ -214,7 +215,8 @@ def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,
     if task.state != "claimed":
         raise Refusal(
             Code.BAD_TRANSITION,
-            f"{task.task_id} is {task.state}, not claimed; it stays as it is.", state=task.state,
+            f"{task.task_id} is {told_state(task.state)}, not claimed; it stays as it is.",
+            state=task.state,
             next=f"`coord task show {task.task_id}` tells more of it.",
         )
     if task.claimed_by != agent and not force:

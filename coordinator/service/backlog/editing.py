@@ -6,6 +6,7 @@ its state follows, and a circle is refused.
 
 from __future__ import annotations
 
+from coordinator.rules.backlog import told_state
 from coordinator.service import unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.backlog.backlog import Draft, checked
@@ -33,7 +34,8 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
     if task.state in _FIRST:
         raise Refusal(
             Code.BAD_TRANSITION,
-            f"{task.task_id} is {task.state}{f' by {task.claimed_by}' if task.claimed_by else ''}; "
+            f"{task.task_id} is {told_state(task.state)}"
+            f"{f' by {task.claimed_by}' if task.claimed_by else ''}; "
             f"what it says cannot be changed now. {NOTHING}", state=task.state,
             next=_FIRST[task.state].format(task=task.task_id, by=task.claimed_by),
         )
