@@ -43,6 +43,7 @@ def listing(
     heads = ("id", "kind", "what", "agent", "tries", "since", "why")
     forms.table(shell, heads, "==//==~", rows, found.next is not None,
                 f"coord dead list --limit {limit * 10}")
+    shell.say(f"next: coord dead show {ids[0]}")
 
 
 def show(shell: Shell, *, letter: str, as_json: bool) -> Asking:

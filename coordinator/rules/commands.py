@@ -37,8 +37,8 @@ class Either(NamedTuple):
 
 
 def git_wide(command: str, files: Collection[Either] = ()) -> str | None:
-    """The first git command in it that changes the whole work tree or index, as it is written;
-    None if there is none.
+    """The first git command in it that changes the whole work tree or index, as it is written but
+    for where its output goes; None if there is none.
 
     Args:
         files: of what `either` gives, what is known to be a file. Of all others nobody knows.
@@ -50,7 +50,7 @@ def git_wide(command: str, files: Collection[Either] = ()) -> str | None:
         known = _either(below, bare) in files
         if git_commands.wide(git_commands.git_command(bare),
                              (lambda word: False) if known else None):
-            return " ".join(words)
+            return " ".join(words if "<" in words else bare)
     return None
 
 

@@ -77,7 +77,7 @@ SAID = [("timeout 60 git pull", "git pull"), ("timeout -k 5 --signal KILL 60 git
         ("git stash drop", "git stash drop"), ("git stash apply -- a", "git stash apply -- a"), ("git stash push -- a/./.", "git stash push -- a/./."),
         ("git stash push -- a/.//", "git stash push -- a/.//"), ("git mv a b", None),
         ("git restore -s topic --staged --pathspec-from-file=l", "git restore -s topic --staged --pathspec-from-file=l"),
-        ("git restore -s topic --pathspec-from l", "git restore -s topic --pathspec-from l"), ("git restore -s topic a", None)]
+        ("git restore -s topic --pathspec-from l", "git restore -s topic --pathspec-from l"), ("git restore -s topic a", None), ("cd a && git merge topic > out.txt 2>&1 | tail", "git merge topic")]
 
 @pytest.mark.parametrize("command", WIDE)
 def test_git_wide(command: str) -> None:
