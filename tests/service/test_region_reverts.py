@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 import tempfile
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from tests.effort import examples
+from tests.effort import EFFORT, examples
+from tests.files.faults import Crash, FaultyKernel
 from tests.world import World
 
 #: How a function is written, and found, in a language; what stands between two.
@@ -338,3 +340,45 @@ def test_work_on_a_whole_file_is_not_taken_out_beneath_those_who_hold_parts_of_w
         world.ask(rq.Release(agent="bob", resources=[part]))
         world.ask(rq.ReviewDecide(review="R-1", verdict="revert", files=[file]))
     assert (world.root / "m.py").read_text() == THREE and not (world.root / "new.py").exists()
+
+
+@pytest.mark.parametrize("away_ms", [0, 3 * 86_400_000])
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_crash_in_the_middle_of_a_revert_beside_another_is_gone_on_from(tmp_path: Path, undo: bool, away_ms: int) -> None:
+    half = THREE.replace("return 1", "return 11").replace("return 2", "return 22")
+    without, ended = half.replace("return 11", "return 1"), set()
+    for nth in itertools.count(1, max(1, round(9 / EFFORT))):
+        world = World(tmp_path / str(nth))
+        world.write("m.py", THREE)
+        world.acquire("ann", "m.py::a")
+        world.acquire("bob", "m.py::b")
+        world.write("m.py", half)
+        world.ask(rq.Release(agent="ann", resources=["m.py::a"], force=True))
+        request: rq.ReviewDecide | rq.ReviewUndo = rq.ReviewDecide(review="R-1", verdict="revert")
+        if undo:
+            world.ask(request)
+            request = rq.ReviewUndo(review="R-1")
+        with FaultyKernel(nth, _crash) as faults, contextlib.suppress(Crash, Refusal):
+            world.ask(request)
+        if not faults.struck:
+            world.close()
+            break
+        world.clock.advance(away_ms)
+        world.restart()
+        state = world.ask(rq.ReviewShow(review="R-1")).state
+        ended.add(state)
+        assert (world.root / "m.py").read_text() == (half if state == "open" else without), faults.said
+        held = [(row.file_path, row.locked_by) for row in world.live()]
+        assert held == ([] if away_ms else [("m.py::b", "bob")]), faults.said
+        assert world.replay_differs() == []
+        world.acquire("cyd", "m.py::a", "m.py::c")
+        world.ask(rq.Sweep() if away_ms else rq.Release(agent="bob", resources=["m.py::b"], force=True))
+        (theirs,) = [one for one in world.ask(rq.Reviews()).items if one.agent != "ann"]
+        (file,) = world.ask(rq.ReviewShow(review=theirs.review)).files
+        assert "return 22" in file.diff and "11" not in file.diff, "of bob's work nothing else is a part"
+        world.close()
+    assert ended == {"open", "reverted"} and nth > 10
+
+
+def _crash() -> None:
+    raise Crash
