@@ -1017,3 +1017,24 @@ def test_directories_that_have_one_file_may_be_read_by_two(world: World) -> None
     for agent, name in [("ann", "d/"), ("bob", "e/")]:
         world.ask(rq.Acquire(agent=agent, resources=[name], mode="shared"))
     assert world.refused(rq.Acquire(agent="cy", resources=["e/"], retry=False)).code is Code.LOCKED
+
+
+PARTS = "def g():\n    return 1\n\n\ndef h():\n    return 2\n\n\ndef k():\n    return 3\n"
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+@pytest.mark.parametrize(("change", "hits"), [("return 3", False), ("return 2", True)])
+def test_what_is_moved_over_a_file_that_another_holds_in_parts(world: World, was_there: bool, change: str, hits: bool) -> None:
+    """What is new is as any write to it; what had been there before, and is gone from its place, is somebody's work."""
+    world.write("m.py", PARTS)
+    if was_there:
+        world.write("n.py", "before\n")
+    world.acquire("ann", "n.py")
+    world.acquire("bob", "m.py::h")
+    world.write("n.py", PARTS.replace(change, "return 9"))
+    (world.root / "n.py").replace(world.root / "m.py")
+    world.decide(lambda tx: renames.follow(world.service, tx, "n.py", "m.py"))
+    assert [(row.file_path, row.locked_by) for row in world.live()] == [("m.py::h", "bob")]
+    reviews = world.ask(rq.Reviews()).items
+    assert bool(reviews) == (hits or was_there), reviews
+    assert bool(world.ask(rq.Heartbeat(agent="ann")).notices) == (hits or was_there)

@@ -18,6 +18,7 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import EFFORT, examples
 from tests.files.faults import Crash, FaultyKernel
+from tests.service.test_verdicts import between_plan_and_begin
 from tests.world import World
 
 #: How a function is written, and found, in a language; what stands between two.
@@ -340,6 +341,40 @@ def test_work_on_a_whole_file_is_not_taken_out_beneath_those_who_hold_parts_of_w
         world.ask(rq.Release(agent="bob", resources=[part]))
         world.ask(rq.ReviewDecide(review="R-1", verdict="revert", files=[file]))
     assert (world.root / "m.py").read_text() == THREE and not (world.root / "new.py").exists()
+
+
+def half_of_a(world: World) -> None:
+    """R-1, of ann's work on one part, while bob is at work on another."""
+    world.write("m.py", THREE)
+    world.acquire("ann", "m.py::a")
+    world.acquire("bob", "m.py::b")
+    world.write("m.py", THREE.replace("return 1", "return 11"))
+    world.ask(rq.Release(agent="ann", resources=["m.py::a"], force=True))
+
+
+def test_who_leases_the_part_while_the_revert_is_planned_is_heeded(world: World) -> None:
+    half_of_a(world)
+    refused = between_plan_and_begin(world, lambda: world.acquire("cyd", "m.py::a"))
+    assert refused.code is Code.LOCKED and refused.message.startswith("m.py::a is leased by cyd"), refused
+
+
+def test_the_part_is_given_to_nobody_and_the_file_written_by_nobody_while_it_is_reverted(world: World) -> None:
+    half_of_a(world)
+    world.checked = False  # which looks at the disk, between the parts of a verdict
+    asked: list[Refusal] = []
+    held: list[tuple[str, str]] = []
+
+    def ask() -> None:
+        if not asked and any(row.locked_by == "coord/R-1" for row in world.live()):
+            asked.extend(world.refused(rq.Acquire(agent="cyd", resources=[one], retry=False)) for one in ("m.py::a", "m.py"))
+            held.extend((row.file_path, row.locked_by) for row in world.live())
+            world.acquire("cyd", "m.py::c")
+
+    with FaultyKernel(1, ask, for_good=True):
+        world.ask(rq.ReviewDecide(review="R-1", verdict="revert"))
+    assert [one.code for one in asked] == [Code.LOCKED] * 2
+    assert sorted(held) == [("edit:m.py", "coord/R-1"), ("m.py::a", "coord/R-1"), ("m.py::b", "bob")]
+    assert [row.file_path for row in world.live()] == ["m.py::b", "m.py::c"]
 
 
 @pytest.mark.parametrize("away_ms", [0, 3 * 86_400_000])

@@ -126,7 +126,7 @@ def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
         for lease in rivals:
             if lease.expires_at <= tx.now:
                 lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
-            elif parts is None or not _is_beside(lease, step.worktree, parts):
+            elif parts is None or not _is_beside(lease, parts):
                 raise _held(lease, step.path, made.what)
         window = write_window(step.path, svc.fold_case).scope if parts is not None else ""
         for edit in (LeaseRow(*raw) for raw in tx.rows("leases_at_scope", window) if window):
@@ -146,11 +146,10 @@ def _rivals(view: View, path: str, scope: str) -> list[LeaseRow]:
     return [lease for lease in found if lease_rule.conflicts(asked, "exclusive", "", lease)]
 
 
-def _is_beside(lease: LeaseRow, worktree: str | None, parts: Sequence[Resource]) -> bool:
+def _is_beside(lease: LeaseRow, parts: Sequence[Resource]) -> bool:
     """Whether a lease is on a part of the file, and on none of these."""
     held = as_resource(lease.file_path, lease.kind, lease.scope)
-    return (lease.kind == "region" and lease.worktree == worktree
-            and not any(overlaps(held, one) for one in parts))
+    return lease.kind == "region" and not any(overlaps(held, one) for one in parts)
 
 
 def _done(what: str) -> str:
@@ -331,7 +330,7 @@ class _Look:
         held = [lease for lease in _rivals(self._view, file.path, file.scope)
                 if lease.expires_at > self._view.now]
         for lease in held:
-            if not _is_beside(lease, file.worktree, ()):
+            if not _is_beside(lease, ()):
                 raise _held(lease, file.path, what)
         return held
 
@@ -353,7 +352,7 @@ class _Look:
         parts = [resource(f"{file.path}::{one}", "region", fold_case=self._svc.fold_case)
                  for one in names or ()]
         for lease in held:
-            if not parts or not _is_beside(lease, file.worktree, parts):
+            if not parts or not _is_beside(lease, parts):
                 raise _held(lease, file.path, out.what)
         out.beside[file.path] = parts
 
