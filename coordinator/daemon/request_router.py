@@ -355,6 +355,9 @@ class RequestRouter:
             waiting.answer(value)
             return
         waiting.refusal = value
+        # (It is noted once that it waits, as soon as others hold what it could have.)
+        noted = value.facts.get("counts", {}).get("ready")
+        waiting.request = msgspec.structs.replace(waiting.request, wait_s=0.0 if noted else left)
         self._claims.append(waiting)
         rest = value.facts.get("rests_until")  # its own: no commit tells of its end
         rest_s = (from_iso(rest) - self.now_ms()) / 1000 if rest is not None else left

@@ -35,6 +35,7 @@ SENTENCES: dict[str, str] = {
     "set_aside": "the {what} {subject} could not be served and was set aside: {reason}",
     "taken_up": "the {what} {subject}, set aside before, is tried again",
     "claim_renewed": "{agent} renewed its claims",
+    "claim_waits": "{agent} waits for a task, for others hold what the ready ones need",
     "signal_left": "a hint `{name}` was left on {resource} ({strength})",
     "signals_faded": "hints faded",
     "key_written": "{agent} wrote {resource}: version {version}",

@@ -499,3 +499,26 @@ def test_a_circle_of_two_that_wait_ends_at_once(repo: Repo, names: tuple[str, st
         assert sorted(told, key=str) == [Code.DEADLOCK, None] and time.monotonic() - began < 15, told
         for client in both:
             client.leave()
+
+
+def test_a_claim_that_waits_is_noted_once_however_often_it_looks_again(repo: Repo) -> None:
+    """As soon as others hold what it could have; for the report."""
+    with repo.client("ann") as ann, repo.client("bob") as bob, repo.client() as person:
+        noted = lambda: [one.agent for one in person.call(rq.Events(kind="claim_waits")).items]  # noqa: E731
+        person.call(rq.TaskAdd(title="one", resources=["a.py"]))
+        ann.claim()
+        waits = threading.Thread(target=lambda: bob.claim(wait=20, ttl=60))
+        waits.start()
+        time.sleep(0.3)
+        assert noted() == [], "nothing is ready"
+        person.call(rq.TaskAdd(title="two", resources=["a.py"]))
+        until(lambda: noted() == ["bob"])
+        for n in range(5):  # (each has it look again)
+            person.call(rq.TaskAdd(title="three", resources=["a.py"]))
+            ann.acquire(f"f{n}.py")
+        assert noted() == ["bob"]
+        ann.done("T-1", "ok")
+        waits.join(20)
+        assert person.call(rq.TaskShow(task="T-2")).claimed_by == "bob"
+        report = person.call(rq.Report())
+        assert [(one.agent, one.holder) for one in report.waited] in ([("bob", "ann")], []), "less than a second is nobody's"

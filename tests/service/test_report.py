@@ -135,3 +135,31 @@ def test_the_time_without_a_task_for_others_hold_what_is_ready_is_lost_too(world
     assert (found.waited_s, found.stood_s) == (23.0, 23.0)
     assert [(one.resource, one.waited_s, one.agents) for one in found.files] == [("a.py", 23.0, 2)]
     assert {one.agent: (one.done, one.waited_s) for one in found.agents} == {"w-1": (1, 10.0), "w-2": (1, 13.0)}
+
+
+@pytest.mark.parametrize("claims", [True, False])
+def test_the_time_in_which_a_program_waits_for_a_task_is_lost_too(world: World, claims: bool) -> None:
+    """Its claim is held open: it stands in no line. It ends with a task, or when its time is over."""
+    for title in ("one", "two"):
+        world.ask(rq.TaskAdd(title=title, resources=["a.py"]))
+    world.ask(rq.TaskClaim(agent="w-1"))
+    world.refused(rq.TaskClaim(agent="asks"))  # and does not wait
+    assert world.refused(rq.TaskClaim(agent="w-2", wait_s=5)).code is Code.NOTHING_TO_DO
+    world.clock.advance(3_000 if claims else 20_000)
+    world.ask(rq.TaskDone(agent="w-1", task="T-1", result="done"))
+    if claims:
+        world.ask(rq.TaskClaim(agent="w-2"))
+    world.clock.advance(60_000)
+    found = world.ask(rq.Report())
+    lost = 3.0 if claims else 5.0
+    assert [(one.agent, one.holder, one.stood_s) for one in found.waited] == [("w-2", "w-1", lost)]
+    assert (found.waited_s, found.stood_s) == (lost, lost)
+    assert [(one.resource, one.waited_s) for one in found.files if one.waited_s] == [("a.py", lost)]
+    assert world.replay_differs() == []
+
+
+def test_nobody_waits_for_others_where_nothing_is_ready(world: World) -> None:
+    world.task("one", "a.py")
+    world.ask(rq.TaskClaim(agent="w-1"))
+    world.refused(rq.TaskClaim(agent="w-2", wait_s=5))
+    assert world.ask(rq.Events(kind="claim_waits")).items == []

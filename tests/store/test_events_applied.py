@@ -183,6 +183,7 @@ LOG: list[ev.Event] = [
     ev.TargetMoved(agent="ann", task="T-1", target="t", before="b", after="c", why="w", paths=["a"], fencing_tokens=[1]),
     ev.Noted(what="w", facts={"x": 1}),
     ev.CountersRaised(above={"task": 5}),
+    ev.ClaimWaits(agent="bob", until="u"),
 ]
 
 

@@ -42,7 +42,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         chosen = dispatch.choose(svc, tx, req.agent, worktree=worktree)
         agents.acting(tx, actor, req.agent)
         if chosen is None:
-            return _nothing(tx, req.agent)
+            return _nothing(tx, req)
         return _take(svc, tx, req.agent, *chosen, ttl_ms)
     tasks.offer_rested(tx)
     named = tasks.find(tx, named.task_id)
@@ -118,7 +118,8 @@ def _worktree(tx: Tx, cwd: str | None) -> str | None:
         return None
 
 
-def _nothing(tx: Tx, agent: str) -> Refusal:
+def _nothing(tx: Tx, req: rq.TaskClaim) -> Refusal:
+    agent = req.agent
     counts = {str(state): int(n) for state, n in tx.rows("task_counts")}
     left = {s: n for s, n in counts.items() if s not in ("done", "cancelled", "dead")}
     rest = limits.rest_of(tx, agent)
@@ -130,6 +131,8 @@ def _nothing(tx: Tx, agent: str) -> Refusal:
     else:
         parts = ", ".join(f"{n} {state}" for state, n in sorted(left.items()))
         message = f"No task can be started by you now ({parts})."
+        if counts.get("ready") and req.wait_s > 0:
+            tx.record(ev.ClaimWaits(agent=agent, until=tx.later(round(req.wait_s * 1000))))
     resting = {"rests_until": rest} if rest is not None and left else {}
     return Refusal(Code.NOTHING_TO_DO, message, counts=counts, open=sum(left.values()), **resting)
 

@@ -1,4 +1,5 @@
-"""The time in which agents that coord started had no task, for others held what ready tasks need.
+"""The time in which agents that coord started had no task, or others waited for one (a claim with
+`wait`), for others held what ready tasks need.
 
 They stand in no line then: the backlog itself keeps them waiting. Gathered from the log, event by
 event, for the report. Changes nothing.
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from coordinator.words.clock import from_iso
 from coordinator.words.requests.agents import LAUNCHED
 
 #: What is shorter (ms) is the time that a program takes from one task to the next.
@@ -35,22 +37,29 @@ class IdleAgents:
     def __init__(self) -> None:
         self._idle: dict[str, Idle] = {}
         self._started: set[str] = set()
+        self._until: dict[str, int] = {}
         self._works: dict[str, str] = {}
         self._ready: dict[str, None] = {}
         self._needs: dict[str, list[str]] = {}
 
-    def pass_time(self, ms: int, held: Iterable[tuple[str, str]],
-                  in_line: Collection[str]) -> None:
-        """So much has passed until the next event; `held`: (agent, resource) of what was leased;
-        `in_line`: agents whose time counts by that."""
-        if not (ms and self._idle and self._ready):
-            return
+    def pass_time(self, since_ms: int, now_ms: int, held: Iterable[tuple[str, str]],
+                  in_line: Collection[str]) -> list[tuple[str, Idle]]:
+        """It is now the time of the next event; `held`: (agent, resource) of what was leased;
+        `in_line`: agents whose time counts by that. Whose waiting is over by now, as below."""
+        if now_ms > since_ms and self._idle and self._ready:
+            self._count(since_ms, now_ms, held, in_line)
+        over = [agent for agent, until in self._until.items() if until <= now_ms]
+        return [ended for agent in over if (ended := self._over(agent)) is not None]
+
+    def _count(self, since_ms: int, now_ms: int, held: Iterable[tuple[str, str]],
+               in_line: Collection[str]) -> None:
         wanted = [name for task in islice(self._ready, TASKS_MAX) for name in self._needs[task]]
         met = [(agent, name) for agent, name in islice(held, LEASES_MAX)
                if any(_meet(name, one) for one in wanted)]
         for agent, idle in self._idle.items():
+            ms = max(0, min(now_ms, self._until.get(agent, now_ms)) - since_ms)
             others = [(holder, name) for holder, name in met if holder != agent]
-            if others and agent not in in_line:
+            if ms and others and agent not in in_line:
                 idle.ms += ms
                 idle.holders.update(dict.fromkeys((holder for holder, _ in others), ms))
                 idle.names.update(dict.fromkeys((name for _, name in others), ms))
@@ -60,6 +69,13 @@ class IdleAgents:
         if str(data.get("description", "")).startswith(LAUNCHED):
             self._started.add(data["agent"])
             self._idle[data["agent"]] = Idle()
+
+    def waits(self, data: dict[str, Any]) -> None:
+        """An agent waits for a task from now on, and no longer than it says."""
+        agent = data["agent"]
+        if agent not in self._started:
+            self._idle.setdefault(agent, Idle())
+            self._until[agent] = from_iso(data["until"])
 
     def task(self, data: dict[str, Any]) -> None:
         """A task was added, or edited: what it needs."""
@@ -91,6 +107,7 @@ class IdleAgents:
         return [ended for agent in list(self._idle) if (ended := self._over(agent)) is not None]
 
     def _over(self, agent: str) -> tuple[str, Idle] | None:
+        self._until.pop(agent, None)
         idle = self._idle.pop(agent, None)
         return (agent, idle) if idle is not None and idle.ms >= LEAST_MS else None
 

@@ -2,7 +2,8 @@
 
 A wait is the time between a waiter's coming into line and its leaving it; the part in which its
 request was held open is time in which the agent did nothing else. So is the time in which an agent
-that coord started had no task, for others held what the ready ones need (`idle_agents`). What the
+that coord started had no task, or another waited for one, for others held what the ready ones need
+(`idle_agents`). What the
 log does not know is not here: a refusal that changes nothing and puts nobody in line leaves no
 event. Changes nothing.
 """
@@ -76,6 +77,8 @@ class _Gathered:
             self.idle.task(data)
         elif kind == "task_changed":
             self.idle.task_changed(data)
+        elif kind == "claim_waits":
+            self.idle.waits(data)
 
     def take(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """One event, in its order."""
@@ -87,9 +90,10 @@ class _Gathered:
 
     def _pass_time(self, now_ms: int) -> None:
         if self.now_ms:
-            self.idle.pass_time(max(0, now_ms - self.now_ms), (
-                *((agent, name) for agent, name, _ in self.held.values()),
-                *self.earlier.values()), {one.agent for one in self.line.values()})
+            for ended in self.idle.pass_time(self.now_ms, now_ms, (
+                    *((agent, name) for agent, name, _ in self.held.values()),
+                    *self.earlier.values()), {one.agent for one in self.line.values()}):
+                self._was_idle(ended)
         self.now_ms = now_ms
 
     def _was_idle(self, ended: tuple[str, Idle] | None) -> None:
@@ -113,6 +117,9 @@ class _Gathered:
     def _agent_state(self, data: dict[str, Any], at: str) -> None:
         if data["state"] == "gone":
             self._was_idle(self.idle.gone(data["agent"]))
+
+    def _claim_waits(self, data: dict[str, Any], at: str) -> None:
+        self.idle.waits(data)
 
     def _task_added(self, data: dict[str, Any], at: str) -> None:
         self.idle.task(data)

@@ -26,6 +26,7 @@ from coordinator.store.events.agents import (
 from coordinator.store.events.backlog import (
     CandidateJudged,
     ClaimRenewed,
+    ClaimWaits,
     RippleLeft,
     SetAside,
     TakenUp,
@@ -112,6 +113,7 @@ __all__ = [
     "ChangeMoved",
     "ChangesForgotten",
     "ClaimRenewed",
+    "ClaimWaits",
     "ContentRead",
     "CountersRaised",
     "Event",

@@ -87,6 +87,11 @@ class RippleLeft(Event, tag="ripple_left"):
     after: int | None
 
 
+class ClaimWaits(Event, tag="claim_waits"):
+    agent: str
+    until: str  # no later than this (UTC); it has a task before, or is gone
+
+
 class ClaimRenewed(Event, tag="claim_renewed"):
     agent: str
     until: list[tuple[str, str]]  # (task, new claim_until)

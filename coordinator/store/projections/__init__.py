@@ -41,6 +41,7 @@ APPLY: dict[type[ev.Event], Apply] = {
     **signals.APPLY, **state.APPLY, **steps.APPLY, **messages.APPLY,
     **story.APPLY, **verification.APPLY, **writes.APPLY,
     ev.UnleasedWrite: _nothing,
+    ev.ClaimWaits: _nothing,
     ev.TargetMoved: _nothing,
     ev.Noted: _nothing,
     ev.CountersRaised: _nothing,

@@ -168,6 +168,6 @@ SELECT seq, at, kind, data FROM events
 WHERE seq > ?1 AND at <= ?2
   AND kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',
                'waiter_queued', 'waiter_changed', 'waiter_left', 'lease_granted', 'lease_moved',
-               'lease_released', 'lease_lapsed', 'task_added', 'task_edited', 'task_changed',
+               'lease_released', 'lease_lapsed', 'claim_waits', 'task_added', 'task_edited', 'task_changed',
                'agent_registered', 'agent_state')
 ORDER BY seq LIMIT ?3;
