@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -32,6 +33,8 @@ SUFFIXES: dict[str, Form] = {
     ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
     ".md": "markdown", ".markdown": "markdown",
 }
+#: Several lines, an object of JSON on each.
+_LINES = re.compile(r"\s*\{.*\}[ \t\r]*\n\s*\{")
 task_app = typer.Typer(cls=Listed, name="task", help="The backlog.", no_args_is_help=True)
 app.add_typer(task_app)
 TaskId = Annotated[str, typer.Argument(help="T-3, or 3.")]
@@ -171,7 +174,7 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
     Raises:
         Refusal: INVALID, STORAGE.
     """
-    chosen = _form(form) if form else SUFFIXES.get(Path(file).suffix.lower(), "yaml")
+    chosen = _form(form) if form else SUFFIXES.get(Path(file).suffix.lower())
     try:
         if not file:  # (as a path it would be the folder)
             raise FileNotFoundError(file)
@@ -190,7 +193,7 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
                       "added.", next="Save it as UTF-8.") from None
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
-    return rq.TaskImport(text=text, format=chosen)
+    return rq.TaskImport(text=text, format=chosen or ("jsonl" if _LINES.match(text) else "yaml"))
 
 
 @task_app.command("outcome")

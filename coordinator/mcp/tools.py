@@ -17,9 +17,9 @@ from typing import Annotated, Any
 import msgspec
 
 from coordinator.words import requests as rq
+from coordinator.words import wrong_values
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import Line
-from coordinator.words.wrong_values import in_words
 
 #: Longest wait of one call (seconds): well inside what the most impatient client allows a tool.
 WAIT_S_MAX = 45.0
@@ -113,9 +113,12 @@ class Tool:
             chosen = msgspec.json.decode(given_json, type=self.arguments)
         except (msgspec.ValidationError, msgspec.DecodeError, ValueError, TypeError,
                 RecursionError) as bad:
+            inner = ", ".join(f"`{name}`" for name in wrong_values.fields(bad, self.arguments))
             raise Refusal(
-                Code.INVALID, f"{self.name}: {in_words(bad)[:300]}. Nothing was done.",
-                next=f"Call {self.name} again with {self._listed()}.",
+                Code.INVALID,
+                f"{self.name}: {wrong_values.in_words(bad)[:300]}. Nothing was done.",
+                next=f"Call {self.name} again with {inner} there." if inner else
+                f"Call {self.name} again with {self._listed()}.",
             ) from None
         fields = {name: value for name in self.takes
                   if (value := getattr(chosen, name)) is not msgspec.UNSET}

@@ -20,8 +20,9 @@ def refusal(operation: str, request: type[Any], bad: Exception) -> Refusal:
     """INVALID for a request that does not fit its shape."""
     field, said = wrong_values.sentence(bad)
     fields = ", ".join(one.name for one in msgspec.structs.fields(request))
-    among = wrong_values.choices(bad, request)
+    among, inner = wrong_values.choices(bad, request), wrong_values.fields(bad, request)
     next_ = f"Choose one of: {', '.join(among)}." if among else (
+        f"`{field}` takes: {', '.join(inner)}.") if inner else (
         f"Repeat it with another `{field}`.") if field else (
         f"`{operation}` takes: {fields}." if fields else f"`{operation}` takes no field.")
     return Refusal(Code.INVALID, f"{operation}: {said} Nothing was done.",

@@ -15,6 +15,7 @@ _TYPES = {"int": "a whole number", "float": "a number", "str": "a text", "bool":
 _AT = re.compile(r" - at `(?:key in )?\$(.*)`$")
 _BOUND = re.compile(r"Expected `(\w+)`(?: of length)? (>=|<=|>|<) (-?\d+(?:\.\d+)?)")
 _TYPE = re.compile(r"Expected `(.+)`, got `(\w+)`")
+_OBJECT = re.compile("Object (?:missing required|contains unknown) field ")
 _ODD = re.compile(r"Invalid enum value (.+)")
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
@@ -46,18 +47,41 @@ def choices(bad: Exception, kind: Any) -> list[str]:
     Args:
         kind: the type that it was read as.
     """
-    found = _AT.search(str(bad))
     if not _ODD.match(str(bad)):
         return []
+    return [str(value) for one in _met(bad, kind) for value in _values(one)]
+
+
+def fields(bad: Exception, kind: Any) -> list[str]:
+    """The fields of the object that lacks one, or has one that there is not, where that stands in
+    another; else nothing. `kind`: as above."""
+    if not _OBJECT.match(str(bad)) or not sentence(bad)[0]:
+        return []
+    return [field.encode_name for one in _met(bad, kind) for field in _fields(one)]
+
+
+def _met(bad: Exception, kind: Any) -> list[msgspec.inspect.Type]:
+    """The types of what is wrong."""
+    found = _AT.search(str(bad))
     parts = re.findall(r"\.([^.\[\]`]+)|(\[)", found[1]) if found is not None else []
     near = [msgspec.inspect.type_info(kind)]
     for field, _ in parts:
         near = [inner for one in near for inner in _inside(one, field)]
-    return [str(value) for one in near for value in _values(one)]
+    return near
+
+
+def _fields(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Field]:
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _fields(kind.type)
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [field for one in kind.types for field in _fields(one)]
+    return list(kind.fields) if isinstance(kind, msgspec.inspect.StructType) else []
 
 
 def _inside(kind: msgspec.inspect.Type, field: str) -> list[msgspec.inspect.Type]:
     """What stands in a field of this type; empty: in one of its entries."""
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _inside(kind.type, field)
     if isinstance(kind, msgspec.inspect.UnionType):
         return [inner for one in kind.types for inner in _inside(one, field)]
     if isinstance(kind, msgspec.inspect.StructType) and field:

@@ -207,3 +207,12 @@ def test_a_file_means_the_same_wherever_the_command_is_typed(repo: Repo) -> None
     assert repo.coord("task", "import", "-", "--format", "yaml", cwd=below, text=text).returncode == 0
     shown = json.loads(repo.coord("task", "list", "--json").stdout)["items"]
     assert [sorted(one["resources"]) for one in shown] == [["README.md", "src/a.py"]] * 2
+
+
+def test_what_one_exports_the_other_reads_from_a_pipe(repo: Repo) -> None:
+    for title in ("one", "two"):
+        repo.coord("task", "add", title, "-r", "a.py")
+    for form in ("jsonl", "yaml"):
+        text = repo.coord("task", "export", "--format", form).stdout
+        done = repo.coord("task", "import", "-", text=text)
+        assert done.returncode == 0 and ": one" in done.stdout and ": two" in done.stdout, done

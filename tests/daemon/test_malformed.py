@@ -35,7 +35,7 @@ def test_what_is_wrong_is_said(operation: str, params: Any, said: str, field: st
     assert refusal.code is Code.INVALID and refusal.message == f"{operation}: {said} Nothing was done."
     assert refusal.facts["field"] == (field or None)
     if "`changes[0]`" in said:
-        assert refusal.next == "Repeat it with another `changes[0]`."
+        assert refusal.next == "`changes[0]` takes: resource, version, content, patch, delete."
         return
     if " field " in said:
         field = ""

@@ -97,6 +97,8 @@ def test_a_wrong_argument_is_named(repo: Repo) -> None:
         odd = await client.call_tool("acquire", {"paths": ["a.py"]})
         assert code(odd) == "INVALID" and "acquire: it has no field `paths`. Nothing was done." in text(odd)
         assert "Call acquire again with `resources`" in text(odd)
+        inner = await client.call_tool("commit_region", {"regions": [{"region": "a.py::f", "text": "x"}]})
+        assert "`regions[0]` has no field `region`." in text(inner) and "again with `resource`, `text`, " in text(inner)
         kind = await client.call_tool("acquire", {"resources": "a.py"})
         assert "acquire: `resources` must be a list, not a text." in text(kind)
 
