@@ -24,7 +24,7 @@ from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import READ, path_of, task_resource
+from coordinator.words.resource_names import READ, task_resource
 
 #: Why a task is given back that was found to need something, by who keeps that.
 WHY = {"others": "it needs {}, which others hold", "nobody": "it needs {}, which is free by now",
@@ -131,7 +131,7 @@ def _nothing(tx: Tx, req: rq.TaskClaim) -> Refusal:
     else:
         parts = ", ".join(f"{n} {state}" for state, n in sorted(left.items()))
         message = f"No task can be started by you now ({parts})."
-        if counts.get("ready") and req.wait_s > 0:
+        if counts.get("ready") and req.wait_s >= 1:  # (the report counts nothing shorter)
             tx.record(ev.ClaimWaits(agent=agent, until=tx.later(round(req.wait_s * 1000))))
     resting = {"rests_until": rest} if rest is not None and left else {}
     return Refusal(Code.NOTHING_TO_DO, message, counts=counts, open=sum(left.values()), **resting)
@@ -204,7 +204,7 @@ def _not_there(held: Sequence[rq.Lease]) -> list[str]:
     """A task may be about a region that is yet to be written; or its name may be mistyped."""
     new = [one.resource for one in held if one.kind == "region" and one.content_hash is None]
     return [f"{listed(new)} {'is' if len(new) == 1 else 'are'} not there yet, and leased as new; "
-            f"`coord regions {path_of(new[0], 'region')}` lists what is."] if new else []
+            "`coord regions FILE` lists what is."] if new else []
 
 
 def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,
