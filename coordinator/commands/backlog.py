@@ -230,7 +230,7 @@ def _told(shell: Shell, row: rq.Task, as_json: bool) -> None:
     if as_json:
         shell.json(row)
         return
-    when = f", tried again from {row.not_before[11:16]}Z" if row.not_before else ""
+    when = f", tried again from {row.not_before[11:19]}Z" if row.not_before else ""
     shell.say(f"{row.task} {row.state}{when}: {row.title}")
     if row.partial and row.state == "review":
         shell.say(f"  its changes are kept for a human: `coord review show {row.partial}`")

@@ -338,6 +338,35 @@ def test_a_program_that_writes_another_file_first_and_renames_it_is_judged_by_wh
     assert ("m.py" in flagged(repo)) == theirs
 
 
+@pytest.mark.parametrize("command", [
+    "python3 mk.py", "sh -c 'ln -s one two/new; ln -s two latest'", "ln -sfn two current", "ln -sfn two.txt current.txt"])
+def test_a_link_that_a_command_makes_is_no_work_on_what_it_leads_to(make_repo: Callable[..., Repo], command: str) -> None:
+    """Neither leased to the agent nor taken out by a revert."""
+    repo = make_repo(config="[watch]\ndebounce_s = 0.05\n")
+    for name in ("one/f", "two/f", "one.txt", "two.txt"):
+        repo.write(name, f"{name}\n")
+    repo.write("mk.py", "import os\nos.symlink('two', 'latest'); os.symlink('../two.txt', 'one/alias.txt')\n")
+    for name, to in (("current", "one"), ("current.txt", "one.txt")):
+        (repo.root / name).symlink_to(to)
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    repo.write("two/person.txt", "mine\n")
+    repo.write("two.txt", "two.txt\nmine\n")
+    time.sleep(0.4)
+    assert ann.shell(command)[1] == 0
+    time.sleep(0.6)
+    with repo.client() as client:
+        held = {one.resource for one in client.call(rq.Locks()).items}
+        assert not held & {"two/", "two.txt", "two/f", "two/person.txt"}, held
+        assert bob.edit("two/more.txt", "bob's\n") == "" and bob.edit("two.txt", "two.txt\nmine\nbob's\n") == ""
+        client.call(rq.Leave(agent=ann.name, clean=False, reason="killed"))
+        for one in client.call(rq.Reviews()).items:
+            assert {file.path for file in one.files} <= {"two/new", "latest"}, one  # (its own)
+            client.call(rq.ReviewDecide(review=one.review, verdict="revert"))
+    assert repo.read("two/f") == "two/f\n" and repo.read("two/person.txt") == "mine\n" and repo.read("two.txt") == "two.txt\nmine\nbob's\n"
+
+
 @pytest.mark.parametrize("watched", [False, True])
 def test_commands_of_two_in_their_own_parts_of_a_file_accuse_nobody(make_repo: Callable[..., Repo], watched: bool) -> None:
     """One after the other, without a pause: what was there before each is known."""

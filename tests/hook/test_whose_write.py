@@ -219,7 +219,9 @@ def test_of_several_who_hold_parts_those_are_told_whose_part_was_written(repo: R
     assert said_to(repo, sessions["ann"].name) == ""
 
 
-def test_of_a_file_that_was_held_in_parts_the_review_says_what_a_revert_leaves(repo: Repo) -> None:
+@pytest.mark.parametrize("wholly", ["", "writes", "touches"])
+def test_of_a_file_that_was_held_in_parts_the_review_says_what_a_revert_leaves(repo: Repo, wholly: str) -> None:
+    """Also where its agent had the whole of it later: what was written before is none of its work."""
     text = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
     repo.write("m.py", text)
     ann = Claude(repo, "ann")
@@ -231,6 +233,10 @@ def test_of_a_file_that_was_held_in_parts_the_review_says_what_a_revert_leaves(r
     repo.write("m.py", text.replace("return 1", "return 10").replace("return 2", "return 20"))
     with repo.client() as client:
         until(lambda: client.call(rq.Events(kind="unleased_write", limit=100)).items)
+        if wholly:
+            ann.read("m.py")
+            assert ann.shell("sed -i 's/return 10/return 100/' m.py" if wholly == "writes" else "touch m.py")[1] == 0
+            assert "m.py" in {one.resource for one in client.call(rq.Locks()).items}
         client.call(rq.Leave(agent=ann.name, clean=False, reason="killed"))
         (review,) = client.call(rq.Reviews()).items
         assert "wrote in m.py, too, while claude-code-ann held parts of it" in review.summary

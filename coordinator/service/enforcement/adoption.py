@@ -115,7 +115,11 @@ def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
     Raises:
         Unready: the file has to be looked at.
     """
-    located = _free(svc, tx, found.agent, Place(found.change.path, None, True))
+    path = found.change.path
+    located = _free(svc, tx, found.agent, Place(path, None, True))
+    if located is not None and located.resource.scope.rstrip("/") != path_scope(
+            path, svc.fold_case).rstrip("/"):
+        return False  # a link: what it leads to was not written
     if located is None or _was_held_by_another_name(svc, tx, found, located):
         return False
     return _lease(svc, tx, found.agent, located, _before(tx, found))

@@ -16,6 +16,9 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 
+#: Later than any instant.
+NEVER = "~"
+
 
 def beside(svc: Service, tx: Tx, rows: Sequence[LeaseRow],
            files: Sequence[ev.FlaggedFile] = ()) -> str:
@@ -73,14 +76,18 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
         as_resource(file.path, "file", file.scope),
         as_resource(row.file_path, row.kind, row.scope))]
         for file in files if file.worktree is None}
-    last = [file.path for file in files if file.path in held and file.flagged_hash is not None
+    last = {file.path: str(known[1]) for file in files if file.path in held
+            and file.flagged_hash is not None
             and (known := tx.row("version_get", file.path)) is not None
-            and known[0] == file.flagged_hash and known[2] is None]
+            and known[0] == file.flagged_hash and known[2] is None}
     among = written_meanwhile.by_nobody(tx, {
         path: min(row.began or row.locked_at for row in leases)
         for path, leases in held.items() if leases})
-    in_parts = {path for path, leases in held.items()
-                if leases and all(row.kind == "region" for row in leases)}
+    # (What was written before it had the whole of a file stands beside the parts that it had.)
+    whole = {path: min((row.began or row.locked_at for row in leases if row.kind != "region"),
+                       default=NEVER) for path, leases in held.items() if leases}
+    in_parts = {path for path, at in whole.items()
+                if max(last.get(path, ""), among.get(path, "")) < at}
     who = "person, or a program in the background,"
     said = ""
     if wholes := [path for path in last if path not in in_parts]:

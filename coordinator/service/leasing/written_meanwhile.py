@@ -13,14 +13,14 @@ from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
 
 
-def by_nobody(tx: Tx, since: Mapping[str, str]) -> list[str]:
-    """Those of these files, sorted. `since`: by path, from which instant on (UTC).
+def by_nobody(tx: Tx, since: Mapping[str, str]) -> dict[str, str]:
+    """Those of these files, and when that was last (UTC). `since`: by path, from which instant on.
 
     Raises:
         Unready: the log is read first.
     """
     if not since:
-        return []
+        return {}
     first = min(since.values())
 
     def written(view: View) -> dict[str, str]:
@@ -28,4 +28,4 @@ def by_nobody(tx: Tx, since: Mapping[str, str]) -> list[str]:
             "unleased_last_since", first_since(view, first), first)}
 
     last = tx.looked.after(f"written without a lease since {first}", apart(tx, written))
-    return sorted(path for path, at in since.items() if last.get(path, "") >= at)
+    return {path: last[path] for path in sorted(since) if last.get(path, "") >= since[path]}
