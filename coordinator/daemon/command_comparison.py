@@ -99,11 +99,10 @@ class CommandComparison:
             one for one in parts
             if one.hash is not None and view.row("blob_has", one.hash) is None]) if parts else []
         if isinstance(said, list) and said:
-            now, later = (list(dict.fromkeys(
-                one.held.name for one in said if is_large == (
-                    one.stamp is None or one.stamp[1] > FILE_FROM)))
-                for is_large in (False, True))
-            self._router.engine.task(self._keep(self._read(now), later))
+            small = {one.held.name for one in said
+                     if one.stamp is not None and one.stamp[1] <= FILE_FROM}
+            large = {one.held.name for one in said} - small
+            self._router.engine.task(self._keep(self._read(sorted(small)), sorted(large)))
 
     def _read(self, names: Sequence[str]) -> list[repository_files.Bytes]:
         return [repository_files.look(self._router.service, None, one, keep=True) for one in names]

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from coordinator.looking.facts import Lapsed, Unready
 from coordinator.service import repository_files
 from coordinator.service.backlog import blackboard
 from coordinator.service.core import Service
-from coordinator.service.leasing import grant
+from coordinator.service.leasing import free_windows, grant
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import Bytes
 from coordinator.service.review import verdicts
@@ -25,14 +24,11 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import (
-    WINDOW,
-    Resource,
     copy_name,
     path_of,
     resource,
-    write_window,
 )
 
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
@@ -59,34 +55,13 @@ class Plan:
     changes what they are compared with: it knows them as they are then."""
 
 
-def check_windows(svc: Service, tx: Tx, paths: Iterable[str]) -> list[Resource]:
-    """The write windows of these files, which are free.
-
-    Raises:
-        Refusal: LOCKED: one of the files is being written just now.
-        Unready: whoever wrote one of them has not said that it has ended, in time.
-    """
-    windows = {made.scope: made for made in (write_window(one, svc.fold_case) for one in paths)}
-    rows = [LeaseRow(*raw) for scope in windows for raw in tx.rows("leases_at_scope", scope)]
-    for row in rows:
-        if row.expires_at > tx.now:
-            raise Refusal(
-                Code.LOCKED, f"{row.locked_by} writes {row.file_path.removeprefix(WINDOW)} just "
-                "now, and goes on doing so. Nothing was written.", next="Commit it again.",
-                retry_after_s=1, window=True,
-            )
-    if rows:
-        raise Unready(lapsed=[Lapsed(row.locked_by, row.task_id) for row in rows])
-    return list(windows.values())
-
-
 def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: str) -> str:
     """Take the write windows of these files; the commit's id.
 
     Raises:
-        Refusal, Unready: see `check_windows`.
+        Refusal, Unready: see `free_windows.check`.
     """
-    windows = check_windows(svc, tx, paths)
+    windows = free_windows.check(svc, tx, paths)
     name = f"C-{tx.number('commit')}"
     for one in windows:
         token = tx.number("fencing")
@@ -97,11 +72,6 @@ def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: st
             description=f"{why} for {agent}",
         ))
     return name
-
-
-def is_window(refusal: object) -> bool:
-    """Whether somebody writes one of the files just now, or did a moment ago: to be tried again."""
-    return isinstance(refusal, Refusal) and bool(refusal.facts.get("window"))
 
 
 def begin(tx: Tx, name: str, agent: str, plan: Plan) -> Journal | None:

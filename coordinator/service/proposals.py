@@ -33,9 +33,7 @@ from coordinator.service.commit_journal import (
     TRIES,
     Plan,
     begin,
-    check_windows,
     for_commit,
-    is_window,
     open_windows,
 )
 from coordinator.service.core import Actor, Service
@@ -43,7 +41,7 @@ from coordinator.service.course import Aside, AsWho, Beside, Course, Look, Pause
 from coordinator.service.enforcement.read_versions import DIFF_CHARS_MAX
 from coordinator.service.holders import agents, notices
 from coordinator.service.impact import refused
-from coordinator.service.leasing import grant, redirect
+from coordinator.service.leasing import free_windows, grant, redirect
 from coordinator.service.leasing.conflicts import locate, weigh
 from coordinator.service.leasing.regions import check_known
 from coordinator.service.review import verdicts
@@ -101,7 +99,7 @@ def course(svc: Service, request: rq.Propose) -> Course:
             return looked
         planned = yield Aside(partial(_plan_by, svc, request, looked))
         begun = yield AsWho(partial(_begin, svc, request, planned), looked)
-        if not is_window(begun):
+        if not free_windows.is_busy(begun):
             break
         yield Pause(AGAIN_S)
     if isinstance(begun, Refusal) and begun.code in HELD and request.retry:
@@ -363,7 +361,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     What somebody else holds is refused before what does not stand.
 
     Raises:
-        Refusal: LOCKED and the like; one of `is_window`: the plan is to be made anew.
+        Refusal: LOCKED and the like; one of `free_windows.is_busy`: the plan is to be made anew.
         Unready: more has to be looked at.
     """
     if isinstance(planned, Refusal):
@@ -384,7 +382,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         raise grant.quarantined(obstacles)
     plan, paths = planned.plan, {path_of(one.resource.name, one.resource.kind): None
                                  for one in located}
-    windows = check_windows(svc, tx, paths)
+    windows = free_windows.check(svc, tx, paths)
     if planned.located != located or any(
             tx.ended_since(one.kind, one.scope)
             for one in (*(one.resource for one in located), *windows)):

@@ -31,14 +31,13 @@ from coordinator.service.commit_journal import (
     Plan,
     begin,
     close,
-    is_window,
     open_windows,
 )
 from coordinator.service.core import Actor, Service
 from coordinator.service.course import Aside, AsWho, Course, Look, Pause, Write
 from coordinator.service.holders import agents
 from coordinator.service.impact import refused
-from coordinator.service.leasing import other_names
+from coordinator.service.leasing import free_windows, other_names
 from coordinator.service.leasing.named_leases import check_token, stale
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.typed_names import held_by_name, meant_from_root, typed
@@ -101,7 +100,7 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
         if isinstance(looked, Refusal):
             return looked
         opened = yield AsWho(partial(_open, svc, request), looked)
-        if not is_window(opened):
+        if not free_windows.is_busy(opened):
             break
         yield Pause(AGAIN_S)
     if isinstance(opened, Refusal):

@@ -353,7 +353,7 @@ def test_a_revert_beside_an_edit_waits_for_its_end(world: World, ann: Session) -
     assert not proposes(ann, "return 1", "return 10").deny
     revert = rq.ReviewDecide(review="R-1", verdict="revert")
     refused = world.refused(revert)
-    assert refused.code is Code.LOCKED and refused.message == "claude-code-ann writes a.py just now, and goes on doing so; nothing was reverted."
+    assert refused.code is Code.LOCKED and refused.message == "claude-code-ann writes a.py just now, and goes on doing so. Nothing was reverted."
     does(ann, "return 1", "return 10")
     assert world.ask(revert).state == "reverted"
     assert (world.root / "a.py").read_text() == TEXT.replace("return 1", "return 10")

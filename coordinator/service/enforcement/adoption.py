@@ -7,12 +7,11 @@ what another holds and did not make is a violation. What cannot be told is nobod
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.looking.facts import Between, Place
+from coordinator.looking.facts import Place
 from coordinator.rules.commands import may_mean
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -21,7 +20,7 @@ from coordinator.service.core import Actor, Service, listed
 from coordinator.service.enforcement.ended_rights import EndedRights
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import owner
-from coordinator.service.leasing import leases
+from coordinator.service.leasing import changed_parts, leases
 from coordinator.service.leasing.conflicts import weigh
 from coordinator.service.leasing.grant import Before
 from coordinator.service.leasing.overlapping import near
@@ -231,15 +230,8 @@ def _hit(svc: Service, tx: Tx, foreign: Foreign) -> dict[str, list[str]]:
     rows = [row for raw in near(tx, "rivals", file) if (row := LeaseRow(*raw)).kind == "region"
             and row.worktree is None and row.expires_at > tx.now
             and is_foreign(tx, foreign.change, row.locked_by, svc.fold_case)]
-    changed = None
-    if foreign.change.hash is not None and foreign.before is not None and tx.row(
-            "blob_has", foreign.before) is not None:
-        need = Between(svc.where(None, path), foreign.before)
-        tx.looked.require([need])
-        with contextlib.suppress(Refusal):
-            changed = tx.looked.parts(need).names
-    parts = None if changed is None else [
-        resource(f"{path}::{name}", "region", fold_case=svc.fold_case) for name in changed]
+    parts = (None if foreign.change.hash is None else
+             changed_parts.since(svc, tx, path, foreign.before))
     out: dict[str, list[str]] = {}
     for row in rows:
         held = as_resource(row.file_path, row.kind, row.scope)

@@ -11,12 +11,18 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from coordinator.looking.facts import Between, Content, Lapsed, Unready
+from coordinator.looking.facts import Content, Lapsed, Unready
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, both_shared, conflicts
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
-from coordinator.service.leasing import earlier_content, lapse, other_names, partial_work
+from coordinator.service.leasing import (
+    changed_parts,
+    earlier_content,
+    lapse,
+    other_names,
+    partial_work,
+)
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.grant import end, free_slot, in_its_place
 from coordinator.service.leasing.overlapping import near
@@ -305,18 +311,10 @@ def _hits_no_part(svc: Service, tx: Tx, lease: LeaseRow, name: str,
     seen = tx.row("version_get", name)
     before = (str(seen[0]) if seen is not None and seen[0] and str(seen[1]) >= newest.began
               else _began(tx, newest, name))
-    if before is None or tx.row("blob_has", before) is None:
-        return False
-    need = Between(svc.where(None, name), before)
-    tx.looked.require([need])
-    try:
-        names = tx.looked.parts(need).names
-    except Refusal:
-        return False
-    return names is not None and not any(
-        overlaps(as_resource(row.file_path, row.kind, row.scope),
-                 resource_names.resource(f"{name}::{one}", "region", fold_case=svc.fold_case))
-        for one in names for row in others)
+    parts = changed_parts.since(svc, tx, name, before)
+    return parts is not None and not any(
+        overlaps(as_resource(row.file_path, row.kind, row.scope), part)
+        for part in parts for row in others)
 
 
 def _end_for(tx: Tx, row: LeaseRow, lease: LeaseRow, name: str) -> None:

@@ -8,7 +8,6 @@ both sides told.
 
 from __future__ import annotations
 
-import contextlib
 import posixpath
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from coordinator.dialects.decode import HookCall
 from coordinator.files.content import DIRECTORY, SPECIAL
-from coordinator.looking.facts import AnyNeed, Between, Bytes, Content, Place
+from coordinator.looking.facts import AnyNeed, Bytes, Content, Place
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.landing import STATE_DIR
@@ -26,7 +25,7 @@ from coordinator.service.core import Service, listed
 from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import family, owner
-from coordinator.service.leasing import agreements, partial_work
+from coordinator.service.leasing import agreements, changed_parts, partial_work
 from coordinator.service.leasing.overlapping import holders_of_regions, near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -260,21 +259,17 @@ def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> li
         Unready: the files have to be looked at.
     """
     parts = {one: _parts_of_others(svc, tx, agent, one) for one in broken}
-    needs = {one: Between(svc.where(None, one.name), one.before) for one in broken
-             if parts[one] and one.before is not None and one.now not in NO_FILE
-             and tx.row("blob_has", one.before) is not None}
-    tx.looked.require(needs.values())
+    told_apart = [one for one in broken if parts[one] and one.now not in NO_FILE]
+    tx.looked.require(changed_parts.needs(
+        svc, tx, [(one.name, one.before) for one in told_apart]))
     out = []
     for one in broken:
-        names = None
-        with contextlib.suppress(Refusal):
-            names = tx.looked.parts(needs[one]).names if one in needs else None
-        if names is None:  # more than single parts, or nobody can tell: all who hold some
+        changed = (changed_parts.since(svc, tx, one.name, one.before)
+                   if one in told_apart else None)
+        if changed is None:  # more than single parts, or nobody can tell: all who hold some
             out.append(one._replace(holders=tuple(sorted({
                 row.locked_by for row in parts[one]}))))
             continue
-        changed = [resource(f"{one.name}::{name}", "region", fold_case=svc.fold_case)
-                   for name in names]
         holders = {row.locked_by for row in parts[one] if any(overlaps(
             as_resource(row.file_path, row.kind, row.scope), part) for part in changed)}
         if holders:

@@ -29,6 +29,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Service, listed
+from coordinator.service.leasing import free_windows
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import Bytes
 from coordinator.service.review import parts, reviews
@@ -39,7 +40,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import FROM_ROOT, Resource, resource, write_window
+from coordinator.words.resource_names import FROM_ROOT, Resource, resource
 
 #: Permission bits of a file whose own are not known.
 PLAIN_MODE = 0o644
@@ -128,16 +129,10 @@ def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
                 lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
             elif parts is None or not _is_beside(lease, parts):
                 raise _held(lease, step.path, made.what)
-        window = write_window(step.path, svc.fold_case).scope if parts is not None else ""
-        for edit in (LeaseRow(*raw) for raw in tx.rows("leases_at_scope", window) if window):
-            if edit.expires_at > tx.now:
-                raise Refusal(
-                    Code.LOCKED, f"{edit.locked_by} writes {file_names.shown(step.path)} just now, "
-                    f"and goes on doing so; nothing was {_done(made.what)}.", next="Repeat it.",
-                    retry_after_s=1, window=True)
-            lapsed[Lapsed(edit.locked_by, edit.task_id)] = None
     if lapsed:
         raise Unready(lapsed=lapsed)
+    free_windows.check(svc, tx, [step.path for step in made.steps if step.path in made.beside],
+                       undone=_done(made.what), again="Repeat it.")
 
 
 def _rivals(view: View, path: str, scope: str) -> list[LeaseRow]:

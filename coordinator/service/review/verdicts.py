@@ -30,6 +30,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.service import answered, repository_files
 from coordinator.service.core import Service
 from coordinator.service.course import Aside, Beside, Course, Pause, Write
+from coordinator.service.leasing import free_windows
 from coordinator.service.review import parts, reviews, verdict_plan
 from coordinator.service.review.verdict_plan import Plan
 from coordinator.service.review.verdict_words import stuck, taken_back, warnings, where_to_look
@@ -133,7 +134,7 @@ def course(svc: Service, request: Asked) -> Course:
             begun = yield Write(partial(begin, svc, request, found))
             if begun is None:
                 continue  # a part of the review was decided meanwhile
-            if isinstance(begun, Refusal) and begun.facts.get("window") and tries < TRIES:
+            if free_windows.is_busy(begun) and tries < TRIES:
                 tries += 1  # somebody writes one of the files: in a moment it is another text
                 yield Pause(AGAIN_S)
                 continue
