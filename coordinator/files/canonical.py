@@ -39,7 +39,7 @@ from coordinator.files.separate_folders import check_ours, separate, separate_tr
 from coordinator.rules import globs
 from coordinator.words import file_names, resource_names
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located, Resource
+from coordinator.words.resource_names import Link, Located, Resource
 
 __all__ = ["Located", "Tree", "find_root"]
 
@@ -106,7 +106,7 @@ class Tree:
 
     def resolve(
         self, text: str, cwd: str | None = None, *, literal: bool = False,
-        seen: set[str] | None = None,
+        seen: set[str] | None = None, link: Link = "followed",
     ) -> Located:
         """What `text` means.
 
@@ -118,6 +118,7 @@ class Tree:
                 a hook or the watcher, say): `app/[id].tsx` is no glob, `a:b` no key.
             seen: directories found to be no links, at the same instant: added to, and not looked
                 at again. Never longer-lived than a transaction.
+            link: what a `literal` text stands for that ends in a symlink.
 
         A text with wildcards that exists as it is written is taken as that file.
 
@@ -137,7 +138,7 @@ class Tree:
                 return found
         if literal:
             resource_names.check_text(text)
-            return self._resolve_path(text, cwd, seen)
+            return self._resolve_path(text, cwd, seen, link)
         kind, part, rest = resource_names.parse(text)
         if kind == "file" or kind == "dir":
             return self._resolve_path(part, cwd, seen)
@@ -164,14 +165,14 @@ class Tree:
     # --- paths ------------------------------------------------------------------------------
 
     def _resolve_path(
-        self, text: str, cwd: str | None, seen: set[str] | None = None
+        self, text: str, cwd: str | None, seen: set[str] | None = None, link: Link = "followed",
     ) -> Located:
         start = self._base if cwd is None else self._start(cwd, text)
         if not start.isascii() and text[0] != "/":
             resource_names.check_bytes((self.relative(start) or "") + text)
         plain = None if self.fold_case else _plainly(text, start, self._bases, self._base)
         found = self._resolve_plain(plain, seen) if plain is not None else None
-        return found or self._resolve_real(text if text[0] == "/" else start + text, text)
+        return found or self._resolve_real(text if text[0] == "/" else start + text, text, link)
 
     def _resolve_plain(self, plain: _Plain, seen: set[str] | None) -> Located | None:
         """The common case, quickly: a path without `..`, links and oddities.
@@ -217,16 +218,16 @@ class Tree:
             return Located(resource_names.resource(as_file.name, "dir"), None, path, plain.worktree)
         return None
 
-    def _resolve_real(self, path: str, text: str) -> Located:
+    def _resolve_real(self, path: str, text: str, link: Link) -> Located:
         """Any path, by asking the kernel (or `realpath`) where it really leads."""
-        real, found = real_path(path, text)
+        real, found = real_path(path, text, link)
         name = self._inside(real, text)
         if self.fold_case or not name.isascii():
             base = real[: len(real) - len(name)]
             spelled = self._spell(base, name)
             if spelled != name:
                 # What is there under another spelling may itself be a link.
-                real, found = real_path(base + spelled, text)
+                real, found = real_path(base + spelled, text, link)
                 name = self._inside(real, text)
         check_parts(name)
         if not name.isascii():  # (it may have led through a link)
@@ -240,7 +241,8 @@ class Tree:
         if found is not None and stat.S_ISREG(found.st_mode):
             return Located(resource, identity(real, found), real, worktree, found.st_nlink,
                            found.st_size)
-        return Located(resource, None, real, worktree, there=found is not None)
+        return Located(resource, None, real, worktree, there=found is not None,
+                       is_link=found is not None and stat.S_ISLNK(found.st_mode))
 
     def worktree_of(self, path: str) -> str | None:
         """The linked worktree that a real path lies in; None for the main one, and for a path that

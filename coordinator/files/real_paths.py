@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from contextlib import suppress
 from typing import NoReturn
 
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import NAME_PARTS_MAX
+from coordinator.words.resource_names import NAME_PARTS_MAX, Link
 
 #: What file systems allow for one part of a path, in bytes.
 PART_BYTES_MAX = 255
@@ -25,13 +27,19 @@ _O_PATH = getattr(os, "O_PATH", 0)
 _KERNEL_NAMES = bool(_O_PATH) and os.path.isdir("/proc/self/fd")
 
 
-def real_path(path: str, text: str) -> tuple[str, os.stat_result | None]:
-    """Where a path leads, and what is there (None: nothing).
+def real_path(path: str, text: str,
+              link: Link = "followed") -> tuple[str, os.stat_result | None]:
+    """Where a path leads, and what is there (None: nothing). `link`: what it stands for if it ends
+    in a symlink.
 
     Raises:
         Refusal: INVALID, STORAGE.
     """
     try:
+        if link != "followed" and (there := _link_at(path, link)) is not None:
+            above, name = os.path.split(path)
+            real, _ = real_path(above, text)
+            return f"{real.rstrip('/')}/{name}", there
         try:
             return _real_existing(path)
         except FileNotFoundError:
@@ -43,6 +51,15 @@ def real_path(path: str, text: str) -> tuple[str, os.stat_result | None]:
                 return real, None
     except OSError as no:
         _refuse(no, text)
+
+
+def _link_at(path: str, link: Link) -> os.stat_result | None:
+    """The symlink that a path ends in, where it stands for that."""
+    with suppress(OSError):
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode) and not (link == "entered" and os.path.isdir(path)):
+            return found
+    return None
 
 
 def _real_existing(path: str) -> tuple[str, os.stat_result]:

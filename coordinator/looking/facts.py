@@ -18,7 +18,7 @@ import msgspec
 
 from coordinator.rules.edits import Edit
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located
+from coordinator.words.resource_names import Link, Located
 
 F = TypeVar("F")
 
@@ -33,6 +33,7 @@ class Place(Need, frozen=True):
     text: str
     cwd: str | None = None
     literal: bool = False
+    link: Link = "followed"
 
 
 class Whole(Need, frozen=True):
@@ -44,6 +45,12 @@ class Whole(Need, frozen=True):
     literal: bool = False
     ignored: bool = False
     """Also whether git ignores it."""
+    link: Link = "followed"
+
+    @property
+    def place(self) -> Place:
+        """The need that is told of where it lies."""
+        return Place(self.text, self.cwd, self.literal, self.link)
 
 
 class Content(Need, frozen=True):

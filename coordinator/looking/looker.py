@@ -130,17 +130,17 @@ class Looker:
     def _pass_place(self, need: Whole | Place, looked: Looked, seq: int, left: list[AnyNeed],
                     room: int) -> int:
         """One place in passing; the bytes that may still be read."""
-        text, cwd, literal = need.text, need.cwd, need.literal
+        text, cwd, place = need.text, need.cwd, need if isinstance(need, Place) else need.place
         if len(text) > PASSING_CHARS or (cwd is not None and len(cwd) > PASSING_CHARS):
             left.append(need)
             return room
         try:
-            located = self.tree.resolve(text, cwd, literal=literal)
+            located = self.tree.resolve(text, cwd, literal=need.literal, link=need.link)
         except Refusal as refusal:
-            looked.add(Place(text, cwd, literal), refusal, seq)
+            looked.add(place, refusal, seq)
             return room
         facts = looked.facts
-        facts[Place(text, cwd, literal)] = located, seq
+        facts[place] = located, seq
         path = located.path
         if path is None or isinstance(need, Place) or located.resource.kind == "dir":
             return room
@@ -215,9 +215,8 @@ class Looker:
                 if isinstance(need, Proposed) and isinstance(fact, Parts) and fact.names:
                     self._parts_of(need, fact.names, looked, seq)
                 continue
-            place = Place(need.text, need.cwd, need.literal)
-            located = self._told(place)
-            looked.add(place, located, seq)
+            located = self._told(need.place)
+            looked.add(need.place, located, seq)
             if isinstance(located, Located) and located.resource.kind in ("file", "region"):
                 self._what_is_there(located, looked, seq, ignored=need.ignored)
 
@@ -255,7 +254,8 @@ class Looker:
                     Code.LIMIT, f"The working directory has more than {2 * NAME_PARTS_MAX} parts. "
                     "Nothing was done.", next="Name the resource from the repository's root.",
                 )
-            return self.tree.resolve(need.text, need.cwd, literal=need.literal, seen=self._seen)
+            return self.tree.resolve(need.text, need.cwd, literal=need.literal, seen=self._seen,
+                                     link=need.link)
         if isinstance(need, Content):
             return self._read(need.path)
         if isinstance(need, Below):

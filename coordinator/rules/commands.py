@@ -15,10 +15,13 @@ from typing import NamedTuple
 
 from coordinator.rules import git_commands
 from coordinator.rules.shell_words import redirects, simple_commands
+from coordinator.words.resource_names import Link
 
 _UNKNOWN = frozenset("$`*?[{~")
 #: Redirections that write.
 _TO_FILE = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
+#: Letters of options that take a value, in what copies files.
+_VALUED = re.compile("[mogS]")
 #: A size, as `truncate -s` takes it.
 _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
 
@@ -34,6 +37,14 @@ class Either(NamedTuple):
     def path(self) -> str:
         """The file, if it is one."""
         return posixpath.join(self.folder, self.word)
+
+
+class Target(NamedTuple):
+    """A file that a command plainly names to be written. `link`: what its name stands for if it is
+    a symlink's: some programs write what that leads to, and some the link itself."""
+
+    path: str
+    link: Link = "followed"
 
 
 def git_wide(command: str, files: Collection[Either] = ()) -> str | None:
@@ -95,19 +106,19 @@ def commits(command: str) -> bool:
     return any(rest and rest[0] in git_commands.COMMITS for rest in gits)
 
 
-def targets(command: str) -> tuple[str, ...]:
+def targets(command: str) -> tuple[Target, ...]:
     """Files that it plainly names to be written, moved or deleted, in order. Names with `$`,
     wildcards or a tilde are left out: only the shell knows them."""
-    found: dict[str, None] = {}
+    found: dict[Target, None] = {}
     for below, words in _placed(command):
         if below is None:
             break
         begins = git_commands.folder(words) if words[:1] == ["git"] else ""
-        written = (posixpath.join(begins or "", path) if path else path
-                   for path in _written(_bare(words)))
-        for path in (*_redirected(words), *written):
+        written = (Target(posixpath.join(begins or "", one.path), one.link)
+                   for one in _written(_bare(words)) if one.path)
+        for path, link in (*map(Target, _redirected(words)), *written):
             if path and not _UNKNOWN & set(path) and not path.startswith("-"):
-                found.setdefault(posixpath.join(below, path))
+                found.setdefault(Target(posixpath.join(below, path), link))
     return tuple(found)
 
 
@@ -131,7 +142,7 @@ def _bare(words: Sequence[str]) -> list[str]:
     return out
 
 
-def _written(words: Sequence[str]) -> list[str]:
+def _written(words: Sequence[str]) -> list[Target]:
     if not words:
         return []
     name, args = words[0], list(words[1:])
@@ -140,12 +151,15 @@ def _written(words: Sequence[str]) -> list[str]:
         plain, after = [a for a in args[:cut] if not a.startswith("-")], args[cut + 1 :]
     else:
         plain, after = [a for a in args if not a.startswith("-")], []
-    if name in ("rm", "mv", "touch", "tee", "unlink", "rmdir", "shred"):
-        return plain + after
-    if name in ("cp", "ln", "install", "rsync"):
-        return (plain + after)[-1:] if len(plain + after) > 1 else []
+    named = plain + after
+    if name in ("rm", "unlink", "rmdir"):
+        return [Target(one, "itself") for one in named]
+    if name in ("mv", "cp", "ln", "install", "rsync"):
+        return _put(name, args, named)
+    if name in ("touch", "tee", "shred"):
+        return list(map(Target, named))
     if name == "truncate":
-        return [a for a in plain if not _SIZE.fullmatch(a)]
+        return [Target(a) for a in plain if not _SIZE.fullmatch(a)]
     if name in ("sed", "perl", "ruby"):
         inplace = any(a.startswith("--in-place") or (a[:1] == "-" and a[:2] != "--" and "i" in a)
                       for a in args)
@@ -153,13 +167,58 @@ def _written(words: Sequence[str]) -> list[str]:
                        for a in args)
         if not inplace:
             return []
-        return [a for a in plain if not a.startswith(("s/", "s|", "s#"))] if scripted else plain[1:]
+        if scripted:
+            plain = [a for a in plain if not a.startswith(("s/", "s|", "s#"))]
+        else:
+            plain = plain[1:]
+        # (They put a new file at the name.)
+        link: Link = "followed" if "--follow-symlinks" in args else "itself"
+        return [Target(one, link) for one in plain]
     if name == "dd":
-        return [a[3:] for a in args if a.startswith("of=")]
+        return [Target(a[3:]) for a in args if a.startswith("of=")]
     if name == "git":
         rest = git_commands.git_command(words)
-        return git_commands.written(rest[0], rest[1:]) if rest else []
+        return [Target(one, "itself") for one in
+                (git_commands.written(rest[0], rest[1:]) if rest else ())]
     return []
+
+
+def _put(name: str, args: Sequence[str], named: Sequence[str]) -> list[Target]:
+    """Where a program puts something, and what `mv` takes away. (A link to a directory is entered,
+    if no option says otherwise; one to a file is replaced, but by most ways of `cp`.)"""
+    if name == "rsync":
+        return [Target(named[-1], "entered")] if len(named) > 1 else []
+    letters = "".join(_VALUED.split(a[1:])[0] for a in args if a[:1] == "-" and a[:2] != "--")
+    full = [a.partition("=")[0] for a in args if a[:2] == "--"]
+    folder = _folder(args)
+    sources = [one for one in named if one != folder] if folder else list(named[:-1])
+    taken = [Target(one, "itself") for one in sources] if name == "mv" else []
+    if folder is not None:
+        return [*taken, *(Target(posixpath.join(folder, posixpath.basename(one)), "entered")
+                          for one in sources)]
+    if not sources:
+        return [Target(one, "itself") for one in named] if name == "mv" else []
+    link: Link = "entered"
+    if "T" in letters or "--no-target-directory" in full or (
+            name == "ln" and ("n" in letters or "--no-dereference" in full)):
+        link = "itself"
+    replaced = Target(named[-1], link)
+    if name != "cp" or "--remove-destination" in full:
+        return [*taken, replaced]
+    if set("Pda") & set(letters) or {"--archive", "--no-dereference"} & set(full):
+        return [Target(named[-1]), replaced]  # it depends on what is copied
+    return [Target(named[-1])]
+
+
+def _folder(args: Sequence[str]) -> str | None:
+    """What `-t` says of where all is put."""
+    for at, word in enumerate(args):
+        if word.startswith("--target-directory="):
+            return word.partition("=")[2]
+        if word == "--target-directory" or (
+                word[:1] == "-" and word[:2] != "--" and _VALUED.split(word)[0].endswith("t")):
+            return "".join(args[at + 1 : at + 2]) or None
+    return None
 
 
 #: What a read-only file answers to whoever would write it. (zsh begins such words small.)

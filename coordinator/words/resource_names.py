@@ -75,6 +75,11 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
     scope: str
 
 
+#: What a path that ends in a symlink stands for: what that leads to; the link itself; the link, but
+#: what it leads to if that is a directory (as `mv f link` goes into it).
+Link = Literal["followed", "itself", "entered"]
+
+
 class Located(msgspec.Struct, frozen=True, gc=False):
     """What a text means, and where it lies: what a look at the disk told of it."""
 
@@ -91,6 +96,13 @@ class Located(msgspec.Struct, frozen=True, gc=False):
     """Of an existing regular file, in bytes."""
     there: bool = True
     """Whether anything at all was found at `path`."""
+    is_link: bool = False
+    """It is a symlink itself, and not what that leads to."""
+
+    @property
+    def has_content(self) -> bool:
+        """Whether bytes of its own can be kept of it: it is a file, or a link."""
+        return self.path is not None and (self.inode is not None or self.is_link)
 
 
 def kind_of(text: str) -> Kind:

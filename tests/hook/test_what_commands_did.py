@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -362,9 +363,46 @@ def test_a_link_that_a_command_makes_is_no_work_on_what_it_leads_to(make_repo: C
         assert bob.edit("two/more.txt", "bob's\n") == "" and bob.edit("two.txt", "two.txt\nmine\nbob's\n") == ""
         client.call(rq.Leave(agent=ann.name, clean=False, reason="killed"))
         for one in client.call(rq.Reviews()).items:
-            assert {file.path for file in one.files} <= {"two/new", "latest"}, one  # (its own)
+            assert {file.path for file in one.files} <= {"two/new", "latest", "current", "current.txt", "one/alias.txt"}, one  # (its own)
             client.call(rq.ReviewDecide(review=one.review, verdict="revert"))
+    assert (repo.root / "current").readlink() == Path("one") and (repo.root / "current.txt").readlink() == Path("one.txt")
+    assert not any((repo.root / name).is_symlink() for name in ("latest", "two/new", "one/alias.txt"))
     assert repo.read("two/f") == "two/f\n" and repo.read("two/person.txt") == "mine\n" and repo.read("two.txt") == "two.txt\nmine\nbob's\n"
+
+
+@pytest.mark.parametrize("name", ["current", "current.txt"])
+@pytest.mark.parametrize("command", ["ln -sfn three{} {}", "ln -s three{} new; mv -T new {}", "rm {}", "git rm -q {}", "mv {} moved"])
+def test_a_link_that_a_command_leads_elsewhere_is_its_agents(make_repo: Callable[..., Repo], name: str, command: str) -> None:
+    """The link itself: others go on with what it leads to, and led to."""
+    repo = make_repo(config=LATE)
+    ending = name.removeprefix("current")
+    for one in ("one", "two", "three"):
+        repo.write(f"{one}/f", f"{one}\n")
+        repo.write(f"{one}.txt", f"{one}\n")
+    (repo.root / name).symlink_to(f"one{ending}")
+    git(repo, "add", "-A")
+    git(repo, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "x")
+    command = command.format(*[ending, name] if "three" in command else [name])
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    assert ann.shell(f"ln -sfn two{ending} {name}")[1] == 0
+    assert (repo.root / name).readlink() == Path(f"two{ending}")
+    said, code, _ = bob.shell(command)
+    assert code != 0 and f"{name} is leased by {ann.name}" in said, said
+    assert bob.edit("two/f", "bob's\n") == "" and bob.edit("two.txt", "bob's\n") == "" and bob.edit("one.txt", "bob's\n") == ""
+    with repo.client() as client:
+        assert {one.resource for one in client.call(rq.Locks()).items if one.locked_by == ann.name} == {name}
+        (review,) = client.call(rq.Leave(agent=ann.name, clean=False, reason="killed")).reviews
+        (file,) = client.call(rq.ReviewShow(review=review)).files
+        assert file.path == name and file.change == "modified" and file.diff is not None
+        assert f"-one{ending}\n" in file.diff and f"+two{ending}\n" in file.diff
+        until(lambda: (name, bob.name) in {(one.resource, one.locked_by) for one in client.call(rq.Locks()).items})  # (he was next in line)
+        client.call(rq.Release(agent=bob.name, resources=[name]))
+        client.call(rq.ReviewDecide(review=review, verdict="revert"))
+    assert (repo.root / name).readlink() == Path(f"one{ending}")
+    assert repo.read("two/f") == repo.read("two.txt") == repo.read("one.txt") == "bob's\n"
+    assert bob.shell(command)[1] == 0
 
 
 @pytest.mark.parametrize("watched", [False, True])

@@ -33,7 +33,7 @@ NOT_WIDE = ["git clean -qfd own", "git status", "git stash list", "git commit -m
 TARGETS = [
     ("rm a \\\n b", ["a", "b"]), ("cd a; cd b; touch c /d; cd /e; touch f; cd -; touch g", ["a/b/c", "/d", "/e/f"]), ("cd a b; touch c", []), ("pushd a && touch b; popd; touch c", ["a/b"]), ("pushd +1; touch c", []), ("pushd; touch c", []),
     ("cd a/; touch b b", ["a/b"]), ("cd; touch c", []), ("cd 'a b'; touch c", ["a b/c"]), ("rm '' a", ["a"]), ("rm a*b 'c?d' e~f [g] $h `i` {j,k} l", ["l"]),
-    ("rm -- -a b", ["b"]), ("mv -t d a b", ["d", "a", "b"]), ("install a", []), ("rsync -a -- a b c", ["c"]), ("truncate -s %10 a --size=3 b", ["a", "b"]),
+    ("rm -- -a b", ["b"]), ("mv -t d a b", ["a", "b", "d/a", "d/b"]), ("install a", []), ("rsync -a -- a b c", ["c"]), ("truncate -s %10 a --size=3 b", ["a", "b"]),
     ("truncate -s '<7' c", ["c"]), ("sed -n -i 's/a/b/' f g", ["f", "g"]), ("sed -i --expression 's|a|b|' f", ["f"]), ("sed -i -f 's#x' f", ["f"]),
     ("perl -pi.bak 's/x/y/' f", ["f"]), ("ruby -i -e x f", ["x", "f"]), ("sed --in-place=.b -e 's/a/b/' s/x f", ["f"]), ("sed -E x f", []),
     ("dd of=a if=b of=c", ["a", "c"]), ("git restore --staged a b", ["a", "b"]), ("git checkout x -- a", ["a"]), ("git stash push a", []), ("git rm -r a", ["a"]),
@@ -58,6 +58,7 @@ TARGETS = [
     ("sh -c '[[ 3 > f ]]'", ["f"]), ("dash -c '((a > f))'", ["f"]), ("bash -c '[[ 3 > f ]]'", []), ("(( 3 > f ))", []), ("((i > n)) && touch a", ["a"]), ("x=$((a > b)); touch c", ["c"]),
     ("for ((i=9; i > n; i--)); do touch a; done", ["a"]), ("((echo a) > f)", ["f"]), ("((echo a > f))", ["f"]), ("(echo a > f)", ["f"]), ("echo $((1 + 2)) > f", ["f"]), ("((a > f)", ["f"]),
     ("rm a 2>&1", ["a"]), ("tee a 2>/dev/null b", ["/dev/null", "a", "b"]), ("tee 2 > a", ["a", "2"]), ("tee b2>a", ["a", "b2"]), ("rm a <&0", ["a"]), ("cat f 2>>log", ["log"]),
+    ("mv -t d a x/b", ["a", "x/b", "d/a", "d/b"]), ("cp -rt d a", ["d/a"]), ("ln -s -t d x/a", ["d/a"]), ("install -oroot -m644 a b", ["b"]), ("mv --target-directory=d a", ["a", "d/a"]), ("rsync -rt a b", ["b"]), ("mv a", ["a"]),
     ("git -C $d rm a", []), ("cat a", []), ("sed s/a/b/ f", []), ("ls > /dev/null", ["/dev/null"]),
 ]
 SAID = [("timeout 60 git pull", "git pull"), ("timeout -k 5 --signal KILL 60 git pull", "git pull"), ("bash -c 'git merge topic'", "git merge topic"),
@@ -96,7 +97,16 @@ def test_what_is_said_of_it(command: str, said: str | None) -> None:
 
 @pytest.mark.parametrize(("command", "files"), TARGETS)
 def test_targets(command: str, files: list[str]) -> None:
-    assert list(commands.targets(command)) == files
+    assert list(dict.fromkeys(one.path for one in commands.targets(command))) == files
+
+
+@pytest.mark.parametrize(("command", "links"), [
+    ("rm a", ["itself"]), ("mv a b", ["itself", "entered"]), ("mv -T a b", ["itself", "itself"]), ("ln -s x a", ["entered"]), ("ln -sfn x a", ["itself"]), ("ln -sT x a", ["itself"]),
+    ("cp x a", ["followed"]), ("cp -a x a", ["followed", "entered"]), ("cp --remove-destination x a", ["entered"]), ("install x a", ["entered"]), ("rsync -a x a", ["entered"]),
+    ("echo > a", ["followed"]), ("tee a", ["followed"]), ("touch a", ["followed"]), ("truncate -s 0 a", ["followed"]), ("dd if=x of=a", ["followed"]), ("git mv a b", ["itself", "itself"]),
+    ("sed -i s/x/y/ a", ["itself"]), ("sed -i --follow-symlinks s/x/y/ a", ["followed"]), ("perl -pi -e s/x/y/ a", ["itself"])])
+def test_whether_the_link_or_what_it_leads_to_is_written(command: str, links: list[str]) -> None:
+    assert [one.link for one in commands.targets(command)] == links
 
 
 #: What the shell's grammar is tried with: programs that only tell how they were called, and signs.

@@ -515,18 +515,20 @@ def test_what_is_kept_of_two_leases_stays_exclusive(world: World) -> None:
 
 
 def test_a_held_name_that_became_a_link_is_asked_about_by_its_name(world: World) -> None:
-    """What the link leads to is nobody's, and was told of instead."""
+    """What the link leads to is nobody's. Who is given it has the link itself."""
     world.write("other.md", "o\n")
     world.write("guide.md", "g\n")
     world.acquire("ann", "guide.md")
     (world.root / "guide.md").unlink()
     (world.root / "guide.md").symlink_to("other.md")
-    refusal = world.refused(rq.RequestFile(agent="bob", resource="guide.md", reason="x"))
-    assert refusal.code is Code.UNKNOWN_LEASE and "guide.md leads to other.md by now" in refusal.message
-    assert "`coord tell ann TEXT --agent bob`" in refusal.next
+    asked = world.ask(rq.RequestFile(agent="bob", resource="guide.md", reason="x"))
+    assert asked.resource == "guide.md" and asked.holder == "ann"
     told = world.ask(rq.Explain(subject="guide.md"))
     assert told.subject == "guide.md" and any("ann got guide.md" in one for one in told.sentences)
-    world.ask(rq.Release(agent="ann", resources=["guide.md"]))
+    assert world.ask(rq.RequestAnswer(agent="ann", request=asked.request, verdict="approve")).granted
+    assert {(row.file_path, row.locked_by) for row in world.live()} == {("guide.md", "bob")}
+    world.ask(rq.Release(agent="eve", resources=["guide.md"], force=True))
+    assert world.live() == []
     assert "other.md" in world.refused(rq.RequestFile(agent="bob", resource="guide.md", reason="x")).message
 
 

@@ -42,11 +42,12 @@ def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -
     rows = tx.rows("task_resources_of", task_id)
     tx.looked.require(_places(tx, task_id, worktree))
     return strategies.claimed(svc, once_wanted(
-        (lies(tx, name, kind, scope, worktree), mode) for name, kind, scope, mode in rows))
+        (lies(tx, name, kind, scope, worktree, "followed"), mode)
+        for name, kind, scope, mode in rows))
 
 
 def _places(view: View, task_id: str, worktree: str | None = None) -> list[AnyNeed]:
-    return [place(name, kind, worktree)
+    return [place(name, kind, worktree, "followed")  # (the work will go through a link)
             for name, kind, _, _ in view.rows("task_resources_of", task_id)]
 
 

@@ -115,10 +115,10 @@ def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
         Unready: the file has to be looked at.
     """
     path = found.change.path
-    located = _free(svc, tx, found.agent, Place(path, None, True))
+    located = _free(svc, tx, found.agent, Place(path, None, True, "itself"))
     if located is not None and located.resource.scope.rstrip("/") != path_scope(
             path, svc.fold_case).rstrip("/"):
-        return False  # a link: what it leads to was not written
+        return False  # below a link by now: what that leads to was not written
     if located is None or _was_held_by_another_name(svc, tx, found, located):
         return False
     return _lease(svc, tx, found.agent, located, _before(tx, found))

@@ -124,9 +124,11 @@ def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
     return git_turns.needs(cwd) if cwd and commands.git_wide(command) is not None else []
 
 
-def targets(command: str) -> tuple[str, ...]:
-    """Files that the command plainly names to be written."""
-    return tuple(t for t in commands.targets(command) if not t.startswith("/dev/"))
+def targets(command: str, files: Sequence[commands.Either] = ()) -> list[commands.Target]:
+    """Files that the command plainly names to be written, and those that it checks out."""
+    return list(dict.fromkeys([
+        *(one for one in commands.targets(command) if not one.path.startswith("/dev/")),
+        *(commands.Target(one.path, "itself") for one in files)]))
 
 
 def held_by_others(view: View, agent: str) -> list[LeaseRow]:

@@ -141,7 +141,7 @@ def _before(
         svc.announce(heard.call_id, heeded.holder)
     if call.kind == "write":
         asked: proposed_edits.Wanted | Refusal | None = None
-        located, refusal = located_in(tx, call.paths, heard.cwd)
+        located, refusal = located_in(tx, _places(heard))
         if refusal is None:
             asked = write_windows.wait_for_parent(
                 svc, tx, actor, heeded.holder, located, parents, window_wait_s
@@ -158,7 +158,7 @@ def _before(
                     write_windows.drop(tx, heeded.holder, [] if refusal else asked.windows)
         if refusal is None:
             heeded.files = frozenset(one.resource.name for one in located)
-            heeded.outside = _outside(tx, call.paths, heard.cwd)
+            heeded.outside = _outside(tx, heard)
         elif refusal.code in HELD:
             known = asked if isinstance(asked, proposed_edits.Wanted) else None
             read_versions.note_refused(tx, heeded.holder, [
@@ -172,8 +172,9 @@ def _before(
             refusal = shell_commands.git_wide(svc, tx, heeded.holder, call.command, heard.cwd,
                                               files)
         if refusal is None:
-            named = *shell_commands.targets(call.command), *(one.path for one in files)
-            located, _ = located_in(tx, list(dict.fromkeys(named)), heard.cwd, all_or_none=False)
+            located, _ = located_in(tx, [
+                Place(path, heard.cwd, True, link)
+                for path, link in shell_commands.targets(call.command, files)], all_or_none=False)
             if located:
                 refusal = write_windows.wait_for_parent(
                     svc, tx, actor, heeded.holder, located, parents, wait_s
@@ -199,7 +200,7 @@ def _over(tx: Tx, heard: HookCall) -> set[str]:
     """The files of the edit that has ended, where this says that one has."""
     if heard.moment != "after" or heard.call is None or heard.call.kind != "write":
         return set()
-    located, _ = located_in(tx, heard.call.paths, heard.cwd)
+    located, _ = located_in(tx, _places(heard))
     return {one.resource.name for one in located}
 
 
@@ -232,11 +233,11 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
     if call.kind in ("write", "shell"):
         optimistic_writes.over(svc, tx, heeded.holder)
     if call.kind in ("write", "read"):
-        located, _ = located_in(tx, call.paths, heard.cwd)
+        located, _ = located_in(tx, _places(heard))
         written = call.kind == "write"
         read_versions.note(tx, heeded.holder, located, written=written,
                            but=noted if written else ())
-        heeded.outside = _outside(tx, call.paths, heard.cwd)
+        heeded.outside = _outside(tx, heard)
     elif call.kind == "shell":
         shell_commands.settle_own(svc, tx, heeded.holder, heard)
         if not git_asks:
@@ -253,7 +254,8 @@ def needs(heard: HookCall) -> list[AnyNeed]:
         return []
     if call.kind == "shell" and heard.moment == "before":
         return [*shell_commands.git_wide_needs(call.command, heard.cwd),
-                *(Whole(path, heard.cwd, True) for path in shell_commands.targets(call.command))]
+                *(Whole(path, heard.cwd, True, link=link)
+                  for path, link in shell_commands.targets(call.command))]
     noted = heard.moment == "after"
     named = call.kind == "write" or (call.kind == "read" and noted)
     if not named:
@@ -262,17 +264,22 @@ def needs(heard: HookCall) -> list[AnyNeed]:
             *proposed_edits.needs(heard)]
 
 
+def _places(heard: HookCall) -> list[Place]:
+    """What a call of a tool for files names."""
+    return [Place(path, heard.cwd, True) for path in (heard.call.paths if heard.call else ())]
+
+
 def located_in(
-    tx: Tx, paths: Sequence[str], cwd: str | None, *, all_or_none: bool = True
+    tx: Tx, places: Sequence[Place], *, all_or_none: bool = True
 ) -> tuple[list[Located], Refusal | None]:
-    """Where these paths lie; those outside the repository are left out. A path that can name
+    """Where these lie; those outside the repository are left out. A path that can name
     nothing is refused, and so is one that another coordinator guards; where not all or none are
     wanted, it is left out, too."""
     found: dict[tuple[str, str | None], Located] = {}
-    tx.looked.require(Place(path, cwd, True) for path in paths)
-    for path in paths:
+    tx.looked.require(places)
+    for place in places:
         try:
-            located = tx.looked.place(path, cwd, literal=True)
+            located = tx.looked.located(place)
         except Refusal as refusal:
             if not all_or_none or (
                     refusal.code is Code.OUTSIDE_REPO and "coordinator" not in refusal.facts):
@@ -282,15 +289,15 @@ def located_in(
     return list(found.values()), None
 
 
-def _outside(tx: Tx, paths: Sequence[str], cwd: str | None) -> list[str]:
-    """Those of them that `located_in` leaves out."""
+def _outside(tx: Tx, heard: HookCall) -> list[str]:
+    """Those of what a call names that `located_in` leaves out."""
     found = []
-    for path in paths:
+    for place in _places(heard):
         try:
-            tx.looked.place(path, cwd, literal=True)
+            tx.looked.located(place)
         except Refusal as refusal:
             if refusal.code is Code.OUTSIDE_REPO:
-                found.append(path)
+                found.append(place.text)
     return found
 
 

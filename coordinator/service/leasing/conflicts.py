@@ -27,6 +27,7 @@ from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import (
     Kind,
+    Link,
     Located,
     Resource,
     file_scope,
@@ -120,13 +121,15 @@ def _key(text: str) -> Located | None:
     return Located(resource(text, "key"), None, None)
 
 
-def place(name: str, kind: str, worktree: str | None = None) -> Place:
-    """Where a resource of this canonical name lies now: what to look at."""
-    return Place(name, worktree, kind in ("file", "dir"))
+def place(name: str, kind: str, worktree: str | None = None, link: Link = "itself") -> Place:
+    """Where a resource of this canonical name lies now: what to look at. (Where a link stands at a
+    file's name, that is it: else the name would have been another from the first.)"""
+    return Place(name, worktree, kind in ("file", "dir"), link if kind == "file" else "followed")
 
 
 def lies(
-    view: View, name: str, kind: str, scope: str, worktree: str | None = None
+    view: View, name: str, kind: str, scope: str, worktree: str | None = None,
+    link: Link = "itself",
 ) -> Located:
     """Where a resource of this canonical name lies now. Where a file stands in place of a directory
     above it, it is the name alone: work that changes the one into the other leases both.
@@ -136,7 +139,7 @@ def lies(
         Unready: it was not looked at.
     """
     try:
-        return view.looked.located(place(name, kind, worktree))
+        return view.looked.located(place(name, kind, worktree, link))
     except Refusal as refusal:
         if refusal.code is not Code.INVALID:
             raise

@@ -207,7 +207,7 @@ def linked(
 
 def _place(svc: Service, row: LeaseRow) -> Place:
     path = resource_names.path_of(row.file_path, row.kind)
-    return Place(svc.where(row.worktree, path), None, True)
+    return Place(svc.where(row.worktree, path), None, True, "itself")
 
 
 def _located(svc: Service, tx: Tx, row: LeaseRow) -> Located | None:

@@ -121,7 +121,7 @@ def grant(
             # It had written there already: that is judged from where it began.
             event.content_hash, event.baselines = own.content_hash, had.get(own.fencing_token)
             event.goes_with, event.began_at = own.goes_with, own.began
-        elif located.inode is not None or asked.kind != "file":
+        elif located.has_content or asked.kind != "file":
             event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
             unkept += lost
         tx.record(event)
@@ -203,9 +203,10 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obst
             tx.looked.fresh(ended)
         if asked.kind in ("dir", "glob"):
             tx.looked.below(below(svc, located))
-        elif located.inode is not None and located.path is not None:
+        elif located.has_content:
             _content_of(tx, located)
             if asked.kind == "region":
+                assert located.path is not None, "it lies somewhere"
                 tx.looked.content(located.path)
     obstacles.looked = True
 
@@ -216,13 +217,14 @@ def _baseline(
     """Keep the bytes that the holder starts from (invariant 6); also what could not be kept."""
     asked = located.resource
     if asked.kind in ("file", "region"):
-        if located.inode is None or located.path is None:
+        if not located.has_content:
             return None, None, []
         found = _content_of(tx, located)
         kept = tx.keep_found(found) or found.hash is None
         lost = [] if kept else [asked.name]
         if asked.kind == "file":
             return found.hash, None, lost
+        assert located.path is not None, "it lies somewhere"
         whole = tx.looked.content(located.path)
         tx.keep_found(whole)
         return found.hash, _around(asked, whole), lost

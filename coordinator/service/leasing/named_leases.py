@@ -5,7 +5,7 @@ acquisition, the task or the lease token. Only reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
@@ -14,6 +14,7 @@ from coordinator.service.leasing.conflicts import locate
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.typed_names import (
     folder_below,
+    held_by_name,
     joined,
     lease_typed,
     meant_from_root,
@@ -23,7 +24,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Resource, region_of
+from coordinator.words.resource_names import Located, Resource, region_of
 
 #: A number in an id is shorter than this: it fits into the database.
 NUMBER_DIGITS = 19
@@ -93,7 +94,10 @@ def chosen(
     if named is not None:
         return named
     out: list[LeaseRow] = []
-    for located in locate(svc, tx, resources, cwd):
+    for located, rows in _meant(svc, tx, resources, cwd):
+        if rows:
+            out += [row for row in rows if row.locked_by == agent] or rows
+            continue
         rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
         if located.resource.kind == "glob":
             rows = [row for row in rows if row.file_path == located.resource.name]
@@ -112,6 +116,22 @@ def chosen(
             raise _not_leased(svc, tx, agent, located.resource, resources, cwd, does)
         out += own or rows
     return out
+
+
+def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
+           ) -> Iterator[tuple[Located, list[LeaseRow]]]:
+    """What these texts mean, each once; with the leases that bear the very name, where that leads
+    elsewhere: a link's own, as the lists show it."""
+    told: set[tuple[str, str]] = set()
+    locate(svc, tx, resources, cwd)  # (all of them are well said)
+    for text in resources:
+        (located,) = locate(svc, tx, [text], cwd)
+        rows = held_by_name(svc, tx, text, located.resource, cwd)
+        scope = rows[0].scope if rows else located.resource.scope
+        key = scope, located.resource.name if located.resource.kind == "glob" else ""
+        if key not in told:
+            told.add(key)
+            yield located, rows
 
 
 def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:

@@ -12,6 +12,7 @@ from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.service import answered
 from coordinator.service.core import Actor, Service, listed, ms
 from coordinator.service.holders import agents, notices
+from coordinator.service.holders.families import family
 from coordinator.service.leasing import (
     circles,
     pending_unlocks,
@@ -20,7 +21,7 @@ from coordinator.service.leasing import (
     task_locks,
     waiting_line,
 )
-from coordinator.service.leasing.conflicts import locate, place, weigh
+from coordinator.service.leasing.conflicts import lies, locate, place, weigh
 from coordinator.service.leasing.typed_names import held_by_name, lease_typed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -28,6 +29,7 @@ from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located
 
 #: Questions of one agent that may wait for their answers.
 PENDING_MAX = 20
@@ -38,6 +40,18 @@ def needs(req: rq.RequestFile) -> list[AnyNeed]:
     return [Whole(req.resource, req.cwd)]
 
 
+def _asked(svc: Service, tx: Tx, req: rq.RequestFile) -> list[Located]:
+    """What is asked for: where another holds the very name that was typed, that, wherever it leads
+    to by now."""
+    located = locate(svc, tx, [req.resource], req.cwd)
+    mine = family(tx, req.agent)
+    by_name = next((row for row in held_by_name(
+        svc, tx, req.resource, located[0].resource, req.cwd) if row.locked_by not in mine), None)
+    if by_name is None:
+        return located
+    return [lies(tx, by_name.file_path, by_name.kind, by_name.scope, by_name.worktree)]
+
+
 def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock | Refusal:
     """See `requests.RequestFile`."""
     reason = pending_unlocks.words(req.reason, "reason")
@@ -46,7 +60,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             Code.INVALID, "Say why you need it: the holder decides by your reason. Nobody was "
             "asked.", next="Repeat it with `--reason WHY`.",
         )
-    located = locate(svc, tx, [req.resource], req.cwd)
+    located = _asked(svc, tx, req)
     task_locks.check_known(tx, located)
     asked = located[0].resource
     tx.looked.require([place(asked.name, asked.kind)])
@@ -67,8 +81,6 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     contents = since_asked.contents(
         tx, located, before.acquisition_id if before is not None else None)
     agents.acting(tx, actor, req.agent)
-    if not obstacles.leases and (by_name := held_by_name(svc, tx, req.resource, asked, req.cwd)):
-        return _leads_elsewhere(by_name[0], asked.name, req)
     renamed = next(
         (one for one in obstacles.leases if renamed_regions.is_renamed(one, asked)), None)
     if renamed is not None:
@@ -166,15 +178,6 @@ def _called_otherwise(svc: Service, lease: LeaseRow, name: str, req: rq.RequestF
         next=f"`coord request file {lease_typed(svc, lease, req.cwd)} --reason WHY --agent "
         f"{req.agent}` asks {lease.locked_by} for that.",
         conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}], resource=name)
-
-
-def _leads_elsewhere(lease: LeaseRow, name: str, req: rq.RequestFile) -> Refusal:
-    return Refusal(
-        Code.UNKNOWN_LEASE, f"{lease.file_path} leads to {name} by now, which nobody else "
-        f"holds; {lease.locked_by} holds it under its own name. Nobody was asked.",
-        next=f"`coord tell {lease.locked_by} TEXT --agent {req.agent}` reaches {lease.locked_by}.",
-        resource=lease.file_path, holders=[lease.locked_by],
-    )
 
 
 def _only_task(tx: Tx, agent: str) -> str | None:
