@@ -437,6 +437,49 @@ def test_who_holds_it_shared_and_wants_it_alone_is_not_held_up_by_those_behind_w
     assert [lease.locked_by for lease in world.live()] == ["first"]
 
 
+@settings(max_examples=examples(60))
+@given(st.data())
+def test_who_waits_behind_a_place_of_ones_own_keeps_nothing_free_from_one(data: st.DataObject) -> None:
+    """It has to wait for that place anyway."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            _play_places(world, data)
+        finally:
+            world.close()
+
+
+def _meet(one: str, other: str) -> bool:
+    return one == other or (one.endswith("/") and other.startswith(one)) or (other.endswith("/") and one.startswith(other))
+
+
+def _play_places(world: World, data: st.DataObject) -> None:
+    names = ["a.py", "b.py", "c.py", "d/x.py", "d/"]
+    for name in names[:-1]:
+        world.write(name, "x\n")
+    wants = st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True)
+    holds = data.draw(st.sampled_from(["a.py", "d/x.py"]))
+    world.acquire("holder", holds)
+    mine = data.draw(wants.filter(lambda some: any(_meet(holds, one) for one in some)))
+    ask(world, "me", *mine)
+    waiting: list[list[str]] = []
+    for other in ("one", "two", "three"):
+        world.clock.advance(1000)
+        try:
+            world.acquire(other, *(theirs := data.draw(wants)))
+        except Refusal:
+            waiting.append(theirs)
+    held = {row.file_path for row in world.live()}
+    world.clock.advance(1000)
+    for name in names:
+        near = [theirs for theirs in waiting if any(_meet(name, one) for one in theirs)]
+        behind = all(any(_meet(one, other) for one in mine for other in theirs) for theirs in near)
+        if behind and not any(_meet(name, one) for one in held):
+            world.acquire("me", name)
+
+
 POOL = ["d/a.py", "d/b.py", "d/", "e/a.py", "e/*.py", "f.py::C", "f.py", "key:k:1", "key:k"]
 
 

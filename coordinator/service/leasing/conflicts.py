@@ -21,7 +21,7 @@ from coordinator.service.leasing import git_turn, renamed_regions, task_claims
 from coordinator.service.leasing.overlapping import near, one_by_one
 from coordinator.store.ledger import Tx, View
 from coordinator.store.projections import at_review
-from coordinator.store.rows import LeaseRow, NearWaiter
+from coordinator.store.rows import LeaseRow, NearWaiter, WaiterRow
 from coordinator.words import resource_names
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
@@ -39,6 +39,9 @@ from coordinator.words.resource_names import (
 
 #: A resource and the mode it is wanted in.
 Wanted = tuple[Located, str]
+#: A place in line that no two have, and one that comes after all instants.
+Standing = tuple[int, str, str]
+_NEVER = "~"
 
 
 #: Blocking leases after which a refusal is certain enough, and long enough.
@@ -391,8 +394,9 @@ def _ahead(
 ) -> None:
     """Waiters of others that overlap `asked` and stand before it. One that waits for `holder`
     itself, or for what is `lent` to it, is passed, and bounds what is granted; so is one that
-    stands behind such a one, or all three would wait for each other. One that is set aside is
-    passed, too."""
+    stands behind such a one, or all three would wait for each other. One that cannot be served
+    before a place that `holder` has in line itself is passed, for it loses nothing by that; and one
+    that is set aside."""
     step = ms(svc.settings.leases.age_step_s)
     before: list[tuple[tuple[int, str], NearWaiter]] = []
     for raw in near(tx, "waiters_near", asked):
@@ -412,14 +416,43 @@ def _ahead(
             continue
         before.append((theirs, waiter))
     passed: list[tuple[NearWaiter, str]] = []
-    for _, waiter in sorted(before, key=lambda one: (one[0], one[1].acquisition_id)):
+    own = _own_places(tx, holder, step) if before else []
+    for theirs, waiter in sorted(before, key=lambda one: (one[0], one[1].acquisition_id)):
         until = _waits_for(tx, waiter, holder, lent) or next(
             (its for other, its in passed if _stands_behind(waiter, other)), None)
+        if until is None and _is_behind_any(tx, waiter, theirs, own):
+            until = _NEVER
         if until is None:
             out.waiters.append(waiter)
         else:
             passed.append((waiter, until))
             out.no_longer_than = min(until, out.no_longer_than or until)
+    if out.no_longer_than == _NEVER:
+        out.no_longer_than = None
+
+
+def _own_places(tx: Tx, holder: str, step: int) -> list[tuple[Standing, WaiterRow]]:
+    """Where an agent stands in line itself."""
+    rows = (WaiterRow(*raw) for raw in tx.rows("waiters_of_agent", holder))
+    return [((*rule.standing(row.priority, row.asked_at, tx.now_ms, step), row.acquisition_id), row)
+            for row in rows if not rule.dead(row.until, tx.now)
+            and not unserved.rests(tx, "waiter", row.acquisition_id)]
+
+
+def _is_behind_any(tx: Tx, waiter: NearWaiter, theirs: tuple[int, str],
+                   places: Sequence[tuple[Standing, WaiterRow]]) -> bool:
+    """Whether a waiter, of this standing, has one of these before it."""
+    ahead = [row for at, row in places if at < (*theirs, waiter.acquisition_id)
+             and "exclusive" in (waiter.mode, row.mode)]
+    if not ahead:
+        return False
+    wanted = _wanted(tx, waiter.acquisition_id)
+    return any(overlaps(one, other) for row in ahead for other in _wanted(tx, row.acquisition_id)
+               for one in wanted)
+
+
+def _wanted(tx: Tx, acquisition: str) -> list[Resource]:
+    return [rule.as_resource(*raw) for raw in tx.rows("waiter_resources_of", acquisition)]
 
 
 def _stands_behind(waiter: NearWaiter, other: NearWaiter) -> bool:
@@ -433,8 +466,7 @@ def _waits_for(tx: Tx, waiter: NearWaiter, holder: str, lent: Collection[int]) -
     """Until when, at the latest, `holder` has what this waiter waits for; None if it has none of
     it."""
     latest: str | None = None
-    for name, kind, scope in tx.rows("waiter_resources_of", waiter.acquisition_id):
-        asked = rule.as_resource(name, kind, scope)
+    for asked in _wanted(tx, waiter.acquisition_id):
         for raw in near(tx, "rivals", asked):
             lease = LeaseRow(*raw)
             if (
