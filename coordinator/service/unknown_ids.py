@@ -20,6 +20,13 @@ _KINDS = {
 _QUOTED_MAX = 60
 
 
+def spellings(text: str, letter: str) -> tuple[str, ...]:
+    """What a typed id may mean, best first: `T-12`, `t-12`, `12`, `T12`."""
+    name = text.strip()
+    number = name[1:] if name[:1].upper() == letter else name
+    return name, name.upper(), f"{letter}-{number}"
+
+
 def unknown(code: Code, kind: str, letter: str, name: str, of: str = "") -> Refusal:
     """That no `kind` ("task") has the id `name`. `letter`: that of its kind; `of`: what else it
     was to be (" and is for src/a.py")."""

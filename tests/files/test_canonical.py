@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from coordinator.files.canonical import Located, Tree
 from coordinator.rules.globs import overlaps
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Link
 
 Git = Callable[..., None]
 
@@ -301,6 +302,26 @@ def test_a_dangling_link_is_its_target(tree: Tree, root: Path) -> None:
     assert tree.resolve("dangling") == tree.resolve("src/later.py")
 
 
+@pytest.mark.parametrize("below", ["", "src/", "short/", "ü/"])
+@pytest.mark.parametrize("to", ["{}/src/pay", "{}/a.py", "nowhere/x", "it", "/etc/passwd", ".."])
+def test_a_link_by_itself_is_its_own_name(tree: Tree, root: Path, below: str, to: str) -> None:
+    """Wherever it leads, however it is reached: through other links, from a folder, by a decomposed spelling."""
+    (root / "short").symlink_to("src/pay")
+    (root / "ü").mkdir()
+    (root / below / "it").symlink_to(to.format(root))
+    (root / "alias").symlink_to(root)
+    name = f"{below}it".replace("short/", "src/pay/")
+    spellings = [f"{below}it", f"./{below}it", f"alias/{below}it", str(root / below / "it"), unicodedata.normalize("NFD", f"{below}it")]
+    found = [tree.resolve(text, literal=True, link="itself") for text in spellings]
+    found += [tree.resolve("it", str(root / below), literal=True, link="itself")]
+    for one in found:
+        assert (one.resource.name, one.resource.kind, one.is_link, one.has_content, one.path) == (name, "file", True, True, str(root / name)), one
+    if to == "{}/src/pay":  # (a directory is entered)
+        assert tree.resolve(f"{below}it", literal=True, link="entered") == tree.resolve("src/pay", literal=True)
+    elif to != "..":
+        assert tree.resolve(f"{below}it", literal=True, link="entered") == found[0]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
 def test_a_closed_directory_is_a_refusal(tree: Tree, root: Path) -> None:
     (root / "closed").mkdir(mode=0)
@@ -328,10 +349,10 @@ def test_a_disk_that_refuses_is_a_refusal(
     max_examples=300, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(st.text(st.sampled_from("a./*[]:\\é\udc80\0~ s?<"), max_size=12), st.booleans())
-def test_nothing_typed_makes_a_traceback(tree: Tree, text: str, literal: bool) -> None:
+@given(st.text(st.sampled_from("a./*[]:\\é\udc80\0~ s?<"), max_size=12), st.booleans(), st.sampled_from(["followed", "itself", "entered"]))
+def test_nothing_typed_makes_a_traceback(tree: Tree, text: str, literal: bool, link: Link) -> None:
     try:
-        found = tree.resolve(text, literal=literal)
+        found = tree.resolve(text, literal=literal, link=link)
     except Refusal as no:
         no.message.encode()
     else:

@@ -411,3 +411,21 @@ def test_a_revert_gives_the_bytes_back_and_its_undo_as_well_unless_somebody_went
     world.ask(rq.ReviewUndo(review="R-1"))
     assert (world.root / "a.py").read_text() == "partial\n" and world.ask(rq.Reviews()).items[0].state == "open"
     assert digest(b"partial\n") and world.replay_differs() == []
+
+
+@pytest.mark.parametrize("spelt", ["T-1", "t-1", "1", "T1", "t1", " T-1 "])
+def test_an_id_is_understood_as_people_type_it(world: World, spelt: str) -> None:
+    world.task("x", "a.py")
+    assert world.ask(rq.TaskShow(task=spelt)).task == "T-1"
+    assert world.ask(rq.TaskClaim(agent="ann", task=spelt)).task.task == "T-1"
+    (world.root / "a.py").write_text("a\n")
+    world.ask(rq.Leave(agent="ann", clean=False, reason="x"))
+    assert world.ask(rq.ReviewShow(review=spelt.replace("T", "R").replace("t", "r"))).review == "R-1"
+
+
+def test_who_only_waits_is_told_how_to_leave_the_line(world: World) -> None:
+    world.acquire("ann", "a.py")
+    assert world.refused(rq.Acquire(agent="bob", resources=["a.py", "b.py"])).code is Code.LOCKED
+    refusal = world.refused(rq.Release(agent="bob", resources=["b.py"]))
+    assert refusal.code is Code.UNKNOWN_LEASE and "bob waits for it (W-1)" in refusal.message
+    assert refusal.next == "`coord request withdraw W-1 --agent bob` leaves the line."

@@ -176,12 +176,13 @@ def test_what_cannot_be_done_changes_nothing(world: World) -> None:
         (decide("revert", "no.py"), Code.INVALID, "no.py"),
         (decide("keep", "a.py", hunks=[4]), Code.INVALID, "3 hunks"),
         (decide("keep", "a.py", hunks=[0]), Code.INVALID, "hunk 0"),
+        (decide("keep", "b.py", hunks=[2]), Code.INVALID, "Leave `--hunk` out"),
         (decide("keep", hunks=[1]), Code.INVALID, "R-1 has several"),
         (decide("keep", "a.py", "b.py", hunks=[1]), Code.INVALID, "several files are named"),
         (decide("reassign", "a.py"), Code.BAD_TRANSITION, "reassign"),
     ):
         refusal = world.refused(request)
-        assert refusal.code is code and said in refusal.message, refusal
+        assert refusal.code is code and said in f"{refusal.message} {refusal.next}", refusal
         assert [one.path for one in shown(world, "R-1").files] == ["a.py", "b.py", "gone.py", "new.py"]
         assert [one.review for one in world.ask(rq.Reviews(state="all")).items] == ["R-1"]
     world.acquire("bob", "a.py")

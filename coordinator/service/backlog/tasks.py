@@ -12,7 +12,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service, ms
 from coordinator.service.leasing import task_claims
 from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, holders_of, near
-from coordinator.service.unknown_ids import unknown
+from coordinator.service.unknown_ids import spellings, unknown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
@@ -29,13 +29,13 @@ _VERBS = {"ready": "unblock", "blocked": "block", "pending": "wait"}
 
 
 def find(view: View, text: str) -> TaskRow:
-    """The task called `T-12`, `t-12` or `12`.
+    """The task called `T-12`, `t-12`, `12` or `T12`.
 
     Raises:
         Refusal: UNKNOWN_TASK.
     """
-    name = text.strip()
-    for candidate in (name, name.upper(), f"T-{name}"):
+    name, *_ = names = spellings(text, "T")
+    for candidate in names:
         row = view.row("task_get", candidate)
         if row is not None:
             return TaskRow(*row)

@@ -20,6 +20,7 @@ from coordinator.service.leasing.typed_names import (
     meant_from_root,
     scope_of,
 )
+from coordinator.service.leasing.waiting_line import place_of
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
@@ -206,5 +207,11 @@ def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequen
             next=f"`coord {command} {typed} --agent {agent}` {effect} {what}." if own else None,
             resource=asked.name,
         )
+    waits = place_of(tx, agent, asked.scope)
+    if waits is not None:
+        return Refusal(
+            Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}; {agent} waits for it "
+            f"({waits}).", next=f"`coord request withdraw {waits} --agent {agent}` leaves the "
+            "line.", resource=asked.name)
     return Refusal(Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}.",
                    next=meant_from_root(svc, tx, texts, asked, cwd), resource=asked.name)

@@ -14,7 +14,7 @@ from coordinator.rules.negotiation import TRANSITIONS, same_for_both, within
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.overlapping import near
-from coordinator.service.unknown_ids import unknown
+from coordinator.service.unknown_ids import spellings, unknown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow
@@ -32,13 +32,13 @@ WORDS_CHARS_MAX = 500
 
 
 def find(view: View, text: str, resource: str | None = None) -> UnlockRow:
-    """The request called `U-3`, `u-3` or `3`; with `resource`, if it is for that.
+    """The request called `U-3`, `u-3`, `3` or `U3`; with `resource`, if it is for that.
 
     Raises:
         Refusal: UNKNOWN_REQUEST.
     """
-    name = text.strip()
-    for candidate in (name, name.upper(), PREFIX + name):
+    name, *_ = names = spellings(text, "U")
+    for candidate in names:
         row = view.row("unlock_get", candidate)
         if row is not None and resource in (None, UnlockRow(*row).resource):
             return UnlockRow(*row)

@@ -132,7 +132,8 @@ def _numbers(svc: Service, view: View, row: ReviewRow, asked: Sequence[int],
         raise Refusal(
             Code.INVALID, f"The change of {file_names.shown(file.path)} {have}; there is no hunk "
             f"{wrong[0]}. Nothing was changed.",
-            next=f"`coord review show {row.review_id}` numbers them.", hunks=there,
+            next=f"`coord review show {row.review_id}` numbers them." if there > 1 else
+            "Leave `--hunk` out: the whole change of the file is meant then.", hunks=there,
         )
     meant = sorted(set(asked))
     return [] if len(meant) >= there else meant

@@ -18,7 +18,7 @@ from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import notices
 from coordinator.service.review.long_lines import shortened
-from coordinator.service.unknown_ids import unknown
+from coordinator.service.unknown_ids import spellings, unknown
 from coordinator.service.verifying import finished_work
 from coordinator.service.views import story
 from coordinator.store import events as ev
@@ -49,13 +49,13 @@ NAMED_MAX = 5
 
 
 def find(view: View, text: str) -> ReviewRow:
-    """The review called `R-3`, `r-3` or `3`.
+    """The review called `R-3`, `r-3`, `3` or `R3`.
 
     Raises:
         Refusal: UNKNOWN_REVIEW.
     """
-    name = text.strip()
-    for candidate in (name, name.upper(), f"R-{name}"):
+    name, *_ = names = spellings(text, "R")
+    for candidate in names:
         row = view.row("review_get", candidate)
         if row is not None:
             return ReviewRow(*row)
