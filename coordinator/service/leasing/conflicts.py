@@ -15,6 +15,7 @@ import msgspec
 from coordinator.looking.facts import Below, Lapsed, Place, Unready
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
+from coordinator.rules.negotiation import within
 from coordinator.service import unserved
 from coordinator.service.core import Service, ms
 from coordinator.service.leasing import git_turn, renamed_regions, task_claims
@@ -39,9 +40,8 @@ from coordinator.words.resource_names import (
 
 #: A resource and the mode it is wanted in.
 Wanted = tuple[Located, str]
-#: A place in line that no two have, and one that comes after all instants.
+#: A place in line, which no two have.
 Standing = tuple[int, str, str]
-_NEVER = "~"
 
 
 #: Blocking leases after which a refusal is certain enough, and long enough.
@@ -394,11 +394,11 @@ def _ahead(
 ) -> None:
     """Waiters of others that overlap `asked` and stand before it. One that waits for `holder`
     itself, or for what is `lent` to it, is passed, and bounds what is granted; so is one that
-    stands behind such a one, or all three would wait for each other. One that cannot be served
-    before a place that `holder` has in line itself is passed, for it loses nothing by that; and one
-    that is set aside."""
+    stands behind such a one, or all three would wait for each other. One that is set aside is
+    passed, too. Who has asked for it before, among more, stands where it stood then."""
     step = ms(svc.settings.leases.age_step_s)
     before: list[tuple[tuple[int, str], NearWaiter]] = []
+    mine = min([(*place, acquisition or "~"), *_places(tx, holder, asked, mode, step)])
     for raw in near(tx, "waiters_near", asked):
         waiter = NearWaiter(*raw)
         if waiter.agent == holder or waiter.acquisition_id == acquisition:
@@ -408,7 +408,7 @@ def _ahead(
         if mode == "shared" and waiter.mode == "shared":
             continue
         theirs = rule.standing(waiter.priority, waiter.asked_at, tx.now_ms, step)
-        if (theirs, waiter.acquisition_id) > (place, acquisition or "~"):
+        if (*theirs, waiter.acquisition_id) > mine:
             continue
         if not overlaps(asked, rule.as_resource(waiter.name, waiter.kind, waiter.scope)):
             continue
@@ -416,39 +416,24 @@ def _ahead(
             continue
         before.append((theirs, waiter))
     passed: list[tuple[NearWaiter, str]] = []
-    own = _own_places(tx, holder, step) if before else []
-    for theirs, waiter in sorted(before, key=lambda one: (one[0], one[1].acquisition_id)):
+    for _, waiter in sorted(before, key=lambda one: (one[0], one[1].acquisition_id)):
         until = _waits_for(tx, waiter, holder, lent) or next(
             (its for other, its in passed if _stands_behind(waiter, other)), None)
-        if until is None and _is_behind_any(tx, waiter, theirs, own):
-            until = _NEVER
         if until is None:
             out.waiters.append(waiter)
         else:
             passed.append((waiter, until))
             out.no_longer_than = min(until, out.no_longer_than or until)
-    if out.no_longer_than == _NEVER:
-        out.no_longer_than = None
 
 
-def _own_places(tx: Tx, holder: str, step: int) -> list[tuple[Standing, WaiterRow]]:
-    """Where an agent stands in line itself."""
+def _places(tx: Tx, holder: str, asked: Resource, mode: str, step: int) -> list[Standing]:
+    """Where an agent stands in line already for this, and more."""
     rows = (WaiterRow(*raw) for raw in tx.rows("waiters_of_agent", holder))
-    return [((*rule.standing(row.priority, row.asked_at, tx.now_ms, step), row.acquisition_id), row)
-            for row in rows if not rule.dead(row.until, tx.now)
-            and not unserved.rests(tx, "waiter", row.acquisition_id)]
-
-
-def _is_behind_any(tx: Tx, waiter: NearWaiter, theirs: tuple[int, str],
-                   places: Sequence[tuple[Standing, WaiterRow]]) -> bool:
-    """Whether a waiter, of this standing, has one of these before it."""
-    ahead = [row for at, row in places if at < (*theirs, waiter.acquisition_id)
-             and "exclusive" in (waiter.mode, row.mode)]
-    if not ahead:
-        return False
-    wanted = _wanted(tx, waiter.acquisition_id)
-    return any(overlaps(one, other) for row in ahead for other in _wanted(tx, row.acquisition_id)
-               for one in wanted)
+    return [
+        (*rule.standing(row.priority, row.asked_at, tx.now_ms, step), row.acquisition_id)
+        for row in rows if row.mode in ("exclusive", mode) and not rule.dead(row.until, tx.now)
+        and not unserved.rests(tx, "waiter", row.acquisition_id)
+        and any(within(one, asked) for one in _wanted(tx, row.acquisition_id))]
 
 
 def _wanted(tx: Tx, acquisition: str) -> list[Resource]:
