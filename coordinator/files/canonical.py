@@ -238,11 +238,21 @@ class Tree:
         kind: resource_names.Kind = "dir" if is_dir else "file"
         resource = resource_names.resource(name, kind, fold_case=self.fold_case)
         worktree = self.worktree_of(real)
+        through = self._link_of(path, text) if link == "followed" and real != path else None
         if found is not None and stat.S_ISREG(found.st_mode):
             return Located(resource, identity(real, found), real, worktree, found.st_nlink,
-                           found.st_size)
+                           found.st_size, through=through)
         return Located(resource, None, real, worktree, there=found is not None,
-                       is_link=found is not None and stat.S_ISLNK(found.st_mode))
+                       is_link=found is not None and stat.S_ISLNK(found.st_mode), through=through)
+
+    def _link_of(self, path: str, text: str) -> str | None:
+        """The true name of the symlink that a path ends in, if it ends in one of this repository.
+        """
+        try:
+            found = self._resolve_real(path, text, "itself")
+        except Refusal:
+            return None
+        return found.path if found.is_link else None
 
     def worktree_of(self, path: str) -> str | None:
         """The linked worktree that a real path lies in; None for the main one, and for a path that

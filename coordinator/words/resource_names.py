@@ -98,6 +98,8 @@ class Located(msgspec.Struct, frozen=True, gc=False):
     """Whether anything at all was found at `path`."""
     is_link: bool = False
     """It is a symlink itself, and not what that leads to."""
+    through: str | None = None
+    """The absolute real path of the symlink by whose name this was named."""
 
     @property
     def has_content(self) -> bool:

@@ -822,7 +822,8 @@ def test_a_file_that_became_a_link_is_not_what_it_leads_to(world: World) -> None
     (world.root / "b.txt").unlink()
     (world.root / "b.txt").symlink_to("d.txt")
     world.ask(rq.Sweep())
-    world.acquire("bob", "b.txt")
+    assert world.refused(rq.Acquire(agent="bob", resources=["b.txt"], retry=False)).code is Code.LOCKED
+    world.acquire("bob", "d.txt")
     assert holders(world) == {"b.txt": "ann", "d.txt": "bob"}
     world.ask(rq.Leave(agent="ann", clean=False))
     (review,) = world.ask(rq.Reviews()).items

@@ -18,12 +18,13 @@ from coordinator.service.backlog.task_fields import (
 )
 from coordinator.service.core import Actor, Service
 from coordinator.service.leasing.conflicts import once_wanted
+from coordinator.service.leasing.links import with_links
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import READ
+from coordinator.words.resource_names import READ, Located
 from coordinator.words.texts import quoted
 
 NOTHING = "Nothing was added."
@@ -224,10 +225,11 @@ def checked(
                       f"most {svc.settings.leases.resources_max} are taken "
                       f"(leases.resources_max). {nothing}")
     tx.looked.require(places(draft, cwd))
-    wanted = once_wanted(
-        (tx.looked.place(_named(text), cwd),
-         "shared" if text.startswith(READ) else "exclusive") for text in draft.resources
-    )
+    modes: list[tuple[Located, str]] = []
+    for text in draft.resources:
+        mode = "shared" if text.startswith(READ) else "exclusive"
+        modes += [(one, mode) for one in with_links(tx, [tx.looked.place(_named(text), cwd)])]
+    wanted = once_wanted(modes)
     return title, attempts, [
         (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
     ]

@@ -43,6 +43,7 @@ from coordinator.service.leasing.grant import (
     quarantined,
     take_over,
 )
+from coordinator.service.leasing.links import with_links
 from coordinator.service.leasing.named_leases import check_token, chosen, of_token, stale
 from coordinator.service.leasing.other_names import with_other_names
 from coordinator.service.leasing.overlapping import near
@@ -74,7 +75,7 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
                 Code.INVALID, f"`{text}` is how a task names what it only reads; a lease has a "
                 f"mode for that. Nothing was leased.",
                 next=f"`coord lock {quote(name)} --mode shared --agent {req.agent}`")
-    located = locate(svc, tx, req.resources, req.cwd)
+    located = with_links(tx, locate(svc, tx, req.resources, req.cwd))
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located)

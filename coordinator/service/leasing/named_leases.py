@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from coordinator.files.content import is_link
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service, listed
 from coordinator.service.leasing.conflicts import locate
+from coordinator.service.leasing.links import taken_with
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.typed_names import (
     folder_below,
@@ -97,7 +99,9 @@ def chosen(
     out: list[LeaseRow] = []
     for located, rows in _meant(svc, tx, resources, cwd):
         if rows:
-            out += [row for row in rows if row.locked_by == agent] or rows
+            rows = [row for row in rows if row.locked_by == agent] or rows
+            out += {row.fencing_token: row for row in (
+                *rows, *taken_with(svc, tx, rows, located.resource.scope))}.values()
             continue
         rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
         if located.resource.kind == "glob":
@@ -179,6 +183,8 @@ def _named_so(
                 found = True
         if not found:
             return None
+    if any(is_link(row.content_hash or "") for row in out.values()):
+        return None  # what it leads to was leased with it
     return list(out.values())
 
 

@@ -1,0 +1,99 @@
+"""A typed name that is a symlink's: the link itself is leased, and what it leads to."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code
+from tests.world import World
+
+
+def held(world: World) -> dict[str, str]:
+    return {row.file_path: row.locked_by for row in world.live()}
+
+
+@pytest.fixture
+def linked(world: World) -> World:
+    """`current` leads to a directory, `cfg.py` to a file, `chain` to `current`, `later` to nothing that is there."""
+    for name in ("one/f", "two/f", "a.py", "b.py"):
+        world.write(name, f"{name}\n")
+    for name, to in (("current", "one"), ("cfg.py", "a.py"), ("chain", "current"), ("later", "not/yet"), ("one/up", str(world.root / "two"))):
+        (world.root / name).symlink_to(to)
+    return world
+
+
+LINKS = [("current", "one/"), ("cfg.py", "a.py"), ("chain", "one/"), ("later", "not/yet"), ("one/up", "two/")]
+
+
+@pytest.mark.parametrize(("link", "to"), LINKS)
+def test_both_are_held_and_given_back_by_the_one_name(linked: World, link: str, to: str) -> None:
+    got = linked.acquire("ann", link)
+    assert [one.resource for one in got.leases] == [to, link] and held(linked) == {to: "ann", link: "ann"}
+    assert [one.reentrant for one in linked.acquire("ann", link).leases] == [True, True]
+    assert {one.resource for one in linked.ask(rq.Renew(agent="ann", resources=[link])).leases} == {to, link}
+    for name in (link, to, f"./{link}", str(linked.root / link)):
+        refusal = linked.refused(rq.Acquire(agent="bob", resources=[name]))
+        assert refusal.code is Code.LOCKED, name
+    linked.ask(rq.Release(agent="ann", resources=[link]))
+    assert {name: who for name, who in held(linked).items() if who == "ann"} == {}
+
+
+@pytest.mark.parametrize("link", ["current", "cfg.py", "one/up"])
+@pytest.mark.parametrize("forced", [False, True])
+def test_who_leads_it_elsewhere_holds_it_still(linked: World, link: str, forced: bool) -> None:
+    """What it leads to by now is free, and no other gets the link by that."""
+    linked.acquire("ann", link)
+    before = held(linked)
+    (linked.root / link).unlink()
+    (linked.root / link).symlink_to(linked.root / ("b.py" if link == "cfg.py" else "not_held"))
+    (linked.root / "not_held").mkdir()
+    refusal = linked.refused(rq.Acquire(agent="bob", resources=[link], retry=False))
+    assert refusal.code is Code.LOCKED and link in refusal.message
+    linked.acquire("cyd", "b.py", "not_held/")
+    assert {name for name, who in held(linked).items() if who == "ann"} == set(before)
+    if forced:
+        linked.ask(rq.Release(agent="eve", resources=[link], force=True))
+    else:
+        linked.ask(rq.Release(agent="ann", resources=[link]))
+    assert held(linked) == {"b.py": "cyd", "not_held/": "cyd"}
+
+
+def test_what_was_held_before_by_its_own_name_stays(linked: World) -> None:
+    linked.acquire("ann", "a.py")
+    linked.acquire("ann", "cfg.py")
+    linked.ask(rq.Release(agent="ann", resources=["cfg.py"]))
+    assert held(linked) == {"a.py": "ann"}
+
+
+def test_a_directory_that_is_named_with_a_slash_is_that_alone(linked: World) -> None:
+    linked.acquire("ann", "current/")
+    assert held(linked) == {"one/": "ann"}
+    linked.acquire("bob", "later", mode="shared")
+    linked.acquire("cyd", "later", mode="shared")
+
+
+@pytest.mark.parametrize(("link", "to"), LINKS)
+def test_a_task_that_names_it_holds_both(linked: World, link: str, to: str) -> None:
+    linked.task("switch", link)
+    (shown,) = linked.ask(rq.Tasks(state="ready")).items
+    assert set(shown.resources) == {link, to}
+    linked.ask(rq.TaskClaim(agent="ann", task="T-1"))
+    assert held(linked) == {link: "ann", to: "ann"}
+    before = (linked.root / link).readlink()
+    (linked.root / link).unlink()
+    (linked.root / link).symlink_to("elsewhere")
+    linked.ask(rq.Leave(agent="ann", clean=False, reason="killed"))
+    assert held(linked) == {}
+    (file,) = linked.ask(rq.ReviewShow(review="R-1")).files
+    assert file.path == link and file.change == "modified"
+    linked.ask(rq.ReviewDecide(review="R-1", verdict="revert", by="eve"))
+    assert (linked.root / link).readlink() == before
+
+
+def test_a_task_whose_link_was_led_elsewhere_holds_what_it_leads_to_now_too(linked: World) -> None:
+    linked.task("switch", "current")
+    (linked.root / "current").unlink()
+    (linked.root / "current").symlink_to("two")
+    linked.ask(rq.TaskClaim(agent="ann", task="T-1"))
+    assert held(linked) == {"one/": "ann", "two/": "ann", "current": "ann"}
