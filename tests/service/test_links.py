@@ -97,3 +97,16 @@ def test_a_task_whose_link_was_led_elsewhere_holds_what_it_leads_to_now_too(link
     (linked.root / "current").symlink_to("two")
     linked.ask(rq.TaskClaim(agent="ann", task="T-1"))
     assert held(linked) == {"one/": "ann", "two/": "ann", "current": "ann"}
+
+
+def test_its_story_is_that_of_the_link_and_of_what_it_leads_to(linked: World) -> None:
+    linked.acquire("ann", "one/")
+    linked.ask(rq.Release(agent="ann", resources=["one/"]))
+    linked.acquire("bob", "current")
+    (linked.root / "current").unlink()
+    (linked.root / "current").symlink_to("two")
+    linked.ask(rq.Release(agent="bob", resources=["current"]))
+    linked.acquire("cyd", "two/f")
+    said = "\n".join(linked.ask(rq.Explain(subject="current")).sentences)
+    assert "bob got current" in said and "bob released current" in said and "ann got" not in said
+    assert "cyd got two/f" not in said

@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -375,6 +375,38 @@ def test_the_part_is_given_to_nobody_and_the_file_written_by_nobody_while_it_is_
     assert [one.code for one in asked] == [Code.LOCKED] * 2
     assert sorted(held) == [("edit:m.py", "coord/R-1"), ("m.py::a", "coord/R-1"), ("m.py::b", "bob")]
     assert [row.file_path for row in world.live()] == ["m.py::b", "m.py::c"]
+
+
+@pytest.mark.parametrize("back", list(itertools.permutations("abc")))
+@pytest.mark.parametrize("out", ["abc", "cab", "bca"])
+def test_verdicts_on_parts_of_a_file_are_undone_in_any_order(world: World, out: str, back: tuple[str, ...]) -> None:
+    """And each again reverted, also beside what another has done in another part since."""
+    world.write("m.py", THREE + "\n\ndef d():\n    return 4\n")
+    returns = dict(zip("abc", "123", strict=True))
+
+    def text(parts: Iterable[str], last: str = "4") -> str:
+        made = THREE + f"\n\ndef d():\n    return {last}\n"
+        for one in parts:
+            made = made.replace(f"return {returns[one]}\n", f"if {one}:\n        work()\n    return {returns[one] * 2}\n")
+        return made
+
+    for one in "abc":
+        world.acquire(one, f"m.py::{one}")
+    world.write("m.py", text("abc"))
+    reviews = {}
+    for one in "abc":
+        world.ask(rq.Release(agent=one, resources=[f"m.py::{one}"], force=True))
+        (new,) = {row.review for row in world.ask(rq.Reviews()).items} - set(reviews.values())
+        reviews[one] = new
+    there = set("abc")
+    for n, (one, verdict) in enumerate([*((one, "revert") for one in out), *((one, "undo") for one in back), *((one, "revert") for one in back)]):
+        world.ask(rq.ReviewUndo(review=reviews[one]) if verdict == "undo" else rq.ReviewDecide(review=reviews[one], verdict="revert"))
+        there ^= {one}
+        last = "4" if n < 4 else "44"
+        assert (world.root / "m.py").read_text() == text(there, last), (n, one, verdict)
+        if n == 4 - 1:  # somebody works in a part that nobody had
+            world.write("m.py", text(there, "44"))
+    assert (world.root / "m.py").read_text() == text("", "44") and world.replay_differs() == []
 
 
 @pytest.mark.parametrize("away_ms", [0, 3 * 86_400_000])

@@ -159,6 +159,30 @@ def test_every_order_of_hunks_comes_to_the_same(tmp_path: Path) -> None:
         assert world.ask(rq.Reviews()).items == []
 
 
+@pytest.mark.parametrize("back", list(itertools.permutations(["R-1", "R-2", "R-3"])))
+def test_verdicts_on_hunks_are_undone_in_any_order(world: World, back: tuple[str, ...]) -> None:
+    flagged(world)
+    hunk = {world.ask(decide("revert", "a.py", hunks=[2])).review: 2, world.ask(decide("revert", "a.py", hunks=[1])).review: 1, "R-1": 3}
+    world.ask(decide("revert"))
+    assert read(world, "a.py") == text() and set(hunk) == set(back)
+    world.write("a.py", text(more="after\n"))
+    there: list[int] = []
+    for review in back:
+        world.ask(rq.ReviewUndo(review=review))
+        there.append(hunk[review])
+        assert read(world, "a.py") == text(*there, more="after\n")
+    assert read(world, "b.py") == "two\n" and world.replay_differs() == []
+
+
+def test_an_undo_destroys_nothing_that_was_written_in_the_same_lines(world: World) -> None:
+    flagged(world)
+    world.ask(decide("revert"))
+    world.write("a.py", text().replace("line 30\n", "line 30, later\n"))
+    refusal = world.refused(rq.ReviewUndo(review="R-1"))
+    assert refusal.code is Code.VERSION_CHANGED and "in the same lines" in refusal.message and "coord explain :/a.py" in refusal.next
+    assert read(world, "a.py") == text().replace("line 30\n", "line 30, later\n") and read(world, "b.py") == "one\n"
+
+
 def test_a_hunk_goes_out_of_a_file_that_went_on(world: World) -> None:
     flagged(world)
     world.write("a.py", text(1, 2, 3, more="after\n"))

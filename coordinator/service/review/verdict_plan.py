@@ -220,9 +220,7 @@ class _Look:
             now = self._now(file)
             if now.hash == file.verdict_hash:
                 continue
-            if now.hash != file.written_hash:
-                changed.append(file.path)
-            elif file.verdict_hash is not None and self._view.source(file.verdict_hash) is None:
+            if file.verdict_hash is not None and self._view.source(file.verdict_hash) is None:
                 raise Refusal(
                     Code.INVALID,
                     f"The bytes of {file_names.shown(file.path)} before the revert are "
@@ -230,16 +228,25 @@ class _Look:
                     next="Take them from git or from a backup, if they are there; what the "
                     "revert wrote stays.",
                 )
-            else:
-                self._beside(held, file, now, file.verdict_hash, out)
-            wanted.append(_Wanted(file, now, file.verdict_hash, file.verdict_mode))
+            new, mode = file.verdict_hash, file.verdict_mode
+            if now.hash != file.written_hash:  # what the revert took out is put back beside it
+                new, mode = self._merge(file.path, now, file.verdict_hash, file.written_hash,
+                                        out), None
+                if new is None:
+                    changed.append(file.path)
+                    continue
+            self._beside(held, file, now, new, out)
+            wanted.append(_Wanted(file, now, new, mode))
         if changed:
             names = listed([file_names.shown(path) for path in changed], NAMED_MAX)
             raise Refusal(
                 Code.VERSION_CHANGED,
                 f"{names} {'was' if len(changed) == 1 else 'were'} changed since "
-                f"{'it was' if len(changed) == 1 else 'they were'} reverted; nothing was undone.",
-                next=f"`coord review show {self._row.review_id} --json` has the partial work.",
+                f"{'it was' if len(changed) == 1 else 'they were'} reverted, in the same lines; "
+                "nothing was undone.",
+                next="If another verdict did that, undo it first (`coord explain "
+                f"{shlex.quote(FROM_ROOT + changed[0])}`). `coord review show "
+                f"{self._row.review_id} --json` has the partial work.",
                 path=changed[0], paths=changed,
             )
         return wanted
@@ -372,13 +379,9 @@ class _Look:
         Raises:
             Refusal: VERSION_CHANGED: that is not possible without destroying later work.
         """
-        before, flagged = (
-            self._blob(name) if repository_files.can_merge(name) else None
-            for name in (file.baseline_hash, file.flagged_hash or file.last_hash)
-        )
-        current = now.data if repository_files.can_merge(now.hash) else None
-        data = _merge(before, flagged, current, file.path)
-        if data is None:
+        name = self._merge(file.path, now, file.baseline_hash,
+                           file.flagged_hash or file.last_hash, out)
+        if name is None:
             raise Refusal(
                 Code.VERSION_CHANGED,
                 f"{file_names.shown(file.path)} was changed after it was flagged, in the same "
@@ -388,11 +391,21 @@ class _Look:
                 f"`coord review keep {self._row.review_id}`.",
                 path=file.path,
             )
-        left = file.flagged_hash or file.last_hash
-        assert now.hash is not None and left and file.baseline_hash
-        here, theirs = is_executable(now.hash), is_executable(left)
-        name = digest(data, executable=here if here != theirs
-                      else is_executable(file.baseline_hash))
+        return name
+
+    def _merge(self, path: str, now: Bytes, to: str | None, from_: str | None,
+               out: Plan) -> str | None:
+        """What is there now with the change from one content to another; its name. None: that is
+        not possible without destroying later work."""
+        wanted, left = (self._blob(name) if repository_files.can_merge(name) else None
+                        for name in (to, from_))
+        current = now.data if repository_files.can_merge(now.hash) else None
+        data = _merge(wanted, left, current, path)
+        if data is None:
+            return None
+        assert now.hash is not None and from_ and to
+        here, theirs = is_executable(now.hash), is_executable(from_)
+        name = digest(data, executable=here if here != theirs else is_executable(to))
         out.keeps.append(repository_files.stow(self._svc, name, data))
         return name
 

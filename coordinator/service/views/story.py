@@ -168,6 +168,10 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     # (What looks like an id and is no file is none, whatever was held around it.)
     around = _around(subject) if found.there or not _ID.fullmatch(upper) else "[]"
     rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
+    link = None if found.through is None else svc.tree.relative(found.through)
+    if link:  # what was done to the link is told, too
+        rows = sorted({row[0]: row for row in (*rows, *view.rows(
+            "events_of_resource", link, f'"{link}"', STORY_MAX, "[]"))}.values())[-STORY_MAX:]
     if not rows and _ID.fullmatch(upper):
         raise Refusal(
             _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
