@@ -134,7 +134,9 @@ class WatchBridge:
             looked_ms = self._router.now_ms()
             now = repository_files.look(self._service, None, path, keep=keeps)
             seen.append(seen_writes.Seen(
-                path, now, before.get(path, NOTHING), change.path if change.to else None,
+                path, now, before.get(path, NOTHING),
+                change.path if change.to and not change.is_new else None,
+                before.get(change.path, NOTHING) if change.to else NOTHING,
                 is_new=change.kind == "created", is_in_git=path in in_git,
                 gone_ms=change.heard_ms if change.kind == "deleted" else None,
                 looked_ms=looked_ms))

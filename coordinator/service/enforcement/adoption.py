@@ -34,6 +34,8 @@ from coordinator.words.resource_names import Located, path_of, path_scope, regio
 if TYPE_CHECKING:
     from coordinator.service.enforcement.seen_writes import Seen
 
+#: A file that was written so long (ms) before it was renamed has what it had at its old name.
+MOVED_AS_IT_WAS_MS = 1_000
 #: Files that one batch of changes may lease to one agent.
 ADOPTED_MAX = 200
 
@@ -54,11 +56,13 @@ class Running(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """A write that is its writer's: `before` is the content that was last seen there, if any."""
+    """A write that is its writer's: `before` is the content that was last seen there, if any;
+    `there`, where it was moved from."""
 
     agent: str
     change: Seen
     before: str | None
+    there: str | None = None
 
 
 class Foreign(NamedTuple):
@@ -109,7 +113,8 @@ def is_foreign(view: View, change: Seen, holder: str, fold_case: bool) -> bool:
 
 
 def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
-    """Lease a file to whoever's command has written it, unless something stands in the way by now.
+    """Lease a file to whoever's command has written it, unless something stands in the way by now;
+    of one that it has renamed, both names.
 
     Raises:
         Unready: the file has to be looked at.
@@ -121,7 +126,42 @@ def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
         return False  # below a link by now: what that leads to was not written
     if located is None or _was_held_by_another_name(svc, tx, found, located):
         return False
-    return _lease(svc, tx, found.agent, located, _before(tx, found))
+    moved = _moved(svc, tx, found)
+    before = _before(tx, found)
+    if before is None and moved is not None and found.before is None:
+        before = Before(None)
+    if not _lease(svc, tx, found.agent, located, before):
+        return False
+    if moved is not None:
+        _lease(svc, tx, found.agent, *moved)
+    return True
+
+
+def _moved(svc: Service, tx: Tx, found: Adopted) -> tuple[Located, Before] | None:
+    """The name that a file was renamed from, and what it had there, kept; None: it was not, or
+    nobody knows, or that name is somebody's, or something stands there again.
+
+    Raises:
+        Unready: the name has to be looked at.
+    """
+    change, name = found.change, found.change.moved_from
+    if name is None:
+        return None
+    located = _free(svc, tx, found.agent, Place(name, None, True, "itself"))
+    if located is None or located.there or located.resource.scope != path_scope(
+            name, svc.fold_case):
+        return None
+    written, moved = change.changed_ms, change.touched_ms
+    if (written is not None and moved is not None and moved - written >= MOVED_AS_IT_WAS_MS
+            and change.now.kept):
+        repository_files.keep(tx, change.now)
+        return located, Before(change.hash)
+    if found.there is not None and tx.row("blob_has", found.there) is not None:
+        return located, Before(found.there)
+    if change.before_there.hash is not None and change.before_there.kept:
+        repository_files.keep(tx, change.before_there)
+        return located, Before(change.before_there.hash)
+    return None
 
 
 def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:

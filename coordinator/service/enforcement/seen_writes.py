@@ -54,7 +54,8 @@ class Seen:
     """One path that changed: its content now, and where it was moved from, if so. `is_new`: nothing
     was there before.
 
-    `before` is what git has of it, for policies that want to show the difference. `calls` are those
+    `before` is what git has of it, for policies that want to show the difference; `before_there`,
+    what git has of the name that it was moved from. `calls` are those
     of agents that ran when it was written, as far as hooks have told. Of what is gone `is_in_git`
     says whether git has it, and `gone_ms` when that was heard of, if it is known. `looked_ms` is
     the moment before it was looked at; None: it is taken to be as it is now.
@@ -64,6 +65,7 @@ class Seen:
     now: Bytes
     before: Bytes = NOTHING
     moved_from: str | None = None
+    before_there: Bytes = NOTHING
     is_new: bool = False
     calls: tuple[Running, ...] = ()
     lately: tuple[Running, ...] = ()
@@ -146,7 +148,9 @@ def seen(
         if holder is None:
             holder = writer(tx, change) if svc.settings.hooks.adopt else None
             if holder is not None and change.hash is not None:
-                out.append(Adopted(holder, change, before))
+                there = (None if change.moved_from is None
+                         else tx.row("version_get", change.moved_from))
+                out.append(Adopted(holder, change, before, there[0] if there else None))
             elif holder is None and active and not _is_verdict(tx, change):
                 if policy != "ignore":
                     _unleased(svc, tx, change, before, policy)

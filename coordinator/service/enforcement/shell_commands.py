@@ -8,6 +8,7 @@ both sides told.
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -32,7 +33,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, path_scope, resource
+from coordinator.words.resource_names import Located, path_of, path_scope, resource
 from coordinator.words.texts import quoted
 
 #: Files of others that one command is protected from.
@@ -41,6 +42,8 @@ PROTECTED_MAX = 2_000
 NAMED_MAX = 12
 #: Words of one command of which git is asked whether they are files.
 ASKED_MAX = 5
+#: Files and directories of its own that are looked at after a command.
+OWN_MAX = 50
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
 #: What stands at a name and holds no bytes of its own.
@@ -183,12 +186,17 @@ def _may_be_in(row: LeaseRow, word: str) -> bool:
 
 def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
     """After a command: what it did to files that its agent holds is the agent's own writing, and
-    what it printed of those and of others that it names is read."""
+    what it printed of those and of others that it names is read.
+
+    Raises:
+        Unready: they were not looked at; or something is gone from its name, and what was renamed
+        has to be heard of, so that its new name is nobody else's by then.
+    """
     own: list[Located] = []
     before: dict[str, tuple[str | None, str]] = {}
     for raw in tx.rows("leases_of_holder", agent):
         row = LeaseRow(*raw)
-        if row.kind == "file" and row.mode == "exclusive" and len(own) < 50:
+        if row.kind == "file" and row.mode == "exclusive" and len(own) < OWN_MAX:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
             last = tx.row("version_get", row.file_path) if row.worktree is None else None
@@ -197,9 +205,30 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
                 before[path] = last[0], str(last[1]) if row.lent_by else row.locked_at
             else:
                 before[path] = row.content_hash, row.locked_at
+    if svc.hear is not None and _is_gone(svc, tx, agent, before):
+        tx.looked.after("what was renamed", svc.hear)
     read_versions.note_command(tx, agent, own, before)
     if heard.output:
         read_versions.note_shown(tx, agent, [*own, *_named(svc, tx, heard, own)], heard.output)
+
+
+def _is_gone(svc: Service, tx: Tx, agent: str,
+             before: Mapping[str, tuple[str | None, str]]) -> bool:
+    """Whether something that this agent holds in the main working tree does not stand at its name
+    any more, and did: a file of those that are known, one that it holds in parts, or a directory.
+    """
+    rows = [row for raw in tx.rows("leases_of_holder", agent)
+            if (row := LeaseRow(*raw)).kind in ("dir", "region") and row.worktree is None
+            and row.mode == "exclusive"][:OWN_MAX]
+    paths = [svc.where(None, path_of(row.file_path, row.kind).rstrip("/")) for row in rows]
+    paths += [path for path, (was, _) in before.items() if was is not None]
+    places = [Place(path, None, True, "itself") for path in dict.fromkeys(paths)]
+    tx.looked.require(places)
+    for place in places:
+        with contextlib.suppress(Refusal):
+            if not tx.looked.located(place).there:
+                return True
+    return False
 
 
 def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> list[Located]:
