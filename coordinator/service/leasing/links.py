@@ -6,7 +6,6 @@ Only reads. (What a command or an edit tool writes is the one or the other, and 
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections.abc import Iterable, Sequence
 
@@ -16,6 +15,7 @@ from coordinator.service.core import Service
 from coordinator.service.leasing.conflicts import once
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
+from coordinator.words import file_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, path_scope
 
@@ -64,6 +64,6 @@ def _led_to(svc: Service, tx: Tx, row: LeaseRow) -> str | None:
         return None
     root = row.worktree or svc.root
     path = posixpath.normpath(posixpath.join(
-        root, posixpath.dirname(row.file_path), os.fsdecode(target)))
+        root, posixpath.dirname(row.file_path), file_names.from_bytes(target)))
     below = path[len(root) + 1:] if path.startswith(f"{root}/") else ""
     return path_scope(below, svc.fold_case) if below else None
