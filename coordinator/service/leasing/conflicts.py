@@ -398,7 +398,6 @@ def _ahead(
     passed, too. Who has asked for it before, among more, stands where it stood then."""
     step = ms(svc.settings.leases.age_step_s)
     before: list[tuple[tuple[int, str], NearWaiter]] = []
-    mine = min([(*place, acquisition or "~"), *_places(tx, holder, asked, mode, step)])
     for raw in near(tx, "waiters_near", asked):
         waiter = NearWaiter(*raw)
         if waiter.agent == holder or waiter.acquisition_id == acquisition:
@@ -408,13 +407,16 @@ def _ahead(
         if mode == "shared" and waiter.mode == "shared":
             continue
         theirs = rule.standing(waiter.priority, waiter.asked_at, tx.now_ms, step)
-        if (*theirs, waiter.acquisition_id) > mine:
+        if (theirs, waiter.acquisition_id) > (place, acquisition or "~"):
             continue
         if not overlaps(asked, rule.as_resource(waiter.name, waiter.kind, waiter.scope)):
             continue
         if unserved.rests(tx, "waiter", waiter.acquisition_id):
             continue
         before.append((theirs, waiter))
+    mine = min(_places(tx, holder, asked, mode, step), default=None) if before else None
+    if mine is not None:
+        before = [(at, one) for at, one in before if (*at, one.acquisition_id) < mine]
     passed: list[tuple[NearWaiter, str]] = []
     for _, waiter in sorted(before, key=lambda one: (one[0], one[1].acquisition_id)):
         until = _waits_for(tx, waiter, holder, lent) or next(

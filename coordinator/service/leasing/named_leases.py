@@ -78,7 +78,7 @@ def chosen(
     if acquisition is not None:
         first = acquisition.removeprefix("A-")
         known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
-        most = svc.settings.leases.resources_max
+        most = 2 * svc.settings.leases.resources_max  # (a link, and what it leads to)
         rows = [
             LeaseRow(*row)
             for row in tx.rows(
