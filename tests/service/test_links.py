@@ -66,6 +66,14 @@ def test_what_was_held_before_by_its_own_name_stays(linked: World) -> None:
     assert held(linked) == {"a.py": "ann"}
 
 
+def test_what_was_named_beside_it_stays_when_the_link_leads_there(linked: World) -> None:
+    linked.acquire("ann", "current", "two/")
+    (linked.root / "current").unlink()
+    (linked.root / "current").symlink_to("two")
+    linked.ask(rq.Release(agent="ann", resources=["current"]))
+    assert held(linked) == {"two/": "ann"}
+
+
 def test_a_directory_that_is_named_with_a_slash_is_that_alone(linked: World) -> None:
     linked.acquire("ann", "current/")
     assert held(linked) == {"one/": "ann"}

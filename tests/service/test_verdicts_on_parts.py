@@ -179,7 +179,7 @@ def test_an_undo_destroys_nothing_that_was_written_in_the_same_lines(world: Worl
     world.ask(decide("revert"))
     world.write("a.py", text().replace("line 30\n", "line 30, later\n"))
     refusal = world.refused(rq.ReviewUndo(review="R-1"))
-    assert refusal.code is Code.VERSION_CHANGED and "in the same lines" in refusal.message and "coord explain :/a.py" in refusal.next
+    assert refusal.code is Code.VERSION_CHANGED and "does not fit" in refusal.message and "coord explain :/a.py" in refusal.next
     assert read(world, "a.py") == text().replace("line 30\n", "line 30, later\n") and read(world, "b.py") == "one\n"
 
 

@@ -45,15 +45,19 @@ def with_links(view: View, located: Sequence[Located]) -> list[Located]:
 def taken_with(svc: Service, tx: Tx, rows: Iterable[LeaseRow],
                leads_to: str | None = None) -> list[LeaseRow]:
     """What the holders of these leases got together with them, as what their links led to: then,
-    as far as the link itself tells, and now (`leads_to`, a scope)."""
+    as far as the link itself tells; else now (`leads_to`, a scope)."""
     out: list[LeaseRow] = []
     for row in rows:
         if row.kind != "file" or row.content_hash is None or not is_link(row.content_hash):
             continue
-        scopes = {leads_to, _led_to(svc, tx, row)} - {row.scope, None}
-        out += [one for scope in scopes for raw in tx.rows("leases_at_scope", scope)
+        for scope in (_led_to(svc, tx, row), leads_to):
+            found = [] if scope in (None, row.scope) else [
+                one for raw in tx.rows("leases_at_scope", scope)
                 if (one := LeaseRow(*raw)).acquisition_id == row.acquisition_id
                 and one.locked_by == row.locked_by and one.kind in ("file", "dir")]
+            out += found
+            if found:
+                break
     return out
 
 

@@ -242,8 +242,8 @@ class _Look:
             raise Refusal(
                 Code.VERSION_CHANGED,
                 f"{names} {'was' if len(changed) == 1 else 'were'} changed since "
-                f"{'it was' if len(changed) == 1 else 'they were'} reverted, in the same lines; "
-                "nothing was undone.",
+                f"{'it was' if len(changed) == 1 else 'they were'} reverted, so that what was "
+                "there before does not fit in any more; nothing was undone.",
                 next="If another verdict did that, undo it first (`coord explain "
                 f"{shlex.quote(FROM_ROOT + changed[0])}`). `coord review show "
                 f"{self._row.review_id} --json` has the partial work.",
