@@ -24,7 +24,7 @@ def test_a_claim_says_which_regions_are_not_there(repo: Repo) -> None:
     """They may be the task itself, or a slip of the pen."""
     repo.write("a.py", "def f():\n    return 1\n")
     repo.coord("task", "add", "two", "-r", "a.py::f", "-r", "a.py::g")
-    assert "warning: a.py::g is not there yet, and leased as new; `coord regions FILE` lists what is.\n" in repo.coord("task", "claim", "--agent", "ann").stdout
+    assert "warning: a.py::g is not there yet, and leased as new; `coord regions FILE` lists what is. The nearest: a.py::f.\n" in repo.coord("task", "claim", "--agent", "ann").stdout
 
 
 def test_a_person_who_takes_a_file_by_force_is_told_of_the_review(repo: Repo) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.looking.facts import AnyNeed, Lapsed, Place, Unready
+from coordinator.regions.names import nearest
 from coordinator.rules import leases as rule
 from coordinator.rules.backlog import told_state
 from coordinator.rules.globs import overlaps
@@ -24,7 +25,7 @@ from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import READ, task_resource
+from coordinator.words.resource_names import READ, path_of, region_of, task_resource
 
 #: Why a task is given back that was found to need something, by who keeps that.
 WHY = {"others": "it needs {}, which others hold", "nobody": "it needs {}, which is free by now",
@@ -142,6 +143,7 @@ def _take(
     ttl_ms: int,
 ) -> rq.Claimed:
     until = tx.later(ttl_ms)
+    near = _nearest(tx, wanted)
     acquired = grant.grant(
         svc, tx, agent, wanted, obstacles, ttl_ms=ttl_ms, task=task.task_id,
         description=task.title,
@@ -155,7 +157,7 @@ def _take(
     signals.claimed(svc, tx, task.task_id)
     if task.partial is not None:
         _let_go_on(tx, task.partial)
-    return _claimed(svc, tx, tasks.find(tx, task.task_id), acquired)
+    return _claimed(svc, tx, tasks.find(tx, task.task_id), acquired, near)
 
 
 def _let_go_on(tx: Tx, review: str) -> None:
@@ -175,7 +177,8 @@ def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:
     return _claimed(svc, tx, task, rq.Acquired(acquisition_id=first, leases=held, warnings=[]))
 
 
-def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) -> rq.Claimed:
+def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None,
+             near: Sequence[str] = ()) -> rq.Claimed:
     reply = tasks.reply(tx, task)
     partial = None
     if task.partial is not None:
@@ -194,17 +197,35 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None) 
         leases=acquired.leases if acquired else [],
         excerpts=redirect.written(redirect.excerpts(svc, names, task.title)) if names else [],
         partial=partial,
-        warnings=[*acquired.warnings, *_not_there(acquired.leases)] if acquired else [],
+        warnings=[*acquired.warnings, *_not_there(acquired.leases, near)] if acquired else [],
         tried=blackboard.left(tx, task.task_id, {
             one.resource: one.content_hash for one in (acquired.leases if acquired else ())}),
     )
 
 
-def _not_there(held: Sequence[rq.Lease]) -> list[str]:
+def _nearest(tx: Tx, wanted: Sequence[Wanted]) -> list[str]:
+    """The regions that are most like those of these that are not there.
+
+    Raises:
+        Unready: their files were not looked at.
+    """
+    out: dict[str, None] = {}
+    for one, _ in wanted:
+        if one.resource.kind != "region" or one.inode is None or one.path is None:
+            continue
+        region = region_of(one.resource.name)
+        if tx.looked.part(one.path, region).hash is None:
+            path = path_of(one.resource.name, "region")
+            out |= {f"{path}::{name}": None for name in nearest(region, tx.looked.names(one.path))}
+    return list(out)
+
+
+def _not_there(held: Sequence[rq.Lease], near: Sequence[str]) -> list[str]:
     """A task may be about a region that is yet to be written; or its name may be mistyped."""
     new = [one.resource for one in held if one.kind == "region" and one.content_hash is None]
+    like = f" The nearest: {listed(near)}." if near else ""
     return [f"{listed(new)} {'is' if len(new) == 1 else 'are'} not there yet, and leased as new; "
-            "`coord regions FILE` lists what is."] if new else []
+            f"`coord regions FILE` lists what is.{like}"] if new else []
 
 
 def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,
