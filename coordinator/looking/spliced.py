@@ -365,6 +365,14 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
         new = [name for name in beyond[:8] if name not in there]
         around = [name for name in beyond if any(
             one in there and one.startswith(f"{name}.") for one in own)]
+        twice = [name.rpartition("#")[0] for name in new if "#" in name]
+        if twice and set(twice) <= set(there) and not set(own) & set(there):
+            raise Refusal(
+                Code.OUT_OF_SCOPE_EDIT,
+                f"With this text {_listed(shown, twice)} would be there twice. Nothing was "
+                "written.", next=f"If that is what you mean, {'propose' if proposed else 'lease'} "
+                "it by this name, and not another as new.", path=shown, regions=beyond[:8],
+            )
         raise Refusal(
             Code.OUT_OF_SCOPE_EDIT,
             f"With this text more of {shown} would change than {', '.join(own)}: "

@@ -816,3 +816,12 @@ def test_a_value_without_its_key_is_refused_with_the_key(world: World, file: str
     assert refused.code is Code.PARSE_INVALID and begins in refused.next and read(world, file) == before
     other = world.refused(commit("ann", (f"{file}::a", before.strip("{} \n").replace("1", "[1"))))
     assert other.next == "Correct the text, and commit it again."
+
+
+def test_who_leased_as_new_what_is_there_by_another_name_is_told_of_that(world: World) -> None:
+    """Not to lease what it would be then, a second one."""
+    world.write("g.md", "# Guide\n\n## Paying\n\n### By card\n\nCard.\n")
+    world.ask(rq.Acquire(agent="ann", resources=["g.md::By card"], new=True))
+    refusal = world.refused(rq.CommitRegion(agent="ann", regions=[rq.RegionText(resource="g.md::By card", text="### By card\n\nNew.\n")]))
+    assert refusal.code is Code.OUT_OF_SCOPE_EDIT and "g.md::Guide.Paying.By card would be there twice" in refusal.message
+    assert "lease it by this name" in refusal.next and "#2" not in refusal.next
