@@ -27,6 +27,7 @@ from coordinator.rules.versions import Watched, violated
 from coordinator.service import repository_files
 from coordinator.service.enforcement import git_moves, renames, shell_commands
 from coordinator.service.enforcement.git_moves import Moved
+from coordinator.service.enforcement.shell_commands import NO_FILE, UNKNOWN
 from coordinator.service.engine import decide
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing.overlapping import holders_of_regions
@@ -40,6 +41,10 @@ from coordinator.words.resource_names import path_scope
 COMMANDS_MAX = 200
 #: When (seconds after a command) it is looked once more whether what it left running has written.
 LATER_S = 1.0
+#: Small files that are read before a command because nobody has kept what is in them.
+READ_AT_ONCE = 64
+#: A working tree (None: the main one), and a file in it.
+_Name = tuple[str | None, str]
 
 
 @dataclass(slots=True, eq=False)
@@ -89,25 +94,27 @@ class CommandComparison:
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
                                        below, now_ms, self._git.now(), ran))
         del self._commands[:-COMMANDS_MAX]
-        self._keep_parts(seen)
+        self._keep_theirs([*seen, *(one for folder in below for one in folder.looks.values())])
 
-    def _keep_parts(self, looks: Sequence[Look]) -> None:
-        """Have these contents of files that are held in parts kept: what differs from them tells
-        whose part a command has changed. They are read before it can begin, but for large ones."""
-        parts = [one for one in looks if one.held.is_part and one.held.worktree is None]
+    def _keep_theirs(self, looks: Sequence[Look]) -> None:
+        """Have the contents of what others hold kept, as far as they are not: the command may
+        destroy them, and what differs from them tells whose part of a file it has changed. They
+        are read before it can begin, but for large ones, and where they are many."""
+        known = [one for one in looks if one.hash not in (None, UNKNOWN, *NO_FILE)]
         said = self._router.look(lambda view: [
-            one for one in parts
-            if one.hash is not None and view.row("blob_has", one.hash) is None]) if parts else []
+            one for one in known if view.row("blob_has", one.hash) is None]) if known else []
         if isinstance(said, list) and said:
-            small = {one.held.name for one in said
-                     if one.stamp is not None and one.stamp[1] <= FILE_FROM}
-            large = {one.held.name for one in said} - small
-            self._router.engine.task(self._keep(self._read(sorted(small)), sorted(large)))
+            names = {(one.held.worktree, one.held.name): one.stamp for one in said}
+            small = [name for name, stamp in names.items()
+                     if stamp is not None and stamp[1] <= FILE_FROM][:READ_AT_ONCE]
+            self._router.engine.task(self._keep(
+                self._read(small), [name for name in names if name not in set(small)]))
 
-    def _read(self, names: Sequence[str]) -> list[repository_files.Bytes]:
-        return [repository_files.look(self._router.service, None, one, keep=True) for one in names]
+    def _read(self, names: Sequence[_Name]) -> list[repository_files.Bytes]:
+        return [repository_files.look(self._router.service, worktree, one, keep=True)
+                for worktree, one in names]
 
-    async def _keep(self, found: list[repository_files.Bytes], names: Sequence[str]) -> None:
+    async def _keep(self, found: list[repository_files.Bytes], names: Sequence[_Name]) -> None:
         engine = self._router.engine
         more = await engine.do(lambda: self._read(names)) if names else []
         await engine.write(partial(_kept, [*found, *(more if isinstance(more, list) else ())]))
@@ -178,7 +185,7 @@ class CommandComparison:
             parts = [one.held.name for one in different
                      if one.held.is_part and one.held.worktree is None]
             if parts:
-                await self._keep([], list(dict.fromkeys(parts)))
+                await self._keep([], [(None, one) for one in dict.fromkeys(parts)])
             moved |= elsewhere
             for one in different:
                 broken = self._changed(command, one)

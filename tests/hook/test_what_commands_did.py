@@ -370,6 +370,41 @@ def test_a_link_that_a_command_makes_is_no_work_on_what_it_leads_to(make_repo: C
     assert repo.read("two/f") == "two/f\n" and repo.read("two/person.txt") == "mine\n" and repo.read("two.txt") == "two.txt\nmine\nbob's\n"
 
 
+@pytest.mark.parametrize("over", ["python3 -c \"open('c'+'.txt','w').write('A over')\"", "rm c.tx[t]", "c=c; mv b.tx[t] $c.txt"])
+@pytest.mark.parametrize("held", ["", "c.txt", "./"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_a_command_wrote_is_kept_before_anothers_can_destroy_it(make_repo: Callable[..., Repo], over: str, held: str, times: int) -> None:
+    """Whether its agent had the file before, has it by that, or has the directory."""
+    repo = make_repo(config="[watch]\ndebounce_s = 0.05\n")
+    for name in ("b", "c"):
+        repo.write(f"{name}.txt", f"{name}\n")
+    repo.write("gen.sh", 'echo "$1 made this" >> "$2"\n')
+    git(repo, "add", "-A")
+    git(repo, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "x")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    if held:
+        hold(repo, bob, "c.txt" if held == "c.txt" else "*.txt")
+    for n in range(times):
+        assert bob.shell(f"sh gen.sh bob{n} c.txt")[1] == 0
+        time.sleep(0.3)
+    made = repo.read("c.txt")
+    assert made == "c\n" + "".join(f"bob{n} made this\n" for n in range(times))
+    if "mv" in over and held == "./":
+        pytest.skip("what it moves is held, too")
+    assert ann.shell(over)[1] == 0
+    with repo.client() as client:
+        until(lambda: client.call(rq.Reviews()).items)
+        (review,) = client.call(rq.Reviews()).items
+        (file,) = [one for one in client.call(rq.ReviewShow(review=review.review)).files if one.path == "c.txt"]
+        assert file.note == "" and file.diff is not None and f"-bob{times - 1} made this" in file.diff, file
+        for row in client.call(rq.Locks()).items:
+            client.call(rq.Release(agent=row.locked_by, resources=[row.resource]))
+        client.call(rq.ReviewDecide(review=review.review, verdict="revert"))
+    assert repo.read("c.txt") == made
+
+
 @pytest.mark.parametrize("held", ["new", "old", "dir/", "region"])
 @pytest.mark.parametrize(("command", "to"), [
     ("mv d1 e$((1))", "e1/x.py"), ("python3 -c 'import os; os.rename(\"d1\", \"e1\")'", "e1/x.py"), ("mv d1/x.py d1/y$((1)).py", "d1/y1.py"), ("mv d1 e$((1)); mv e1/x.py f$((1)).py", "f1.py")])

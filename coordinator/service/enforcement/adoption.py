@@ -132,6 +132,7 @@ def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
         before = Before(None)
     if not _lease(svc, tx, found.agent, located, before):
         return False
+    repository_files.keep(tx, found.change.now)  # no hook will have noted it
     if moved is not None:
         _lease(svc, tx, found.agent, *moved)
     return True

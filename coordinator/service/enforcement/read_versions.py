@@ -94,6 +94,8 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
     """
     files = [one for one in files if one.path is not None]
     tx.looked.require(Content(str(one.path)) for one in files)
+    for one in files:  # (what the watcher has seen already is not kept by that)
+        tx.keep_found(tx.looked.content(str(one.path)))
     changed = [one for one in files
                if tx.looked.content(str(one.path)).hash != before[str(one.path)][0]]
     unread = {}
