@@ -12,7 +12,7 @@ name means, and no file is opened, written or locked here. `..` is taken as the 
 """
 
 # Paths are plain strings here: this runs before every write of an agent, and Path is slow.
-# ruff: noqa: PTH112, PTH116, PTH118, PTH120
+# ruff: noqa: PTH112, PTH115, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import os
 import stat
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -43,6 +44,8 @@ from coordinator.words.resource_names import Link, Located, Resource
 
 __all__ = ["Located", "Tree", "find_root"]
 
+#: Links one after the other that a path is followed through: as many as Linux follows.
+LINKS_MAX = 40
 _DIR = stat.S_IFDIR
 _FILE = stat.S_IFREG
 
@@ -238,21 +241,25 @@ class Tree:
         kind: resource_names.Kind = "dir" if is_dir else "file"
         resource = resource_names.resource(name, kind, fold_case=self.fold_case)
         worktree = self.worktree_of(real)
-        through = self._link_of(path, text) if link == "followed" and real != path else None
+        through = self._links_of(path, text) if link == "followed" and real != path else ()
         if found is not None and stat.S_ISREG(found.st_mode):
             return Located(resource, identity(real, found), real, worktree, found.st_nlink,
                            found.st_size, through=through)
         return Located(resource, None, real, worktree, there=found is not None,
                        is_link=found is not None and stat.S_ISLNK(found.st_mode), through=through)
 
-    def _link_of(self, path: str, text: str) -> str | None:
-        """The true name of the symlink that a path ends in, if it ends in one of this repository.
-        """
-        try:
-            found = self._resolve_real(path, text, "itself")
-        except Refusal:
-            return None
-        return found.path if found.is_link else None
+    def _links_of(self, path: str, text: str) -> tuple[str, ...]:
+        """The true names of the symlink that a path ends in, of the one that it leads to, and so
+        on, as far as they lie in this repository."""
+        out: list[str] = []
+        with suppress(Refusal, OSError):
+            while len(out) < LINKS_MAX:
+                found = self._resolve_real(path, text, "itself")
+                if not found.is_link or found.path is None:
+                    break
+                out.append(found.path)
+                path = os.path.join(os.path.dirname(found.path), os.readlink(found.path))
+        return tuple(out)
 
     def worktree_of(self, path: str) -> str | None:
         """The linked worktree that a real path lies in; None for the main one, and for a path that

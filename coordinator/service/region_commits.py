@@ -40,7 +40,7 @@ from coordinator.service.impact import refused
 from coordinator.service.leasing import free_windows, other_names
 from coordinator.service.leasing.named_leases import check_token, stale
 from coordinator.service.leasing.overlapping import near
-from coordinator.service.leasing.typed_names import held_by_name, meant_from_root, typed
+from coordinator.service.leasing.typed_names import held_by_link, meant_from_root, typed
 from coordinator.service.review import verdicts
 from coordinator.service.review.verdicts import Journal
 from coordinator.store import events as ev
@@ -167,7 +167,7 @@ def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
     """The region that a text names: the one that the agent has leased by it, whatever lies at that
     name by now; else what a lease would be on."""
     found = tx.looked.place(text, request.cwd)
-    for row in sorted(held_by_name(svc, tx, text, found.resource, request.cwd),
+    for row in sorted(held_by_link(svc, tx, text, found.resource, request.cwd),
                       key=lambda row: row.worktree != found.worktree):
         # (Where the file was renamed, and a link to it stands in its place, that is what is meant.)
         if row.locked_by == request.agent and not any(

@@ -98,8 +98,9 @@ class Located(msgspec.Struct, frozen=True, gc=False):
     """Whether anything at all was found at `path`."""
     is_link: bool = False
     """It is a symlink itself, and not what that leads to."""
-    through: str | None = None
-    """The absolute real path of the symlink by whose name this was named."""
+    through: tuple[str, ...] = ()
+    """The absolute real paths of the symlinks by whose names this was named: the one that was
+    typed, the one that leads to, and so on."""
 
     @property
     def has_content(self) -> bool:

@@ -47,7 +47,7 @@ def refused(act: Callable[[], object]) -> Refusal:
 
 def meant(tree: Tree, text: str, cwd: str | None = None) -> Located:
     """What a text means, whatever link it was named by."""
-    return msgspec.structs.replace(tree.resolve(text, cwd), through=None)
+    return msgspec.structs.replace(tree.resolve(text, cwd), through=())
 
 
 # --- spellings ------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_what_makes_no_sense_is_refused(tree: Tree, root: Path, text: str, word:
 def test_a_dangling_link_is_its_target(tree: Tree, root: Path) -> None:
     (root / "dangling").symlink_to("src/later.py")
     assert meant(tree, "dangling") == meant(tree, "src/later.py")
-    assert tree.resolve("dangling").through == f"{root}/dangling"
+    assert tree.resolve("dangling").through == (f"{root}/dangling",)
 
 
 @pytest.mark.parametrize("below", ["", "src/", "short/", "ü/"])

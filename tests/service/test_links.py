@@ -13,6 +13,12 @@ def held(world: World) -> dict[str, str]:
     return {row.file_path: row.locked_by for row in world.live()}
 
 
+def lead(world: World, link: str, to: str) -> None:
+    """Lead a link elsewhere; to a name from the root."""
+    (world.root / link).unlink()
+    (world.root / link).symlink_to(world.root / to)
+
+
 @pytest.fixture
 def linked(world: World) -> World:
     """`current` leads to a directory, `cfg.py` to a file, `chain` to `current`, `later` to nothing that is there."""
@@ -23,16 +29,25 @@ def linked(world: World) -> World:
     return world
 
 
-LINKS = [("current", "one/"), ("cfg.py", "a.py"), ("chain", "one/"), ("later", "not/yet"), ("one/up", "two/")]
+#: A link, and all that is held by its name: what it leads to, itself, and the links on the way.
+LINKS = [("current", ["one/", "current"]), ("cfg.py", ["a.py", "cfg.py"]), ("chain", ["one/", "chain", "current"]), ("later", ["not/yet", "later"]),
+         ("one/up", ["two/", "one/up"])]
 
 
+@pytest.mark.parametrize("who", ["ann", "eve"])
+@pytest.mark.parametrize("elsewhere", ["", "b.py", "/tmp", "nowhere", "one"])
 @pytest.mark.parametrize(("link", "to"), LINKS)
-def test_both_are_held_and_given_back_by_the_one_name(linked: World, link: str, to: str) -> None:
+def test_all_are_held_and_given_back_by_the_one_name(linked: World, link: str, to: list[str], elsewhere: str, who: str) -> None:
     got = linked.acquire("ann", link)
-    assert [one.resource for one in got.leases] == [to, link] and held(linked) == {to: "ann", link: "ann"}
-    assert [one.reentrant for one in linked.acquire("ann", link).leases] == [True, True]
-    assert {one.resource for one in linked.ask(rq.Renew(agent="ann", resources=[link])).leases} == {to, link}
-    for name in (link, to, f"./{link}", str(linked.root / link)):
+    assert [one.resource for one in got.leases] == to and held(linked) == dict.fromkeys(to, "ann")
+    assert all(one.reentrant for one in linked.acquire("ann", link).leases)
+    assert {one.resource for one in linked.ask(rq.Renew(agent="ann", resources=[link])).leases} == set(to)
+    if elsewhere:
+        lead(linked, link, elsewhere)
+        linked.ask(rq.Release(agent=who, resources=[link], force=who == "eve"))
+        assert held(linked) == {}
+        return
+    for name in (link, *to, f"./{link}", str(linked.root / link)):
         refusal = linked.refused(rq.Acquire(agent="bob", resources=[name]))
         assert refusal.code is Code.LOCKED, name
     linked.ask(rq.Release(agent="ann", resources=[link]))
@@ -82,12 +97,12 @@ def test_a_directory_that_is_named_with_a_slash_is_that_alone(linked: World) -> 
 
 
 @pytest.mark.parametrize(("link", "to"), LINKS)
-def test_a_task_that_names_it_holds_both(linked: World, link: str, to: str) -> None:
+def test_a_task_that_names_it_holds_all(linked: World, link: str, to: list[str]) -> None:
     linked.task("switch", link)
     (shown,) = linked.ask(rq.Tasks(state="ready")).items
-    assert set(shown.resources) == {link, to}
+    assert set(shown.resources) == set(to)
     linked.ask(rq.TaskClaim(agent="ann", task="T-1"))
-    assert held(linked) == {link: "ann", to: "ann"}
+    assert held(linked) == dict.fromkeys(to, "ann")
     before = (linked.root / link).readlink()
     (linked.root / link).unlink()
     (linked.root / link).symlink_to("elsewhere")
@@ -118,3 +133,22 @@ def test_its_story_is_that_of_the_link_and_of_what_it_leads_to(linked: World) ->
     said = "\n".join(linked.ask(rq.Explain(subject="current")).sentences)
     assert "bob got current" in said and "bob released current" in said and "ann got" not in said
     assert "cyd got two/f" not in said
+
+
+@pytest.mark.parametrize(("link", "to", "now"), [
+    ("current", "two", ["two/", "current"]), ("cfg.py", "b.py", ["b.py", "cfg.py"]), ("chain", "two", ["two/", "chain"]), ("chain", "cfg.py", ["a.py", "cfg.py", "chain"]),
+    ("later", "a.py", ["a.py", "later"]), ("current", "/tmp", ["current"])])
+def test_who_waits_for_it_gets_what_it_leads_to_by_then(linked: World, link: str, to: str, now: list[str]) -> None:
+    """And not what it led to when it was asked for."""
+    linked.acquire("ann", link)
+    linked.refused(rq.Acquire(agent="bob", resources=[link]))
+    lead(linked, link, to)
+    linked.ask(rq.Release(agent="ann", resources=[link]))
+    linked.tend()
+    assert held(linked) == dict.fromkeys(now, "bob")
+    assert linked.replay_differs() == []
+
+
+def test_no_link_on_the_way_is_led_elsewhere_by_another(linked: World) -> None:
+    linked.acquire("ann", "chain")
+    assert linked.refused(rq.Acquire(agent="bob", resources=["current"])).code is Code.LOCKED

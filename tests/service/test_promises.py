@@ -429,3 +429,17 @@ def test_who_only_waits_is_told_how_to_leave_the_line(world: World) -> None:
     refusal = world.refused(rq.Release(agent="bob", resources=["b.py"]))
     assert refusal.code is Code.UNKNOWN_LEASE and "bob waits for it (W-1)" in refusal.message
     assert refusal.next == "`coord request withdraw W-1 --agent bob` leaves the line."
+
+
+def test_a_forced_unlock_by_the_name_of_who_had_it_takes_it_from_nobody_else(world: World) -> None:
+    """The file was handed over between the look and the command: it names the holder that it means."""
+    world.acquire("ann", "a.py")
+    world.refused(rq.Acquire(agent="bob", resources=["a.py"]))
+    world.ask(rq.Release(agent="ann", resources=["a.py"], force=True))
+    assert [row.locked_by for row in world.live()] == ["bob"]
+    refusal = world.refused(rq.Release(agent="ann", resources=["a.py"], force=True))
+    assert refusal.code is Code.NOT_HOLDER and "a.py is leased by bob, not by ann" in refusal.message
+    assert "`coord unlock a.py --agent bob --force`" in refusal.next
+    assert [row.locked_by for row in world.live()] == ["bob"]
+    world.ask(rq.Release(agent="eve", resources=["a.py"], force=True))
+    assert world.live() == []

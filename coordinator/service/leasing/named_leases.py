@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from coordinator.files.content import is_link
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service, listed
@@ -128,10 +127,23 @@ def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
     """What these texts mean, each once; with the leases that bear the very name, where that leads
     elsewhere: a link's own, as the lists show it."""
     told: set[tuple[str, str]] = set()
-    locate(svc, tx, resources, cwd)  # (all of them are well said)
+    by_name = {text: held_by_name(svc, tx, text, cwd) for text in resources}
+    try:
+        locate(svc, tx, resources, cwd)
+    except Refusal:
+        if not any(by_name.values()):
+            raise
     for text in resources:
-        (located,) = locate(svc, tx, [text], cwd)
-        rows = held_by_name(svc, tx, text, located.resource, cwd)
+        rows = by_name[text]
+        try:
+            (located,) = locate(svc, tx, [text], cwd)
+        except Refusal:  # a link that leads out of the repository by now, or in a circle
+            if not rows:
+                raise
+            own = rule.as_resource(rows[0].file_path, rows[0].kind, rows[0].scope)
+            located = Located(own, None, None)
+        else:
+            rows = [row for row in rows if row.file_path != located.resource.name]
         scope = rows[0].scope if rows else located.resource.scope
         key = scope, located.resource.name if located.resource.kind == "glob" else ""
         if key not in told:
@@ -183,9 +195,8 @@ def _named_so(
                 found = True
         if not found:
             return None
-    if any(is_link(row.content_hash or "") for row in out.values()):
-        return None  # what it leads to was leased with it
-    return list(out.values())
+    return [*out.values(), *(one for one in taken_with(svc, tx, out.values())
+                             if one.fencing_token not in out)]
 
 
 def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequence[str],

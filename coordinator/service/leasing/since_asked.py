@@ -31,9 +31,9 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
     """
     out: dict[str, str] = {}
     if before is not None:
-        out = {str(name): str(digest) for name, digest in tx.rows("waiter_contents_of", before)}
+        out = then(tx, before)
     for one in located[:FILES_MAX]:
-        if one.resource.name in out or one.path is None or one.inode is None:
+        if one.resource.name in out or one.path is None or not one.has_content:
             continue
         whole = one.resource.kind == "file"
         if one.resource.kind not in ("file", "region") or (
@@ -48,13 +48,18 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
     return out
 
 
+def then(tx: Tx, acquisition: str) -> dict[str, str]:
+    """What was in the files that a waiter asked for when it did, by name."""
+    return {str(name): str(digest) for name, digest in tx.rows("waiter_contents_of", acquisition)}
+
+
 def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.ChangedSince]:
     """What is another now than when this waiter asked.
 
     Raises:
         Unready: it was not looked at.
     """
-    asked = {str(name): str(digest) for name, digest in tx.rows("waiter_contents_of", acquisition)}
+    asked = then(tx, acquisition)
     files = [(one, str(one.path), asked[one.resource.name]) for one, _ in wanted
              if one.resource.name in asked and one.path is not None]
     needs: list[AnyNeed] = [Content(path) for _, path, _ in files]

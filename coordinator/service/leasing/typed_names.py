@@ -32,14 +32,20 @@ def meant_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
     return None
 
 
-def held_by_name(svc: Service, view: View, text: str, meant: Resource,
-                 cwd: str | None) -> list[LeaseRow]:
-    """Live leases on a name as it is typed, where that leads to something else by now: a link was
-    put there, and a lease keeps its name."""
-    name = joined(folder_below(svc, cwd), text)
-    scope = scope_of(name, svc.tree.fold_case) if name != meant.name else None
+def held_by_name(svc: Service, view: View, text: str, cwd: str | None) -> list[LeaseRow]:
+    """Live leases on a name as it is typed, wherever that leads to: a link's own; or a link was put
+    there, and a lease keeps its name."""
+    scope = scope_of(joined(folder_below(svc, cwd), text), svc.tree.fold_case)
     rows = [LeaseRow(*raw) for raw in view.rows("leases_at_scope", scope)] if scope else []
     return [row for row in rows if row.expires_at > view.now]
+
+
+def held_by_link(svc: Service, view: View, text: str, meant: Resource,
+                 cwd: str | None) -> list[LeaseRow]:
+    """The same, where the name leads to something else by now."""
+    if joined(folder_below(svc, cwd), text) == meant.name:
+        return []
+    return held_by_name(svc, view, text, cwd)
 
 
 def lease_typed(svc: Service, row: LeaseRow, cwd: str | None) -> str:

@@ -22,7 +22,7 @@ from coordinator.service.leasing import (
     waiting_line,
 )
 from coordinator.service.leasing.conflicts import lies, locate, place, weigh
-from coordinator.service.leasing.typed_names import held_by_name, lease_typed
+from coordinator.service.leasing.typed_names import held_by_link, lease_typed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
@@ -45,7 +45,7 @@ def _asked(svc: Service, tx: Tx, req: rq.RequestFile) -> list[Located]:
     to by now."""
     located = locate(svc, tx, [req.resource], req.cwd)
     mine = family(tx, req.agent)
-    by_name = next((row for row in held_by_name(
+    by_name = next((row for row in held_by_link(
         svc, tx, req.resource, located[0].resource, req.cwd) if row.locked_by not in mine), None)
     if by_name is None:
         return located

@@ -21,6 +21,7 @@ from coordinator.service.holders import agents, notices
 from coordinator.service.leasing import circles, pending_unlocks, redirect, since_asked
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
 from coordinator.service.leasing.grant import Agreed, check_looked, grant, had_already
+from coordinator.service.leasing.links import as_they_lead
 from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, near, one_by_one
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -218,7 +219,7 @@ def serve_approved(
     then gets: see `rules.negotiation`.
     """
     try:
-        wanted, obstacles = _weighed(svc, tx, waiter)
+        wanted, obstacles = _weighed(svc, tx, waiter, handed=True)
         check_looked(svc, tx, wanted, obstacles)
     except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
         set_aside(svc, tx, waiter.acquisition_id, refusal.message)
@@ -235,17 +236,18 @@ def serve_agreed(
 ) -> None:
     """Grant to a waiter what its holder shares with it from now on: it was looked at, and nothing
     else is in the way (`agreements.entry`)."""
-    wanted, obstacles = _weighed(svc, tx, waiter, agreed.name)
+    wanted, obstacles = _weighed(svc, tx, waiter, agreed.name, handed=True)
     _give(svc, tx, waiter, wanted, obstacles, said, no_longer_than, agreed)
 
 
-def _weighed(svc: Service, tx: Tx, waiter: WaiterRow,
-             agreed: str | None = None) -> tuple[list[Wanted], Obstacles]:
+def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None, *,
+             handed: bool = False) -> tuple[list[Wanted], Obstacles]:
+    """`handed`: its holder gives it, so that it is that and no more."""
     tx.looked.require(_places(tx, waiter.acquisition_id))
-    wanted: list[Wanted] = [
-        (one, waiter.mode if agreed is None else "shared") for one in once(
-            lies(tx, *one) for one in tx.rows("waiter_places_of", waiter.acquisition_id))
-    ]
+    found = once(lies(tx, *one) for one in tx.rows("waiter_places_of", waiter.acquisition_id))
+    if not handed:
+        found = as_they_lead(svc, tx, found, since_asked.then(tx, waiter.acquisition_id))
+    wanted: list[Wanted] = [(one, waiter.mode if agreed is None else "shared") for one in found]
     obstacles = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=waiter.acquisition_id, agreed=agreed,

@@ -200,8 +200,8 @@ class _Look:
                     f"The earlier bytes of {file_names.shown(file.path)} were not kept "
                     f"({reviews.why_not_kept(self._view, file)}), so coord cannot write them. "
                     "Nothing was reverted.",
-                    next=f"Restore it from git (hash {file.baseline_hash}), then "
-                    f"`coord review keep {self._row.review_id}`.",
+                    next=f"If git or a backup has them ({file.baseline_hash}), restore it from "
+                    f"there; then `coord review keep {self._row.review_id}`.",
                 )
             new = file.baseline_hash
             if now.hash != file.flagged_hash:

@@ -15,7 +15,7 @@ from coordinator.rules.backlog import told_state
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders.agents import HUMAN
-from coordinator.service.leasing.typed_names import held_by_name
+from coordinator.service.leasing.typed_names import held_by_link
 from coordinator.store.ledger import View
 from coordinator.store.rebuild import differences, rebuild
 from coordinator.store.rows import LeaseRow, LogRow, MessageRow, TaskRow, WaiterRow
@@ -163,12 +163,12 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         return _story(upper, rows)
     found = view.looked.place(subject, req.cwd)
     meant = found.resource
-    by_name = held_by_name(svc, view, subject, meant, req.cwd)
+    by_name = held_by_link(svc, view, subject, meant, req.cwd)
     subject = by_name[0].file_path if by_name else meant.name
     # (What looks like an id and is no file is none, whatever was held around it.)
     around = _around(subject) if found.there or not _ID.fullmatch(upper) else "[]"
     rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
-    link = None if found.through is None else svc.tree.relative(found.through)
+    link = svc.tree.relative(found.through[0]) if found.through else None
     if link:  # what was done to the link is told, too
         rows = sorted({row[0]: row for row in (*rows, *view.rows(
             "events_of_resource", link, f'"{link}"', STORY_MAX, "[]"))}.values())[-STORY_MAX:]
