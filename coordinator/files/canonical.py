@@ -21,15 +21,19 @@ import stat
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
-import msgspec
-
 from coordinator.files.identity import identity
+from coordinator.files.plain_paths import (
+    Plain,
+    look_at,
+    look_in_root,
+    owner_of,
+    plainly,
+    plainly_typed,
+)
 from coordinator.files.real_paths import PART_BYTES_MAX, check_parts, printable, real_path, shown
 from coordinator.files.roots import (
-    STATE_DIR,
     checkout,
     find_root,
     folds_case,
@@ -40,7 +44,7 @@ from coordinator.files.separate_folders import check_ours, separate, separate_tr
 from coordinator.rules import globs
 from coordinator.words import file_names, resource_names
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Link, Located, Resource
+from coordinator.words.resource_names import Link, Located
 
 __all__ = ["Located", "Tree", "find_root"]
 
@@ -48,20 +52,6 @@ __all__ = ["Located", "Tree", "find_root"]
 LINKS_MAX = 40
 _DIR = stat.S_IFDIR
 _FILE = stat.S_IFREG
-
-
-class _Plain(msgspec.Struct, frozen=True, gc=False):
-    """A path by its letters alone; what is there was not looked at."""
-
-    path: str
-    """Absolute."""
-    as_file: Resource
-    above: str
-    """The directory that it lies in, without a final slash."""
-    worktree: str | None
-    """The linked worktree that it lies in."""
-    start: int
-    """Where in the path its name within the repository begins."""
 
 
 class Tree:
@@ -135,7 +125,7 @@ class Tree:
             text = text.removeprefix(resource_names.FROM_ROOT) or resource_names.WHOLE
             cwd = None if cwd is None else self.worktree_of(cwd)
         if cwd is None and not literal and not self.fold_case:  # nearly always
-            plain = _plainly_typed(text, self._base, self._bases)
+            plain = plainly_typed(text, self._base, self._bases)
             found = self._resolve_plain(plain, seen) if plain is not None else None
             if found is not None:
                 return found
@@ -173,11 +163,11 @@ class Tree:
         start = self._base if cwd is None else self._start(cwd, text)
         if not start.isascii() and text[0] != "/":
             resource_names.check_bytes((self.relative(start) or "") + text)
-        plain = None if self.fold_case else _plainly(text, start, self._bases, self._base)
+        plain = None if self.fold_case else plainly(text, start, self._bases, self._base)
         found = self._resolve_plain(plain, seen) if plain is not None else None
         return found or self._resolve_real(text if text[0] == "/" else start + text, text, link)
 
-    def _resolve_plain(self, plain: _Plain, seen: set[str] | None) -> Located | None:
+    def _resolve_plain(self, plain: Plain, seen: set[str] | None) -> Located | None:
         """The common case, quickly: a path without `..`, links and oddities.
 
         Looks once at each part below the root that is not among the `seen`. None hands the case
@@ -186,7 +176,7 @@ class Tree:
         path, above = plain.path, plain.above
         try:
             if seen is None or above not in seen:
-                at, look = plain.start, _look if plain.worktree else _look_in_root
+                at, look = plain.start, look_at if plain.worktree else look_in_root
                 while (at := path.find("/", at)) > 0:
                     found = look(path[:at])
                     if found is None:
@@ -195,13 +185,13 @@ class Tree:
                         return None
                     if is_prepared(path[:at]):
                         raise separate(path[:at], self._base, path)
-                    at, look = at + 1, _look
+                    at, look = at + 1, look_at
                 else:
-                    found = _look(path)
+                    found = look_at(path)
                     if seen is not None:
                         seen.add(above)
             else:
-                found = _look(path)
+                found = look_at(path)
         except OSError:
             return None
         as_file = plain.as_file
@@ -307,7 +297,7 @@ class Tree:
 
     def _check_private(self, name: str) -> None:
         """Refuse what belongs to git or to coord."""
-        owner = _owner(name.casefold() if self.fold_case else name)
+        owner = owner_of(name.casefold() if self.fold_case else name)
         if owner:
             raise Refusal(
                 Code.INVALID,
@@ -423,72 +413,6 @@ class Tree:
         self._bases = tuple(sorted({self._base, *linked}, key=lambda base: (-len(base), base)))
         self._linked = tuple(sorted(linked))
         self.alone = not self._linked
-
-
-@lru_cache(maxsize=4096)
-def _plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> _Plain | None:
-    """What the letters of a path tell; None if they do not tell what it means. `main`: which of
-    the `bases` is the main worktree's."""
-    path = text if text.startswith("/") else start + text
-    if "./" in path or "//" in path or path.endswith(("/", "/.", "/..")):
-        return None
-    for base in bases:
-        if path.startswith(base):
-            break
-    else:
-        return None
-    name = path[len(base) :]
-    if not name.isascii() or path + "/" in bases:  # a worktree itself is no entry of another
-        return None
-    if _owner(name):
-        return None
-    worktree = None if base == main else base.rstrip("/")
-    return _Plain(path, resource_names.resource(name, "file"), path[: path.rfind("/")], worktree,
-                  len(base))
-
-
-@lru_cache(maxsize=4096)
-def _plainly_typed(text: str, main: str, bases: tuple[str, ...]) -> _Plain | None:
-    """The same of what was typed, from the root: None, too, if that is no path.
-
-    Raises:
-        Refusal: as `resource_names.parse`.
-    """
-    kind, part, _ = resource_names.parse(text)
-    return _plainly(part, main, bases, main) if kind in ("file", "dir") else None
-
-
-def _owner(name: str) -> str | None:
-    """Whose own data a file of this name in a repository is, if it is git's or coord's."""
-    if ".git" not in name and not name.startswith(STATE_DIR):
-        return None
-    parts = name.split("/")
-    return "git" if ".git" in parts else "coord" if parts[0] == STATE_DIR else None
-
-
-def _look(path: str) -> os.stat_result | None:
-    """What is there, links not followed; None for nothing. Short, for an exception that passes
-    through a long function costs more than the look."""
-    try:
-        return os.lstat(path)
-    except FileNotFoundError:
-        return None
-
-
-#: Whether this kernel and libc can tell that nothing is there without an error to be raised.
-_TELLS_ABSENCE = os.access in os.supports_follow_symlinks and os.access(
-    "/", os.F_OK, follow_symlinks=False
-)
-
-
-def _look_in_root(path: str) -> os.stat_result | None:
-    """`_look` for what lies in the root itself, which coord works in, so that it may look there.
-
-    Often nothing is there, and then an exception would cost as much as the look.
-    """
-    if _TELLS_ABSENCE and not os.access(path, os.F_OK, follow_symlinks=False):
-        return None
-    return _look(path)
 
 
 def _tidy(parts: list[str], text: str) -> list[str]:

@@ -159,6 +159,16 @@ def test_every_order_of_hunks_comes_to_the_same(tmp_path: Path) -> None:
         assert world.ask(rq.Reviews()).items == []
 
 
+def test_who_undoes_the_rest_is_told_of_the_parts_that_were_decided(world: World) -> None:
+    flagged(world)
+    assert "no verdict to undo." in world.refused(rq.ReviewUndo(review="R-1")).message
+    world.ask(decide("keep", "b.py"))
+    world.ask(decide("revert", "a.py"))
+    refusal = world.refused(rq.ReviewUndo(review="R-1"))
+    assert "R-3 (reverted) and R-2 (kept) are parts of it" in refusal.message
+    assert refusal.next == "`coord review undo R-3` takes that one back."
+
+
 @pytest.mark.parametrize("back", list(itertools.permutations(["R-1", "R-2", "R-3"])))
 def test_verdicts_on_hunks_are_undone_in_any_order(world: World, back: tuple[str, ...]) -> None:
     flagged(world)

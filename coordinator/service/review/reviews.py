@@ -15,7 +15,7 @@ from pathlib import Path
 from coordinator.files.content import is_executable, is_link, unified
 from coordinator.rules.backlog import told_state
 from coordinator.service.backlog import tasks
-from coordinator.service.core import Actor, Service
+from coordinator.service.core import Actor, Service, listed
 from coordinator.service.holders import notices
 from coordinator.service.review.long_lines import shortened
 from coordinator.service.unknown_ids import spellings, unknown
@@ -237,8 +237,15 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
             on since.
     """
     if row.state == "open":
-        raise Refusal(Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo.",
-                      next=f"`coord review show {row.review_id}` shows what waits for one.")
+        parts = [(str(name), str(state)) for name, state in
+                 view.rows("parts_decided", row.review_id, NAMED_MAX)]
+        have = [f"{name} ({state})" for name, state in parts]
+        said = f": {listed(have)} {'is a part' if len(parts) == 1 else 'are parts'} of it" if (
+            parts) else ""
+        raise Refusal(
+            Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo{said}.",
+            next=f"`coord review undo {parts[0][0]}` takes that one back." if parts else
+            f"`coord review show {row.review_id}` shows what waits for one.")
     task = tasks.find(view, row.task_id) if row.task_id and row.task_before else None
     if task is None:
         return None

@@ -41,6 +41,10 @@ UPDATE review_files SET baseline_hash = ?3, flagged_hash = ?4 WHERE review_id = 
 SELECT f.path, f.flagged_hash FROM reviews v JOIN review_files f USING (review_id)
 WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
 
+-- name: parts_decided
+-- The parts of a review that have been decided, the last one first.
+SELECT review_id, state FROM reviews WHERE part_of = ? AND state <> 'open' ORDER BY n DESC LIMIT ?;
+
 -- name: review_files_of
 SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash,
        verdict_mode, inode, last_hash FROM review_files WHERE review_id = ? ORDER BY path;
