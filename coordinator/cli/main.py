@@ -65,6 +65,8 @@ COMMANDS = {
 
 #: What a disk says that takes no more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+#: What to type where one of these got more words than it takes.
+MORE_WORDS = {"task add": "coord task add 'SEVERAL WORDS' -r FILE -r FILE"}
 
 
 def run(*, short: bool = False) -> None:
@@ -234,6 +236,8 @@ def _ended(bad: Exception, arguments: list[str]) -> int:
     context = getattr(bad, "ctx", None)
     path = context.command_path if context is not None else " ".join(["coord", *arguments[:1]])
     step = getattr(bad, "step", "") or f"{path} --help"
+    if "extra argument" in said:
+        step = MORE_WORDS.get(path.removeprefix("coord "), step)
     return _mistyped(said if said.startswith("Usage") else f"coord: {said}", step, arguments)
 
 
