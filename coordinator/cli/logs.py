@@ -56,7 +56,9 @@ def logs(
     if not said and not follow:
         whole = any(path.stat().st_size for path in (found if every else found[-1:]) if not raw)
         complain(f"coord: the agent of {name} has said nothing"
-                 + (f" for people; `coord logs {name} --raw` shows its log." if whole else "."))
+                 + (f" for people; `coord logs {name} --raw` shows its log." if whole else ".")
+                 + (f"\n  next: `coord logs {name} --all` shows its earlier tries, too."
+                    if len(found) > 1 and not every else ""))
     while follow:
         newest = run_logs.find(state, name)
         if newest and (not found or newest[-1] != found[-1]):

@@ -47,6 +47,14 @@ def test_an_agent_that_said_nothing_is_said_to(repo: Repo, launch: Start) -> Non
     assert "has said nothing for people; `coord logs T-1 --raw`" in repo.coord("logs", "T-1").stderr
 
 
+def test_what_an_earlier_try_said_is_not_passed_over_in_silence(repo: Repo, launch: Start) -> None:
+    going = launch('[ -e flag ] && exit 0; touch flag; echo "table missing"; exit 3', ("one", []))
+    assert going.report()["complete"], going.said()
+    silent = repo.coord("logs", "T-1")
+    assert silent.stderr == "coord: the agent of T-1 has said nothing.\n  next: `coord logs T-1 --all` shows its earlier tries, too.\n"
+    assert "table missing" in repo.coord("logs", "T-1", "--all").stdout
+
+
 def test_tasks_of_one_file_run_one_after_the_other(repo: Repo, launch: Start) -> None:
     going = launch(
         'echo "begin $COORD_TASK" >> order; echo working; sleep 0.2; cat > prompt-$COORD_TASK\n'
