@@ -12,7 +12,7 @@ name means, and no file is opened, written or locked here. `..` is taken as the 
 """
 
 # Paths are plain strings here: this runs before every write of an agent, and Path is slow.
-# ruff: noqa: PTH112, PTH115, PTH116, PTH118, PTH120
+# ruff: noqa: PTH112, PTH115, PTH116, PTH118, PTH119, PTH120
 
 from __future__ import annotations
 
@@ -239,17 +239,30 @@ class Tree:
                        is_link=found is not None and stat.S_ISLNK(found.st_mode), through=through)
 
     def _links_of(self, path: str, text: str) -> tuple[str, ...]:
-        """The true names of the symlink that a path ends in, of the one that it leads to, and so
-        on, as far as they lie in this repository."""
-        out: list[str] = []
-        with suppress(Refusal, OSError):
-            while len(out) < LINKS_MAX:
-                found = self._resolve_real(path, text, "itself")
-                if not found.is_link or found.path is None:
-                    break
-                out.append(found.path)
-                path = os.path.join(os.path.dirname(found.path), os.readlink(found.path))
-        return tuple(out)
+        """The true name of the symlink that a path ends in, and of each that it leads through, as
+        far as they lie in this repository."""
+        try:
+            first = self._resolve_real(path, text, "itself")
+        except Refusal:
+            return ()
+        if not first.is_link or first.path is None:
+            return ()
+        out, at, rest = list[str](), os.path.dirname(first.path), [os.path.basename(first.path)]
+        with suppress(OSError):  # nothing is there: it leads through no further one
+            while rest and len(out) < LINKS_MAX:
+                part = rest.pop(0)
+                if part in ("", "."):
+                    continue
+                below = os.path.dirname(at) if part == ".." else os.path.join(at, part)
+                if not stat.S_ISLNK(os.lstat(below).st_mode):
+                    at = below
+                    continue
+                if self.relative(below) is not None:
+                    out.append(below)
+                target = os.readlink(below)
+                at = "/" if target.startswith("/") else at
+                rest = [*target.split("/"), *rest]
+        return tuple(dict.fromkeys(out))
 
     def worktree_of(self, path: str) -> str | None:
         """The linked worktree that a real path lies in; None for the main one, and for a path that

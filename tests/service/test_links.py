@@ -24,14 +24,15 @@ def linked(world: World) -> World:
     """`current` leads to a directory, `cfg.py` to a file, `chain` to `current`, `later` to nothing that is there."""
     for name in ("one/f", "two/f", "a.py", "b.py"):
         world.write(name, f"{name}\n")
-    for name, to in (("current", "one"), ("cfg.py", "a.py"), ("chain", "current"), ("later", "not/yet"), ("one/up", str(world.root / "two"))):
+    for name, to in (("current", "one"), ("cfg.py", "a.py"), ("chain", "current"), ("later", "not/yet"), ("one/up", str(world.root / "two")), ("through", "current/f"),
+                     ("twice", "./two/../through"), ("deep", "one/up/f")):
         (world.root / name).symlink_to(to)
     return world
 
 
 #: A link, and all that is held by its name: what it leads to, itself, and the links on the way.
 LINKS = [("current", ["one/", "current"]), ("cfg.py", ["a.py", "cfg.py"]), ("chain", ["one/", "chain", "current"]), ("later", ["not/yet", "later"]),
-         ("one/up", ["two/", "one/up"])]
+         ("one/up", ["two/", "one/up"]), ("through", ["one/f", "through", "current"]), ("twice", ["one/f", "twice", "through", "current"]), ("deep", ["two/f", "deep", "one/up"])]
 
 
 @pytest.mark.parametrize("who", ["ann", "eve"])
@@ -137,7 +138,7 @@ def test_its_story_is_that_of_the_link_and_of_what_it_leads_to(linked: World) ->
 
 @pytest.mark.parametrize(("link", "to", "now"), [
     ("current", "two", ["two/", "current"]), ("cfg.py", "b.py", ["b.py", "cfg.py"]), ("chain", "two", ["two/", "chain"]), ("chain", "cfg.py", ["a.py", "cfg.py", "chain"]),
-    ("later", "a.py", ["a.py", "later"]), ("current", "/tmp", ["current"])])
+    ("later", "a.py", ["a.py", "later"]), ("current", "/tmp", ["current"]), ("through", "a.py", ["a.py", "through"])])
 def test_who_waits_for_it_gets_what_it_leads_to_by_then(linked: World, link: str, to: str, now: list[str]) -> None:
     """And not what it led to when it was asked for."""
     linked.acquire("ann", link)
@@ -152,3 +153,15 @@ def test_who_waits_for_it_gets_what_it_leads_to_by_then(linked: World, link: str
 def test_no_link_on_the_way_is_led_elsewhere_by_another(linked: World) -> None:
     linked.acquire("ann", "chain")
     assert linked.refused(rq.Acquire(agent="bob", resources=["current"])).code is Code.LOCKED
+
+
+def test_who_waits_for_a_link_gets_what_it_leads_to_by_a_link_that_was_led_elsewhere(linked: World) -> None:
+    linked.acquire("ann", "current")
+    linked.refused(rq.Acquire(agent="bob", resources=["twice"]))
+    lead(linked, "current", "two")
+    linked.ask(rq.Release(agent="ann", resources=["current"]))
+    linked.tend()
+    assert held(linked) == dict.fromkeys(["two/f", "twice", "through", "current"], "bob")
+    lead(linked, "current", "one")
+    linked.ask(rq.Release(agent="bob", resources=["twice"]))
+    assert held(linked) == {}

@@ -16,7 +16,7 @@ from coordinator.service.core import Service
 from coordinator.service.leasing import lapse, task_locks
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once_wanted, place, weigh
 from coordinator.service.leasing.grant import check_looked
-from coordinator.service.leasing.links import with_links
+from coordinator.service.leasing.links import noted_links
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.refusals import Refusal
@@ -42,9 +42,9 @@ def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -
     """
     rows = tx.rows("task_resources_of", task_id)
     tx.looked.require(_places(tx, task_id, worktree))
-    return strategies.claimed(svc, once_wanted(
-        (one, mode) for name, kind, scope, mode in rows
-        for one in with_links(tx, [lies(tx, name, kind, scope, worktree, "followed")])))
+    return strategies.claimed(svc, once_wanted(noted_links(tx, [
+        (lies(tx, name, kind, scope, worktree, "followed"), mode)
+        for name, kind, scope, mode in rows])))
 
 
 def _places(view: View, task_id: str, worktree: str | None = None) -> list[AnyNeed]:

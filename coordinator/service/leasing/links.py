@@ -7,22 +7,22 @@ Only reads. (What a command or an edit tool writes is the one or the other, and 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from coordinator.files.content import is_link
 from coordinator.looking.facts import Content, Place
 from coordinator.service.core import Service
-from coordinator.service.leasing.conflicts import once
+from coordinator.service.leasing.conflicts import Wanted, once
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import file_names
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, path_scope
+from coordinator.words.resource_names import Located
 
 
 def with_links(view: View, located: Sequence[Located]) -> list[Located]:
-    """These, and the links by whose names they were typed, each that leads to the next, too.
+    """These, and the links by whose names they were typed, with each that these lead through.
 
     Raises:
         Unready: they were not looked at yet.
@@ -40,6 +40,18 @@ def with_links(view: View, located: Sequence[Located]) -> list[Located]:
     return once(out)
 
 
+def noted_links(view: View, noted: Sequence[Wanted]) -> list[Wanted]:
+    """The same of what is noted (of a task, say): each link that is passed is among it by itself,
+    and what it leads to by itself is not meant.
+
+    Raises:
+        Unready: they were not looked at yet.
+    """
+    passed = {path for one, _ in noted for path in one.through[1:]}
+    return [(link, mode) for one, mode in noted if not one.through or one.through[0] not in passed
+            for link in with_links(view, [one])]
+
+
 def as_they_lead(svc: Service, tx: Tx, located: Sequence[Located],
                  asked: Mapping[str, str]) -> list[Located]:
     """What whoever waits for these means by now: where a link leads elsewhere since it asked, what
@@ -48,18 +60,17 @@ def as_they_lead(svc: Service, tx: Tx, located: Sequence[Located],
     Raises:
         Unready: that was not looked at yet.
     """
-    then = {one.resource.scope: (one.path, asked[one.resource.name]) for one in located
-            if one.path is not None and is_link(asked.get(one.resource.name, ""))}
-    tx.looked.require([Content(path) for path, _ in then.values()])
-    gone: set[str | None] = set()
-    todo = [scope for scope, (path, was) in then.items() if _now(tx, path) != was]
-    while todo:
-        path, was = then.pop(todo.pop())
-        led_to = _scope_of(svc, tx, was, path)
-        gone.add(led_to)
-        todo += [led_to] if led_to in then and led_to not in todo else []
-    return _with_what_they_lead_to(tx, [
-        one for one in located if one.resource.scope not in gone])
+    then = {one.path: was for one in located if one.path is not None
+            and is_link(was := asked.get(one.resource.name, ""))}
+    tx.looked.require(map(Content, then))
+    changed = {path for path, was in then.items() if _now(tx, path) != was}
+    targets = _targets(tx, then)
+    gone: set[str] = set()
+    for path in targets if changed else ():
+        way = [path, *_way(targets, path)]
+        first = next((at for at, one in enumerate(way) if one in changed), len(way))
+        gone.update(way[first + 1:])
+    return _with_what_they_lead_to(tx, [one for one in located if one.path not in gone])
 
 
 def _now(tx: Tx, path: str) -> str | None:
@@ -74,48 +85,54 @@ def _with_what_they_lead_to(view: View, located: list[Located]) -> list[Located]
     if not needs:
         return located
     view.looked.require(needs)
-    found: list[Located] = []
+    found: list[Wanted] = []
     for need in needs:
         with suppress(Refusal):  # it leads out of the repository, or in a circle
-            found.append(view.looked.located(need))
-    return once([*located, *with_links(view, found)])
+            found.append((view.looked.located(need), ""))
+    return once([*located, *(one for one, _ in noted_links(view, found))])
 
 
-def taken_with(svc: Service, tx: Tx, rows: Iterable[LeaseRow],
-               leads_to: str | None = None) -> list[LeaseRow]:
-    """What the holders of these leases got together with them, as what their links led to, one
-    after the other: then, as far as a link itself tells; else now (`leads_to`, a scope)."""
+def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
+    """What the holders of these leases got together with them, as what their links led to then."""
     out: dict[int, LeaseRow] = {}
-    todo = [(row, leads_to) for row in rows]
-    while todo:
-        row, now = todo.pop()
-        if row.kind != "file" or row.content_hash is None or not is_link(row.content_hash):
+    for row in rows:
+        if not is_link(row.content_hash or ""):
             continue
-        for scope in (_led_to(svc, tx, row), now):
-            found = [] if scope in (None, row.scope) else [
-                one for raw in tx.rows("leases_at_scope", scope)
-                if (one := LeaseRow(*raw)).acquisition_id == row.acquisition_id
-                and one.locked_by == row.locked_by and one.kind in ("file", "dir")
-                and one.fencing_token not in out]
-            if found:
-                out |= {one.fencing_token: one for one in found}
-                todo += [(one, leads_to) for one in found]
-                break
+        held = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", row.locked_by)]
+        places = {svc.where(one.worktree, one.file_path.rstrip("/")): one for one in held
+                  if one.kind in ("file", "dir")}
+        targets = _targets(tx, {path: one.content_hash or "" for path, one in places.items()
+                                if is_link(one.content_hash or "")})
+        for path in _way(targets, svc.where(row.worktree, row.file_path)):
+            one = places.get(path)
+            if one is not None and one.acquisition_id == row.acquisition_id:
+                out[one.fencing_token] = one
     return list(out.values())
 
 
-def _led_to(svc: Service, tx: Tx, row: LeaseRow) -> str | None:
-    """The scope of what a leased link led to at the grant."""
-    return _scope_of(svc, tx, row.content_hash, svc.where(row.worktree, row.file_path))
+def _targets(tx: Tx, links: Mapping[str, str]) -> dict[str, str]:
+    """What links of these contents lead to, as they say it, by the paths that they are at."""
+    found = {path: tx.blob(was) for path, was in links.items()}
+    return {path: file_names.from_bytes(target) for path, target in found.items()
+            if target is not None}
 
 
-def _scope_of(svc: Service, tx: Tx, link: str | None, path: str) -> str | None:
-    """The scope of what a link of this content leads to from this path, by its letters."""
-    target = tx.blob(link)
-    if target is None:
-        return None
-    meant = posixpath.normpath(posixpath.join(
-        posixpath.dirname(path), file_names.from_bytes(target)))
-    root = svc.tree.worktree_of(meant) or svc.root
-    below = meant[len(root) + 1:] if meant.startswith(f"{root}/") else ""
-    return path_scope(below, svc.fold_case) if below else None
+def _way(targets: Mapping[str, str], path: str) -> list[str]:
+    """The links that are passed from a link on, by their paths, and where they lead to in the end:
+    by the letters of what they say."""
+    out: list[str] = []
+    at, rest = posixpath.dirname(path), [posixpath.basename(path)]
+    while rest:
+        part = rest.pop(0)
+        if part == "..":
+            at = posixpath.dirname(at)
+        elif part not in ("", "."):
+            at = posixpath.join(at, part)
+        if at in targets:
+            if at in out:
+                return out  # in a circle
+            out.append(at)
+            said = targets[at]
+            at = "/" if said.startswith("/") else posixpath.dirname(at)
+            rest = [*said.split("/"), *rest]
+    return [*out[1:], at]

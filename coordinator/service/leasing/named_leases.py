@@ -100,7 +100,7 @@ def chosen(
         if rows:
             rows = [row for row in rows if row.locked_by == agent] or rows
             out += {row.fencing_token: row for row in (
-                *rows, *taken_with(svc, tx, rows, located.resource.scope))}.values()
+                *rows, *taken_with(svc, tx, rows))}.values()
             continue
         rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
         if located.resource.kind == "glob":
@@ -195,8 +195,8 @@ def _named_so(
                 found = True
         if not found:
             return None
-    return [*out.values(), *(one for one in taken_with(svc, tx, out.values())
-                             if one.fencing_token not in out)]
+    return list({row.fencing_token: row for row in (
+        *out.values(), *taken_with(svc, tx, list(out.values())))}.values())
 
 
 def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequence[str],
