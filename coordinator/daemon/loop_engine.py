@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,9 @@ from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.engine")
+#: What is done beside the loop at once. Much of it waits (for the watcher, for git), and what that
+#: waits for needs a thread, too: so they are many.
+THREADS = 64
 
 
 class LoopEngine:
@@ -44,6 +48,7 @@ class LoopEngine:
         self._workers = workers
         self._reading = reading
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="do")
         writer.unready = self._go_on
 
     async def write(self, job: Job) -> Any:
@@ -63,7 +68,7 @@ class LoopEngine:
     async def do(self, work: Callable[[], Any]) -> Any:
         """What `work` gives, in a thread of its own; a `Refusal` is a value."""
         try:
-            return await self._loop.run_in_executor(None, work)
+            return await self._loop.run_in_executor(self._threads, work)
         except Refusal as refusal:
             return refusal
 
@@ -120,6 +125,7 @@ class LoopEngine:
         """End what goes on; whoever waits for it is told."""
         for task in list(self._tasks):
             task.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _and_wake(service: Service, job: Job, tx: Tx) -> Any:

@@ -42,7 +42,7 @@ log = logging.getLogger("coord.watcher")
 SEEN_AT_ONCE = 25
 #: So long (seconds) it may take until the watcher has heard of what was done, and handed it over;
 #: and until that is recorded (git may be asked for it).
-HEAR_S, RECORDED_S = 3.0, 3.0
+HEAR_S = 3.0
 #: So often a file is looked at again because something newer was recorded of it meanwhile.
 LOOKED_AGAIN = 3
 #: So long (seconds) the door waits at the start for what was written before.
@@ -90,14 +90,16 @@ class WatchBridge:
         self._watcher.start()
         self._service.hear = self.hear
 
-    def hear(self) -> None:
-        """Wait until what was renamed by now has been heard of, and recorded. For a thread."""
+    def hear(self, seconds: float = HEAR_S, sure: bool = True) -> None:
+        """Wait until what was written and renamed by now has been heard of, and recorded; so long
+        for each of the two, at most. For a thread. `sure`: also for what the kernel has yet to
+        tell, by a file that is made for a moment; else for what it has told."""
         if self._watcher is None:
             return
-        self._watcher.flush(HEAR_S)
+        self._watcher.flush(seconds, sure=sure)
         recorded = asyncio.run_coroutine_threadsafe(self._recorded(), self._loop)
         try:
-            recorded.result(RECORDED_S)
+            recorded.result(seconds)
         except TimeoutError:  # this is a part of what is being recorded, perhaps
             recorded.cancel()
 

@@ -173,9 +173,11 @@ class Watcher(FileSystemEventHandler):
         logging.getLogger("watchdog.observers").removeHandler(self._overheard)
         self._mode, self._detail = "off", "The watcher has been stopped."
 
-    def flush(self, timeout_s: float) -> None:
-        """Hand over at once what has happened until now, and wait for that; not from `on_batch`."""
-        self._catch_up(timeout_s)
+    def flush(self, timeout_s: float, *, sure: bool = True) -> None:
+        """Hand over at once what has happened until now, and wait for that; not from `on_batch`.
+        `sure`: also what the kernel has yet to tell."""
+        if sure:
+            self._catch_up(timeout_s)
         if not self._handed.is_set():
             self._hurried.set()
             self._handed.wait(timeout_s)

@@ -74,9 +74,9 @@ class Service:
     regions: FileRegions = field(default_factory=FileRegions)
     #: Tells what they break elsewhere; None: nobody does.
     impact: Impact | None = None
-    #: Waits until what was renamed by now has been heard of (a second at most). For a worker; None:
-    #: nobody watches.
-    hear: Callable[[], object] | None = None
+    #: Waits until what was written and renamed by now has been recorded: so long at most (seconds),
+    #: and whether for certain. For a worker; None: nobody watches.
+    hear: Callable[..., object] | None = None
     #: Long circles of waiting agents, and when they were found (ms): what is said, never decided.
     circles: list[tuple[int, Circle]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)

@@ -404,6 +404,30 @@ def test_what_a_command_wrote_is_kept_before_anothers_can_destroy_it(make_repo: 
     assert repo.read("c.txt") == made
 
 
+@pytest.mark.parametrize("large", [0, 5_000_000])
+def test_what_a_command_wrote_is_its_agents_when_it_has_ended(make_repo: Callable[..., Repo], large: int) -> None:
+    """Whatever the watcher waits for by itself, and however much it has to read."""
+    repo = make_repo(config="[watch]\ndebounce_s = 1.0\n")
+    for name in ("big.bin", "b.txt", "c.txt"):
+        repo.write(name, name)
+    repo.write("w.py", f"import os, sys\nfor n in sys.argv[1:]:\n    open(n, 'wb').write(os.urandom({large} if n.endswith('bin') else 8).hex().encode())\n")
+    git(repo, "add", "-A")
+    git(repo, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "x")
+    with repo.client() as client:
+        client.call(rq.Health())
+    ann, bob = both(repo)
+    assert ann.shell("python3 w.py big.bin b.txt")[1] == 0
+    with repo.client() as client:
+        assert {(one.resource, one.locked_by) for one in client.call(rq.Locks()).items} == {("big.bin", ann.name), ("b.txt", ann.name)}
+    made = repo.read("b.txt")
+    told, _, _ = bob.shell("f=b; python3 w.py $f.txt c.txt")
+    assert "changed b.txt, held by claude-code-ann, without a lease" in told
+    with repo.client() as client:
+        (review,) = client.call(rq.Reviews()).items
+        (file,) = client.call(rq.ReviewShow(review=review.review)).files
+        assert file.path == "b.txt" and file.diff is not None and f"-{made}" in file.diff
+
+
 @pytest.mark.parametrize("held", ["new", "old", "dir/", "region"])
 @pytest.mark.parametrize(("command", "to"), [
     ("mv d1 e$((1))", "e1/x.py"), ("python3 -c 'import os; os.rename(\"d1\", \"e1\")'", "e1/x.py"), ("mv d1/x.py d1/y$((1)).py", "d1/y1.py"), ("mv d1 e$((1)); mv e1/x.py f$((1)).py", "f1.py")])

@@ -44,6 +44,8 @@ NAMED_MAX = 12
 ASKED_MAX = 5
 #: Files and directories of its own that are looked at after a command.
 OWN_MAX = 50
+#: So long (seconds) it is waited, at most, until all is recorded that a command has done.
+HEAR_S = 1.0
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
 #: What stands at a name and holds no bytes of its own.
@@ -189,8 +191,8 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
     what it printed of those and of others that it names is read.
 
     Raises:
-        Unready: they were not looked at; or something is gone from its name, and what was renamed
-        has to be heard of, so that its new name is nobody else's by then.
+        Unready: they were not looked at; or the watcher has not told yet of what the command has
+        done: once it is answered, what it wrote and renamed is nobody else's.
     """
     own: list[Located] = []
     before: dict[str, tuple[str | None, str]] = {}
@@ -205,8 +207,10 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
                 before[path] = last[0], str(last[1]) if row.lent_by else row.locked_at
             else:
                 before[path] = row.content_hash, row.locked_at
-    if svc.hear is not None and _is_gone(svc, tx, agent, before):
-        tx.looked.after("what was renamed", svc.hear)
+    if svc.hear is not None:
+        # (What the kernel has yet to tell is waited for where something is gone from its name.)
+        sure = _is_gone(svc, tx, agent, before)
+        tx.looked.after("what the command has done", partial(svc.hear, HEAR_S, sure))
     read_versions.note_command(tx, agent, own, before)
     if heard.output:
         read_versions.note_shown(tx, agent, [*own, *_named(svc, tx, heard, own)], heard.output)
