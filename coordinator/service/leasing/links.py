@@ -52,7 +52,7 @@ def noted_links(view: View, noted: Sequence[Wanted]) -> list[Wanted]:
             for link in with_links(view, [one])]
 
 
-def as_they_lead(svc: Service, tx: Tx, located: Sequence[Located],
+def as_they_lead(tx: Tx, located: Sequence[Located],
                  asked: Mapping[str, str]) -> list[Located]:
     """What whoever waits for these means by now: where a link leads elsewhere since it asked, what
     that leads to, and not what it led to then. `asked`: what was in them then, by name.

@@ -246,7 +246,7 @@ def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None,
     tx.looked.require(_places(tx, waiter.acquisition_id))
     found = once(lies(tx, *one) for one in tx.rows("waiter_places_of", waiter.acquisition_id))
     if not handed:
-        found = as_they_lead(svc, tx, found, since_asked.then(tx, waiter.acquisition_id))
+        found = as_they_lead(tx, found, since_asked.then(tx, waiter.acquisition_id))
     wanted: list[Wanted] = [(one, waiter.mode if agreed is None else "shared") for one in found]
     obstacles = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
