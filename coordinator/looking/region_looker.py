@@ -89,10 +89,16 @@ class RegionLooker:
             return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
         if isinstance(need, Overlaid):
             before = self._content(need.before)
-            back = None if before is None else rewound(self._regions, path, before, [
-                Then(name, self._regions.part(path, data, name)) for name in need.names])
+            back = None if before is None else self._overlaid(need, path, data, before)
             return _UNREADABLE if back is None else self._keep(back, mode)
         return self._rewound(need, path, data, mode)
+
+    def _overlaid(self, need: Overlaid, path: str, data: bytes, before: bytes) -> bytes | None:
+        """What is new stands where it does in the file; at the end, where nobody can tell."""
+        parts = [(name, self._regions.part(path, data, name)) for name in need.names]
+        made = rewound(self._regions, path, before, [Then(*one, data) for one in parts], ())
+        return made if made is not None else rewound(
+            self._regions, path, before, [Then(*one) for one in parts])
 
     def _of_no_text(self, need: _OfRegions, found: Bytes) -> Fact:
         if isinstance(need, Names):

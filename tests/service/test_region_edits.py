@@ -418,3 +418,31 @@ def test_a_place_that_an_agent_has_is_kept_over_an_edit_that_nobody_can_place(
     proposes(bob, "nothing like it", "yield")
     (after,) = world.ask(rq.Locks()).waiters
     assert after.asked_at == before.asked_at
+
+
+JAVA = "class Order {\n    int sum(int p) {\n        total += p;\n    }\n\n    boolean tooMany(int n) {\n        return n > 9;\n    }\n\n    String label() {\n        return x;\n    }\n}\n"
+JSON = '{\n  "scripts": {\n    "build": "make",\n    "test": "pytest"\n  },\n  "private": true\n}\n'
+
+
+@pytest.mark.parametrize(("path", "text", "first", "added", "own"), [
+    ("Order.java", JAVA, ("total += p;", "total = total + p;"), ("    boolean tooMany(", "    int n1() {\n        return 1;\n    }\n\n    boolean tooMany("), ("return 1;", "return 11;")),
+    ("package.json", JSON, ('"private": true', '"private": false'), ('    "test": "pytest"', '    "lint": "eslint",\n    "test": "pytest"'), ('"eslint"', '"eslint ."')),
+    ("package.json", JSON, ('"make"', '"make all"'), ('    "test": "pytest"\n', '    "test": "pytest",\n    "lint": "eslint"\n'), ('"eslint"', '"eslint ."')),
+    ("a.py", TEXT, ("return 1", "return 10"), ("    def m(self)", "    def new(self):\n        return 5\n\n    def m(self)"), ("return 5", "return 55")),
+    ("a.py", TEXT, ("return 1", "return 10"), ("def g()", "def new():\n    return 5\n\n\ndef g()"), ("return 5", "return 55"))])
+def test_what_one_has_added_beside_anothers_edit_is_no_news_to_it(world: World, ann: Session, bob: Session, path: str, text: str, first: tuple[str, str],
+                                                                   added: tuple[str, str], own: tuple[str, str]) -> None:
+    """What it knows has the new part where it put that."""
+    world.write(path, text)
+    for one in (ann, bob):
+        one.read(path)
+    edits(ann, *first, path)
+    edits(bob, *added, path)
+    edits(bob, *own, path)
+    edits(bob, own[1], own[0], path)
+    edits(ann, first[1], first[0], path)
+    edits(bob, *own, path)
+    assert (world.root / path).read_text() == text.replace(*added).replace(*own)
+    ann.read(path)
+    denied = proposes(ann, own[1], own[0], path).deny
+    assert f"is leased by {bob.name}" in denied
