@@ -319,3 +319,25 @@ def test_who_says_that_it_needs_what_it_has_itself_has_failed(world: World, need
     said = world.db.execute("SELECT data FROM events ORDER BY seq DESC LIMIT 5").fetchall()
     assert any(f"{who}: my own words" in str(row) for row in said), said
     assert world.replay_differs() == []
+
+
+def test_parts_of_a_kind_of_file_without_regions_are_the_whole_file(world: World) -> None:
+    """Two tasks about it come one after the other, and what they did can land."""
+    for name in ("Cart.kt", "app.properties", "m.py", "run"):
+        world.write(name, "x = 1\n")
+    first = world.task("one", "Cart.kt::Cart.total", "app.properties::a", "m.py::f", "run::f", "new.kt::A")
+    world.task("two", "Cart.kt::Cart.count")
+    claimed = world.ask(rq.TaskClaim(agent="ann", task=first))
+    assert [one.resource for one in claimed.leases] == ["Cart.kt", "app.properties", "m.py::f", "new.kt", "run::f"]
+    assert "Cart.kt, app.properties and new.kt have no regions, and are leased as a whole." in claimed.warnings
+    assert world.refused(rq.TaskClaim(agent="bob", task="T-2")).code is Code.LOCKED
+    assert world.refused(rq.TaskClaim(agent="bob")).code is Code.NOTHING_TO_DO
+    world.ask(rq.TaskDone(agent="ann", task=first))
+    assert [one.resource for one in world.ask(rq.TaskClaim(agent="bob")).leases] == ["Cart.kt"]
+
+
+@pytest.mark.parametrize(("form", "text"), [
+    ("markdown", "- [ ] First (resources: a.json)\n- [ ] Second\n"), ("yaml", "- title: First\n- title: Second\n"), ("jsonl", '{"title": "First"}\n{"title": "Second"}\n')])
+def test_a_byte_order_mark_hides_no_task(world: World, form: str, text: str) -> None:
+    made = world.ask(rq.TaskImport(text="\ufeff" + text, format=form))  # type: ignore[arg-type]
+    assert [one.title for one in made.items] == ["First", "Second"]

@@ -57,7 +57,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.TaskAdd) -> rq.Task:
 
 def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Imported:
     """See `requests.TaskImport`."""
-    read = text_formats.read(req.text, req.format)
+    read = text_formats.read(req.text.removeprefix("\ufeff"), req.format)
     known = known_tasks.among(tx, read.items, req.known)
     read.warnings.extend(known_tasks.remarks(tx, read.items, req.known, known))
     refs = {str(read.items[n].id): row.task_id for n, row in known.items() if read.items[n].id}

@@ -197,7 +197,8 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None,
         leases=acquired.leases if acquired else [],
         excerpts=redirect.written(redirect.excerpts(svc, names, task.title)) if names else [],
         partial=partial,
-        warnings=[*acquired.warnings, *_not_there(acquired.leases, near)] if acquired else [],
+        warnings=[*acquired.warnings, *_not_there(acquired.leases, near),
+                  *_as_wholes(names, acquired.leases)] if acquired else [],
         tried=blackboard.left(tx, task.task_id, {
             one.resource: one.content_hash for one in (acquired.leases if acquired else ())}),
     )
@@ -226,6 +227,16 @@ def _not_there(held: Sequence[rq.Lease], near: Sequence[str]) -> list[str]:
     like = f" The nearest: {listed(near)}." if near else ""
     return [f"{listed(new)} {'is' if len(new) == 1 else 'are'} not there yet, and leased as new; "
             f"`coord regions FILE` lists what is.{like}"] if new else []
+
+
+def _as_wholes(names: Sequence[str], held: Sequence[rq.Lease]) -> list[str]:
+    """Of what kinds of files a task names parts though they have none."""
+    leased = {one.resource for one in held}
+    whole = dict.fromkeys(path_of(name, "region") for name in names
+                          if "::" in name and name not in leased)
+    found = [path for path in whole if path in leased]
+    return [f"{listed(found)} {'has' if len(found) == 1 else 'have'} no regions, and "
+            f"{'is' if len(found) == 1 else 'are'} leased as a whole."] if found else []
 
 
 def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,

@@ -8,7 +8,10 @@ candidates for it all the same. One that cannot be leased at all is set aside wi
 
 from __future__ import annotations
 
+import msgspec
+
 from coordinator.looking.facts import AnyNeed, Unready
+from coordinator.regions.languages import language_of
 from coordinator.rules import leases as rule
 from coordinator.service import signals, strategies, unserved
 from coordinator.service.backlog import limits, tasks
@@ -20,6 +23,7 @@ from coordinator.service.leasing.links import noted_links
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
 from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located, path_of, resource
 
 #: Own leases whose parked tasks are looked at too.
 OWN_MAX = 32
@@ -43,8 +47,20 @@ def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -
     rows = tx.rows("task_resources_of", task_id)
     tx.looked.require(_places(tx, task_id, worktree))
     return strategies.claimed(svc, once_wanted(noted_links(tx, [
-        (lies(tx, name, kind, scope, worktree, "followed"), mode)
+        (_divided(svc, lies(tx, name, kind, scope, worktree, "followed")), mode)
         for name, kind, scope, mode in rows])))
+
+
+def _divided(svc: Service, one: Located) -> Located:
+    """A file of a kind without regions is leased as a whole, whatever a task calls a part of it:
+    nobody could tell whose part was changed."""
+    if one.resource.kind != "region":
+        return one
+    path = path_of(one.resource.name, "region")
+    if language_of(path) is not None or "." not in path.rpartition("/")[2].strip("."):
+        return one  # (without an ending, its first line tells)
+    return msgspec.structs.replace(
+        one, resource=resource(path, "file", fold_case=svc.fold_case))
 
 
 def _places(view: View, task_id: str, worktree: str | None = None) -> list[AnyNeed]:
