@@ -108,9 +108,9 @@ class Negotiation(RuleBasedStateMachine):
         mine = frozenset().union(*(MEANS[r.file_path] for r in before.values()
                                    if r.locked_by == asked.requested_by))
         # (Who stands in line for it besides may get it by that place.)
-        place = min(w.position for w in line
-                    if w.agent == asked.requested_by and asked.resource in w.resources)
         mode = next(w.mode for w in line if w.acquisition_id == asked.request)
+        place = min(w.position for w in line if w.agent == asked.requested_by and w.mode in ("exclusive", mode)
+                    and any(MEANS[asked.resource] <= MEANS[one] for one in w.resources))
         passed = [
             w for w in line
             if w.position < place and w.agent != asked.requested_by
