@@ -31,9 +31,6 @@ _LEFT_OUT = frozenset({
 #: Commands that are tools here, and the calls that they are.
 _CALLS = (
     (re.compile(r"`?coord task claim (T-\d+)(?: --agent [^\s`]+)?`?"), r'next_task {"task": "\1"}'),
-    (re.compile(r"`coord lock ([^\s`]+)(?: --agent [^\s`]+)?`"), r'acquire {"resources": ["\1"]}'),
-    (re.compile(r"`coord lock --new ([^\s`]+)(?: --agent [^\s`]+)?`"),
-     r'acquire {"resources": ["\1"], "new": true}'),
     (re.compile(r"`coord request (approve|coexist|reject) (U-\d+)(?: --agent [^\s`]+)?"
                 r"(?: --answer WHY)?`"),
      r'answer_unlock {"request": "\2", "verdict": "\1"}'),
@@ -49,6 +46,7 @@ _NAMES = r"""(?:'[^']*'|"'"|[^\s`'"])+ """
 _FAIL = re.compile(rf"`?coord task fail (T-\d+) ((?:--blocked {_NAMES})+)--agent [^\s`]+`?")
 _OVERRIDE = re.compile(r",? or `coord unlock [^`]* --force` as a person")
 _UNLOCK = re.compile(rf"`?coord unlock ((?:{_NAMES})+)--agent [^\s`]+`?")
+_LOCK = re.compile(rf"`coord lock (--new )?({_NAMES.rstrip()})(?: --agent [^\s`]+)?`")
 
 
 def told(reply: Any, notices: Iterable[rq.Notice] = ()) -> tuple[str, dict[str, Any]]:
@@ -171,6 +169,8 @@ def _as_tools(text: str) -> str:
         text = pattern.sub(call, text)
     text = _FAIL.sub(
         lambda found: f'fail_task {{"task": "{found[1]}", "blocked": {_names_in(found[2])}}}', text)
+    text = _LOCK.sub(lambda found: f'acquire {{"resources": {_names_in(found[2])}'
+                     + (', "new": true}' if found[1] else "}"), text)
     return _UNLOCK.sub(lambda found: f'release {{"resources": {_names_in(found[1])}}}', text)
 
 

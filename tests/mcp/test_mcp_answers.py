@@ -71,23 +71,24 @@ def test_a_region_is_committed(repo: Repo) -> None:
     assert repo.read("sums.py") == "def add(*both):\n    return sum(both)\n"
 
 
-def test_a_region_is_added_by_what_the_refusals_say(repo: Repo) -> None:
-    repo.write("sums.py", "def add(a, b):\n    return a - b\n")
+@pytest.mark.parametrize("path", ["sums.py", "my ünits/it's.py"])
+def test_a_region_is_added_by_what_the_refusals_say(repo: Repo, path: str) -> None:
+    repo.write(path, "def add(a, b):\n    return a - b\n")
     repo.coord("init")
 
     async def script(client: Client) -> None:
-        more = {"resource": "sums.py::more", "text": "def more():\n    return 1\n"}
-        unknown = await client.call_tool("acquire", {"resources": ["sums.py::more"]})
-        assert 'acquire {"resources": ["sums.py::more"], "new": true}' in text(unknown), text(unknown)
+        more = {"resource": f"{path}::more", "text": "def more():\n    return 1\n"}
+        unknown = await client.call_tool("acquire", {"resources": [f"{path}::more"]})
+        assert f'acquire {{"resources": ["{path}::more"], "new": true}}' in text(unknown), text(unknown)
         unleased = await client.call_tool("commit_region", {"regions": [{**more, "after": "add"}]})
-        assert 'acquire {"resources": ["sums.py::more"], "new": true}' in text(unleased), text(unleased)
-        got = await client.call_tool("acquire", {"resources": ["sums.py::more"], "new": True})
+        assert f'acquire {{"resources": ["{path}::more"], "new": true}}' in text(unleased), text(unleased)
+        got = await client.call_tool("acquire", {"resources": [f"{path}::more"], "new": True})
         assert not got.is_error, text(got)
         done = await client.call_tool("commit_region", {"regions": [more]})
         assert not done.is_error, text(done)
 
     talk(server(repo, CLAUDE_CODE_SESSION_ID=SESSION), script)
-    assert repo.read("sums.py").endswith("\n\n\ndef more():\n    return 1\n")
+    assert repo.read(path).endswith("\n\n\ndef more():\n    return 1\n")
 
 
 def test_a_wrong_argument_is_named(repo: Repo) -> None:
