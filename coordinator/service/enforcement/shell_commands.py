@@ -45,7 +45,7 @@ ASKED_MAX = 5
 #: Files and directories of its own that are looked at after a command.
 OWN_MAX = 50
 #: So long (seconds) it is waited, at most, until all is recorded that a command has done.
-HEAR_S = 1.0
+HEAR_S = 0.5
 #: For contents that nobody has read.
 UNKNOWN = "unknown"
 #: What stands at a name and holds no bytes of its own.
