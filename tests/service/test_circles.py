@@ -425,6 +425,28 @@ def _play(world: World, count: int, data: st.DataObject) -> None:
     assert len(told) <= 1, f"{told} were told"
 
 
+def test_of_two_circles_that_one_request_closes_the_second_is_told_when_the_first_is_over(world: World) -> None:
+    """Else those in it would wait until their time in line is over."""
+    for agent, names in (("ada", ["x"]), ("ben", ["y1", "z"]), ("cyd", ["y2"])):
+        world.acquire(agent, *names)
+        world.clock.advance(1000)
+    world.refused(rq.Acquire(agent="cyd", resources=["z"]))
+    world.refused(rq.Acquire(agent="ben", resources=["x"]))
+    world.refused(rq.Acquire(agent="ada", resources=["y1", "y2"]))
+    agents = ["ada", "ben", "cyd"]
+    told = {agent: ways(world, agent) for agent in agents}
+    chosen = [agent for agent in agents if told[agent]]
+    for _ in agents:  # each that is told does what it is told to
+        for agent in chosen:
+            for way in told[agent]:
+                type_(world, str(way.data["next"]))
+        world.tend()
+        told = {agent: ways(world, agent) for agent in agents}
+        chosen += [agent for agent in agents if told[agent]]
+    assert len(chosen) == len(set(chosen)) == 2, chosen
+    assert {row.file_path: row.locked_by for row in world.live() if row.file_path in ("y1", "y2")} == {"y1": "ada", "y2": "ada"}
+
+
 def test_who_holds_it_shared_and_wants_it_alone_is_not_held_up_by_those_behind_who_waits_for_it(world: World) -> None:
     """The first waits for the holder, the second stands behind the first, and the holder behind the second."""
     world.acquire("holder", "a.py", mode="shared")

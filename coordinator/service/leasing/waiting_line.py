@@ -23,6 +23,7 @@ from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once,
 from coordinator.service.leasing.grant import Agreed, check_looked, grant, had_already
 from coordinator.service.leasing.links import as_they_lead
 from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, near, one_by_one
+from coordinator.service.leasing.waits import waited_for
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, WaiterRow
@@ -154,6 +155,8 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
     wanted, obstacles = _weighed(svc, tx, waiter)
     if obstacles.blocked or obstacles.closed:
         pending_unlocks.lost_its_holder(tx, acquisition)
+        if len(wanted) > 1 and waited_for(tx, waiter.agent):
+            circles.look(svc, tx, waiter.agent)  # it may have been in another one besides
         return False
     _give(svc, tx, waiter, wanted, obstacles)
     return True
