@@ -137,7 +137,8 @@ class HeldRequests:
                 return None  # in this very moment: it is about to be told
             last = here not in tx.joined and all(one.over for one in waiting)
             return waiting_line.stop_holding(
-                self._service, tx, here, held.stay or now is not None, last)
+                self._service, tx, here, held.stay or now is not None, last,
+                listens=any(not one.gone() for one in waiting))
 
         def ended(value: Any) -> None:
             if value is None or held not in waiting:

@@ -565,3 +565,24 @@ def test_who_is_cancelled_while_it_waits_for_work_is_given_none(repo: Repo, kind
             assert late or set(attempts) == {1}, "somebody who is gone was given it before"
 
     asyncio.run(work())
+
+
+def test_who_waits_in_a_circle_that_is_over_is_granted_and_not_refused_without_a_word(repo: Repo) -> None:
+    """Two agents take two files at once, again and again: who is told to give way asks while the other gives back."""
+    refused: list[Refusal] = []
+
+    async def take(client: AsyncClient, name: str) -> None:
+        for _ in range(5):
+            try:
+                async with client.lease(name, wait=60):
+                    await asyncio.sleep(0.001)
+            except Refusal as refusal:
+                refused.append(refusal)
+
+    async def main() -> None:
+        async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
+            await asyncio.gather(*(take(one, name) for one in (ann, bob) for name in ("x.txt", "y.txt")))
+
+    for _ in range(3):
+        asyncio.run(main())
+    assert [one for one in refused if one.code is not Code.DEADLOCK] == [], refused

@@ -307,12 +307,13 @@ def tell(tx: Tx, acquisition: str, reply: rq.Acquired) -> None:
 
 
 def stop_holding(
-    svc: Service, tx: Tx, acquisition: str, stay: bool, last: bool = True
-) -> rq.Acquired | Refusal:
+    svc: Service, tx: Tx, acquisition: str, stay: bool, last: bool = True, *, listens: bool = False
+) -> Refusal | None:
     """A request that waited for this acquisition ends now: its answer.
 
     Where it is the `last` of them the place is an ordinary waiter's from now on (`stay`), or given
-    up.
+    up. None: nothing stands in its way by now, so that it is granted, and told as any grant is, as
+    long as somebody `listens`.
     """
     raw = tx.row("waiter_get", acquisition)
     if raw is None:
@@ -322,12 +323,16 @@ def stop_holding(
     tx.looked.require(_places(tx, acquisition))
     located = _known(tx, acquisition)
     # (Who is granted a turn to write later would not be there to write.)
-    stay = stay and not all(one.resource.name.startswith(WINDOW) for one in located)
-    wanted = [(one, waiter.mode) for one in located]
+    is_turn = all(one.resource.name.startswith(WINDOW) for one in located)
+    stay = stay and not is_turn
+    wanted: list[Wanted] = [(one, waiter.mode) for one in located]
     obstacles = weigh(
         svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=acquisition,
     )
+    if listens and not is_turn and not (obstacles.blocked or obstacles.closed):
+        _give(svc, tx, waiter, wanted, obstacles)
+        return None
     other = redirect.offer(svc, tx, waiter.agent)
     circle = circles.find(
         svc, tx, waiter.agent, obstacles, [one.resource for one in located],
