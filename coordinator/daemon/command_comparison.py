@@ -108,7 +108,7 @@ class CommandComparison:
             small = [name for name, stamp in names.items()
                      if stamp is not None and stamp[1] <= FILE_FROM][:READ_AT_ONCE]
             self._router.engine.task(self._keep(
-                self._read(small), [name for name in names if name not in set(small)]))
+                self._read(small), [*(names.keys() - small)]))
 
     def _read(self, names: Sequence[_Name]) -> list[repository_files.Bytes]:
         return [repository_files.look(self._router.service, worktree, one, keep=True)

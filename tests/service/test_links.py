@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from coordinator.settings import Leases, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World
@@ -165,3 +168,15 @@ def test_who_waits_for_a_link_gets_what_it_leads_to_by_a_link_that_was_led_elsew
     lead(linked, "current", "one")
     linked.ask(rq.Release(agent="bob", resources=["twice"]))
     assert held(linked) == {}
+
+
+def test_links_count_as_what_is_asked_for(tmp_path: Path) -> None:
+    world = World(tmp_path, Settings(leases=Leases(resources_max=3)))
+    world.write("a.py", "x\n")
+    for name, to in (("one", "a.py"), ("two", "one"), ("three", "two")):
+        (world.root / name).symlink_to(to)
+    assert len(world.acquire("ann", "two").leases) == 3
+    world.ask(rq.Release(agent="ann", resources=["two"]))
+    refusal = world.refused(rq.Acquire(agent="ann", resources=["three"]))
+    assert refusal.code is Code.LIMIT and "4 resources" in refusal.message and held(world) == {}
+    world.close()

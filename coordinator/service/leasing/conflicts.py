@@ -82,6 +82,20 @@ class Obstacles(msgspec.Struct):
         return at_review(self.closed[0][0]) if self.closed else self.mine[0].scope
 
 
+def check_count(svc: Service, count: int) -> None:
+    """Whether one request may be for so many resources.
+
+    Raises:
+        Refusal: LIMIT.
+    """
+    most = svc.settings.leases.resources_max
+    if count > most:
+        raise Refusal(
+            Code.LIMIT, f"{count} resources in one request; the limit is {most} "
+            "(leases.resources_max). Nothing was leased.", next="Lease the directory instead.",
+        )
+
+
 def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> list[Located]:
     """What was typed, as it was looked at; the same resource twice counts once.
 
@@ -89,14 +103,9 @@ def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> l
         Refusal: INVALID, OUTSIDE_REPO, LIMIT.
         Unready: one of them was not looked at yet.
     """
-    most = svc.settings.leases.resources_max
     if not texts:
         raise Refusal(Code.INVALID, "Name at least one resource.")
-    if len(texts) > most:
-        raise Refusal(
-            Code.LIMIT, f"{len(texts)} resources in one request; the limit is {most} "
-            "(leases.resources_max). Nothing was leased.", next="Lease the directory instead.",
-        )
+    check_count(svc, len(texts))
     if len(texts) == 1:
         text = texts[0]
         key = _key(text) if ":" in text else None

@@ -28,7 +28,7 @@ from coordinator.service.leasing import (
     task_locks,
     waiting_line,
 )
-from coordinator.service.leasing.conflicts import locate, once, weigh
+from coordinator.service.leasing.conflicts import check_count, locate, once, weigh
 from coordinator.service.leasing.grant import (
     Before,
     baselines,
@@ -76,6 +76,7 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
                 f"mode for that. Nothing was leased.",
                 next=f"`coord lock {quote(name)} --mode shared --agent {req.agent}`")
     located = with_links(tx, locate(svc, tx, req.resources, req.cwd))
+    check_count(svc, len(located))  # (a link may lead through many)
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located)
