@@ -15,7 +15,7 @@ from pathlib import Path
 
 from coordinator.dialects.stream import Told
 from coordinator.launch import logs, runs
-from coordinator.launch.attempt import LOST, Claim, Ended, supervise
+from coordinator.launch.attempt import LOST, UNHOOKED, Claim, Ended, How, supervise
 from coordinator.launch.door import Visitor
 from coordinator.launch.enrolment import Enrolment
 from coordinator.launch.heartbeat import Beating
@@ -39,6 +39,8 @@ from coordinator.workers.process_group import Running
 LOG_TAIL_CHARS = 4_000
 #: While its provider's limit is reached, it looks so often whether the launch is over (s).
 RESTING_S = 2.0
+#: What the report calls an attempt that ended so; every other that did not succeed has failed.
+OUTCOMES: dict[How, str] = {"lapsed": "lapsed", "gave up": "gave up", "unhooked": "unguarded"}
 
 
 class AgentWorker(threading.Thread):
@@ -173,6 +175,8 @@ class AgentWorker(threading.Thread):
         launch.say(f"{self.agent}: {task.task} {how}{launch.follows(task.task, outcome)}")
         if outcome != "stopped":
             self._clear_table(outcome == "done", output)
+        if outcome == "unguarded":  # so would its next attempt be, and its next task
+            raise Refusal(Code.UNTRUSTED, f"{UNHOOKED}. It stops; its task stays in the backlog.")
 
     def _next_log(self, task: rq.Task) -> Path:
         """Where what it says goes from here on."""
@@ -291,7 +295,7 @@ class AgentWorker(threading.Thread):
                     self._finish(task, said or _last_words(output), output)
                     return "done", ""
                 return self._land(claimed, self._work, output)
-            self._fail(task, ended.why, output, model=ended.model)
+            self._fail(task, ended.why, output, counted=not ended.model and ended.how != "unhooked")
         except Refusal as refusal:
             if refusal.code not in LOST:
                 raise
@@ -300,7 +304,7 @@ class AgentWorker(threading.Thread):
             self.doing = "resting: its model failed"
             self.launch.hard.wait(self._resting.after_setback(self.launch.limits.rest_s))
             return "model error", ended.why
-        return {"lapsed": "lapsed", "gave up": "gave up"}.get(ended.how, "failed"), ended.why
+        return OUTCOMES.get(ended.how, "failed"), ended.why
 
     def _checked(self, ended: Ended, before: int) -> Ended:
         """Models that are refused what they need sometimes stop and call it success: who changed
@@ -375,11 +379,11 @@ class AgentWorker(threading.Thread):
             raise
 
     def _fail(self, task: rq.Task, why: str, output: str,
-              unlanded: rq.Unlanded | None = None, *, model: bool = False,
+              unlanded: rq.Unlanded | None = None, *, counted: bool = True,
               outcome: str | None = None) -> None:
         self._enrolment.ask(rq.TaskFail(
             agent=self.agent, task=task.task, reason=why[:WORDS_MAX], log_tail=output,
-            unlanded=unlanded, model_error=model, outcome=outcome))
+            unlanded=unlanded, model_error=not counted, outcome=outcome))
 
     def _rest_at_limit(self, output: str) -> str:
         """The coordinator gives it nothing, and its task to others, until its provider's limit is

@@ -71,6 +71,7 @@ class Ended:
     """How a process ended, why in words, and its exit code; what its stream told, if it has one.
 
     `ok`: it says that it did its task. `model`: not it, but its model or that one's server failed.
+    `unhooked`, whatever else went wrong: no hook saw what it did.
     `changed`: whether it changed any of its task's files (None: that names none, or
     too many to compare).
     """
@@ -189,8 +190,8 @@ class _Watch:
             why = self._stream.reader.verdict(code, codes)
         else:
             why = "" if code in codes else f"exit code {code}"
-        if not why and told is not None and told.tools and not self._reported():
-            why = UNHOOKED
+        if told is not None and told.tools and not self._reported():
+            return Ended("unhooked", code, UNHOOKED + (f"; {why}" if why else ""), told=told)
         if not why:
             return Ended("exited", code, "", ok=True, told=told, changed=self._signs.changed())
         said = last_line(self._log) if self._stream is None else ""

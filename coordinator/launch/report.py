@@ -27,7 +27,8 @@ class Attempt(msgspec.Struct, kw_only=True):
     agent: str
     seconds: float
     outcome: str
-    """done, failed, gave up, model error, not landed, given back, lapsed or stopped."""
+    """done, failed, unguarded (no hook saw what it did), gave up, model error, not landed, given
+    back, lapsed or stopped."""
     why: str = ""
     changed: bool | None = None  # any of its task's files; None: not known, or it names none
     turns: int | None = None

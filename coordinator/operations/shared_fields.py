@@ -219,7 +219,8 @@ SHARED: dict[str, str] = {
     "regions": "Regions, by name or with their texts.",
     "blocked": "Resources that another holds.",
     "unlanded": "Its work was refused at the merge boundary, and lies there.",
-    "model_error": "The model or its server failed, not the attempt: it is not counted.",
+    "model_error": "The model, its server or the agent's wiring failed, not the attempt: it is not "
+    "counted.",
     "format": "yaml, jsonl or markdown.",
     "began": "The commit that the work began at.",
     "target": "The branch that it lands on, in full (`refs/heads/main`).",

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -488,6 +489,45 @@ def test_several_profiles_work_in_one_launch(repo: Repo, launch: Start, monkeypa
     for one in report["attempts"]:
         shown = repo.coord("logs", one["task"]).stdout
         assert shown == ("hello\n" if one["agent"].startswith("talker") else ""), one
+
+
+#: An agent's CLI that has coord's plugin and does not start it: it tells of a tool that no hook saw.
+DEAF = """
+echo $COORD_TASK >> "$COORD_ROOT/../began"
+echo '{"type": "tool_use", "sessionID": "s-1", "part": {"tool": "read"}}'
+case $HOW in fails) exit 1;; hangs) exec sleep 60;;
+model) echo '{"type": "error", "error": {"data": {"message": "overloaded"}}}'; exit 1;; esac
+"""
+
+
+@pytest.mark.parametrize("how", ["fails", "model", "hangs", "ends well"])
+def test_an_agent_whose_hooks_are_never_heard_stops_and_spends_no_attempt(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, how: str,
+) -> None:
+    """However its attempt ends, and though it has changed nothing: its next one would be as unguarded."""
+    folder = repo.root.parent / "config"
+    (folder / "coord/agents").mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    (repo.root.parent / "deaf.sh").write_text(DEAF)
+    known = (Path(__file__).parents[2] / "agents/opencode.toml").read_text()
+    words = f'command = ["sh", "{repo.root.parent}/deaf.sh", "{{options}}", "{{prompt}}"]'
+    text = re.sub(r"^command = .*opencode.*run.*$", lambda _: words, known, count=1, flags=re.M)
+    text = re.sub(r"^(resume = .*|trust = .*|versions_tried = .*)$", "", text.replace('name = "opencode"', 'name = "deaf"'), flags=re.M)
+    (folder / "coord/agents/deaf.toml").write_text(re.sub(r"^\[trust\]\n(.+\n)*", "", text, flags=re.M))
+    repo.coord("init", "--agent", "deaf", "--yes")
+    with repo.client() as person:
+        for number in (1, 2):
+            person.call(rq.TaskAdd(title=f"t{number}", resources=[f"f{number}"]))
+    done = repo.coord("launch", "-", "-a", "deaf", "-n", "1", "--json", "--grace", "1s", env={"HOW": how})
+    made = json.loads(done.stdout)
+    assert [(one["task"], one["outcome"]) for one in made["attempts"]] == [("T-1", "unguarded")], done.stderr
+    assert "hooks never reported in" in made["attempts"][0]["why"]
+    assert done.returncode == 1 and not made["complete"]
+    assert "hooks never reported in" in str(made["problems"]), made
+    assert states(repo) == {"t1": "ready", "t2": "ready"}
+    assert (repo.root.parent / "began").read_text().split() == ["T-1"]
+    with repo.client() as person:
+        assert person.call(rq.TaskShow(task="T-1")).attempts == 0
 
 
 @pytest.mark.parametrize(("words", "says"), [

@@ -129,8 +129,8 @@ class Working(Asking):
 
         `blocked`: it met resources that another holds; they join the task, no attempt is counted,
         and it is offered again when they are free. `unlanded`: its work was refused at the merge
-        boundary; all of it is flagged, leased or not. `model_error`: not the attempt, but the model
-        or its server failed; no attempt is counted.
+        boundary; all of it is flagged, leased or not. `model_error`: not the attempt, but the
+        model, its server or the agent's wiring failed; no attempt is counted.
 
         Args:
             task: The task's id, like `T-3`.
@@ -140,7 +140,8 @@ class Working(Asking):
             log_tail: The last lines of the agent's log.
             force: A person overrides whose it is; this is noted.
             unlanded: Its work was refused at the merge boundary, and lies there.
-            model_error: The model or its server failed, not the attempt: it is not counted.
+            model_error: The model, its server or the agent's wiring failed, not the attempt: it is
+                not counted.
             outcome: The code of what was refused, for the task's blackboard.
         """
         return self.call(rq.TaskFail(

@@ -183,8 +183,8 @@ class TaskFail(Request[Task]):
 
     `blocked`: it met resources that another holds; they join the task, no attempt is counted, and
     it is offered again when they are free. `unlanded`: its work was refused at the merge boundary;
-    all of it is flagged, leased or not. `model_error`: not the attempt, but the model or its server
-    failed; no attempt is counted.
+    all of it is flagged, leased or not. `model_error`: not the attempt, but the model, its server
+    or the agent's wiring failed; no attempt is counted.
     """
 
     op = "task_fail"
