@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,13 @@ def report(process: subprocess.Popen[str], seconds: float = 240) -> dict[str, An
     return made | {"stderr": err}
 
 
-def adds(name: str, *files: str) -> Writer:
-    """Carries out one task: puts a line of its own into each file."""
+def adds(name: str, *files: str, thinks_s: float = 0.0) -> Writer:
+    """Carries out one task: puts a line of its own into each file, which it thinks about before."""
 
     def script(_: Scripted) -> Script:
         for file in files:
             yield Read(file)
+            time.sleep(thinks_s)
             yield Edit(file, "last line", f"{name} was here\nlast line")
         yield Say(f"{name} is done.")
 
@@ -227,8 +229,10 @@ SILENCED = {
 }
 
 
-@pytest.mark.parametrize("agent", list(SILENCED))
-def test_hooks_that_never_report_in_stop_the_agent(agent: str, wired: Wired) -> None:
+@pytest.mark.parametrize(("agent", "thinks_s"), [*((agent, 0.0) for agent in SILENCED), ("opencode", 6.0)])
+def test_hooks_that_never_report_in_stop_the_agent(agent: str, thinks_s: float, wired: Wired) -> None:
+    """Also before it has changed anything: a second attempt in the same conversation took the first one's
+    work for done."""
     need(agent)
     hot(wired, "hot.txt")
     name = PROFILES[agent]
@@ -243,10 +247,10 @@ def test_hooks_that_never_report_in_stop_the_agent(agent: str, wired: Wired) -> 
         wired.coord("trust", "--yes")
     tasks(wired, {"one": ("hot.txt",)})
     ready = wired.stand.prepare(agent, wired.root, [], extra=Extra(home_files=settings),
-                                others={"one": adds("one", "hot.txt")})
+                                others={"one": adds("one", "hot.txt", thinks_s=thinks_s)})
     made = report(launch(wired, ready, agent, "-", "--agents", "1"))
-    assert made.get("attempts"), made
-    assert all("hooks never reported in" in one["why"] for one in made["attempts"]), made
+    assert [one["outcome"] for one in made["attempts"]] == ["unguarded"], made["attempts"]
+    assert "hooks never reported in" in made["attempts"][0]["why"], made["attempts"]
     assert not made["complete"]
 
 
