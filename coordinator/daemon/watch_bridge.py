@@ -23,12 +23,14 @@ from coordinator.service.core import Service
 from coordinator.service.enforcement import (
     adoption,
     ended_rights,
+    foreign_writes,
     renames,
     seen_writes,
     shell_commands,
     unseen_writes,
 )
-from coordinator.service.enforcement.adoption import Adopted, Foreign
+from coordinator.service.enforcement.adoption import Adopted
+from coordinator.service.enforcement.foreign_writes import Foreign
 from coordinator.service.engine import decide
 from coordinator.service.holders import notices
 from coordinator.service.repository_files import NOTHING, Bytes
@@ -358,7 +360,7 @@ def _adopt(service: Service, found: Adopted, tx: Tx) -> None:
 
 
 def _tell_of(service: Service, foreign: Foreign, busy: Collection[str], tx: Tx) -> None:
-    adoption.tell_of(service, tx, foreign, busy)
+    foreign_writes.tell_of(service, tx, foreign, busy)
 
 
 def _tell_foreign(service: Service, agent: str, foreign: list[Foreign], tx: Tx) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.client.client import Client
 from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -47,6 +48,10 @@ def git(repo: Repo, *words: str) -> None:
 def said_to(repo: Repo, agent: str) -> str:
     with repo.client() as client:
         return "\n".join(one.text for one in client.call(rq.Heartbeat(agent=agent)).notices)
+
+
+def last_event(client: Client) -> int:
+    return max((one.seq for one in client.call(rq.Events(tail=True, limit=1)).items), default=0)
 
 
 @pytest.mark.parametrize("command", WRITES)
@@ -217,6 +222,42 @@ def test_of_several_who_hold_parts_those_are_told_whose_part_was_written(repo: R
         until(lambda name=name, region=region: f"{region}, which you hold, was changed while no command" in said_to(  # type: ignore[misc]
             repo, sessions[name].name))
     assert said_to(repo, sessions["ann"].name) == ""
+
+
+@pytest.mark.parametrize("first", ["ann", "kim"])
+@pytest.mark.parametrize("hits", ["ann's", "kim's", "both", "nobody's"])
+def test_who_has_no_hooks_may_not_have_written_anothers_part_unseen(repo: Repo, hits: str, first: str) -> None:
+    """Of whom no hook tells every write is taken for its own; but only to what it holds. Whoever's part is the
+    `first`."""
+    anns, kims = ("f", "g") if first == "ann" else ("g", "f")
+    text = f"def {anns}():\n    return 1\n\n\ndef {kims}():\n    return 2\n\n\ndef h():\n    return 3\n"
+    repo.write("m.py", text)
+    with repo.client() as client:
+        client.call(rq.Register(agent="kim"))
+        client.call(rq.Acquire(agent="kim", resources=[f"m.py::{kims}"]))
+        ann = Claude(repo, "ann")
+        given = {"file_path": str(repo.root / "m.py"), "old_string": "return 1", "new_string": "return 10"}
+        ann._call("Edit", given)
+        repo.write("m.py", text := text.replace("return 1", "return 10"))
+        ann._call("Edit", given, "PostToolUse", tool_response={})
+        time.sleep(0.6)  # (the hook's end is heard, and what it left is known)
+        wanted = {"ann's": ("return 10",), "kim's": ("return 2",), "both": ("return 10", "return 2"), "nobody's": ("return 3",)}
+        before = last_event(client)
+        for old in wanted[hits]:
+            text = text.replace(old, f"{old}5")
+        repo.write("m.py", text)
+        until(lambda: [one for one in client.call(rq.Events(after=before, limit=100)).items if one.kind == "versions_seen"])
+        if hits in ("ann's", "both"):
+            until(lambda: f"m.py::{anns}, which you hold, was changed while no command of yours ran" in said_to(repo, ann.name))
+        else:
+            time.sleep(0.3)
+            assert said_to(repo, ann.name) == ""
+        noted = [one.data["resource"] for one in client.call(rq.Events(after=before, limit=100)).items if one.kind == "unleased_write"]
+        assert noted == {"nobody's": ["m.py::h"], "kim's": []}.get(hits, ["m.py"]), noted
+        client.call(rq.Leave(agent=ann.name, clean=False, reason="killed"))
+        (review,) = client.call(rq.Reviews()).items
+        assert "wrote in m.py, too" in review.summary or hits not in ("ann's", "both"), review.summary
+        assert said_to(repo, "kim") == ""
 
 
 @pytest.mark.parametrize("wholly", ["", "writes", "touches"])

@@ -91,7 +91,8 @@ def test_an_index_is_kept_only_beside_ones_own_coordinator(shop: Path, capsys: p
     (shop / ".coord/secret").unlink()
     StateDir(shop).create()
     for _ in range(2):
-        assert "use it.py:5" in run(capsys, "impact", "shop/a.py")[1]
+        _, out, err = run(capsys, "impact", "shop/a.py")
+        assert "use it.py:5" in out, err
     assert (shop / ".coord/meaning.sqlite3").exists()
 
 

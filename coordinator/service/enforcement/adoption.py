@@ -7,25 +7,21 @@ what another holds and did not make is a violation. What cannot be told is nobod
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.looking.facts import Place
 from coordinator.rules.commands import may_mean
-from coordinator.rules.globs import overlaps
-from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Actor, Service, listed
 from coordinator.service.enforcement.ended_rights import EndedRights
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import owner
-from coordinator.service.leasing import changed_parts, leases
+from coordinator.service.leasing import leases
 from coordinator.service.leasing.conflicts import weigh
 from coordinator.service.leasing.grant import Before
-from coordinator.service.leasing.overlapping import near
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AgentRow, LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
@@ -65,18 +61,6 @@ class Adopted(NamedTuple):
     there: str | None = None
 
 
-class Foreign(NamedTuple):
-    """A write to what `holder` holds, which it did not make. `agent`: who did, if that is known."""
-
-    holder: str
-    agent: str | None
-    change: Seen
-    before: str | None
-    since: str | None = None
-    """Of a file that is held in parts: when it was as before (UTC). What its holder has done since
-    is among what is different."""
-
-
 def writer(view: View, change: Seen, *, but: str = "") -> str | None:
     """The agent whose command wrote this, if it can only have been one; `but`: not this one."""
     commands = [one for one in change.calls
@@ -101,15 +85,6 @@ def late_writer(view: View, change: Seen, holder: str) -> str | None:
             owner(view, one.holder) == owner(view, holder) for one in change.lately):
         return None
     return writer(view, replace(change, calls=change.lately))
-
-
-def is_foreign(view: View, change: Seen, holder: str, fold_case: bool) -> bool:
-    """Whether a write to what this agent holds was certainly not made by its session."""
-    raw = view.row("agent_get", owner(view, holder))
-    if raw is None or AgentRow(*raw).hooked_at is None:
-        return False  # of whom no hook tells nothing is known
-    return not any(one.may_have_written(change.path, fold_case)
-                   and owner(view, one.holder) == owner(view, holder) for one in change.calls)
 
 
 def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
@@ -242,43 +217,6 @@ def _before(tx: Tx, found: Adopted) -> Before | None:
         repository_files.keep(tx, committed)
         return Before(committed.hash)
     return Before(None) if found.change.is_new and found.before is None else None
-
-
-def tell_of(svc: Service, tx: Tx, foreign: Foreign, busy: Collection[str] = ()) -> None:
-    """The holder is told of a write that nobody is known to have made; of a file that is held in
-    parts, whoever has a part that it hit. `busy`: agents of whom a call ran since the file was as
-    before: it may be theirs.
-
-    Raises:
-        Unready: the file has to be looked at.
-    """
-    for holder, names in _hit(svc, tx, foreign).items():
-        if holder not in busy:
-            notices.post(
-                tx, holder, "violated",
-                f"{listed(names)}, which you hold, was changed while no command of yours ran: by a "
-                "person, or by a program in the background. Read it afresh before you write it.",
-                resource=foreign.change.path,
-            )
-
-
-def _hit(svc: Service, tx: Tx, foreign: Foreign) -> dict[str, list[str]]:
-    """What was written of what is held, by holder."""
-    path = foreign.change.path
-    if foreign.since is None:
-        return {foreign.holder: [path]}
-    file = resource(path, "file", fold_case=svc.fold_case)
-    rows = [row for raw in near(tx, "rivals", file) if (row := LeaseRow(*raw)).kind == "region"
-            and row.worktree is None and row.expires_at > tx.now
-            and is_foreign(tx, foreign.change, row.locked_by, svc.fold_case)]
-    parts = (None if foreign.change.hash is None else
-             changed_parts.since(svc, tx, path, foreign.before))
-    out: dict[str, list[str]] = {}
-    for row in rows:
-        held = as_resource(row.file_path, row.kind, row.scope)
-        if parts is None or any(overlaps(held, part) for part in parts):
-            out.setdefault(row.locked_by, []).append(row.file_path)
-    return out
 
 
 def doubtful(tx: Tx, change: Seen) -> bool:

@@ -13,16 +13,15 @@ from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.enforcement.adoption import (
     Adopted,
-    Foreign,
     Running,
     adopt_part,
     doubtful,
-    is_foreign,
     late_writer,
     writer,
 )
 from coordinator.service.enforcement.ended_rights import LATE_MS, End, EndedRights, what_of
-from coordinator.service.leasing import partial_work
+from coordinator.service.enforcement.foreign_writes import Foreign, hears, is_foreign
+from coordinator.service.enforcement.unleased_writes import flag, is_verdict, keep_both, note
 from coordinator.service.leasing.git_turn import GIT_INDEX
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import NOTHING, Bytes
@@ -34,7 +33,6 @@ from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import (
     HEADER,
     Resource,
-    path_scope,
     region_of,
     resource,
     write_window,
@@ -142,8 +140,8 @@ def seen(
             if rights.is_divided() and before is not None and tx.row("blob_has", before):
                 out.append(Divided(change, before))
             versions.append((change.path, change.hash, None))
-            if agent is None and not _is_verdict(tx, change):
-                _unleased(svc, tx, change, before, policy, holder)
+            if agent is None and not rights.is_divided() and not is_verdict(tx, change):
+                note(svc, tx, change, before, {holder: [change.path]})
             continue
         if holder is None:
             holder = writer(tx, change) if svc.settings.hooks.adopt else None
@@ -151,19 +149,22 @@ def seen(
                 there = (None if change.moved_from is None
                          else tx.row("version_get", change.moved_from))
                 out.append(Adopted(holder, change, before, there[0] if there else None))
-            elif holder is None and active and not _is_verdict(tx, change):
+            elif holder is None and active and not is_verdict(tx, change):
                 if policy != "ignore":
-                    _unleased(svc, tx, change, before, policy)
+                    note(svc, tx, change, before)
                 if doubtful(tx, change):
-                    _keep_both(svc, tx, change, before, str(known[1]) if known else None,
-                               flagged=policy == "review")
+                    keep_both(svc, tx, change, before, str(known[1]) if known else None,
+                              flagged=policy == "review")
         elif (rights.is_elsewhere() and change.hash is not None and svc.settings.hooks.adopt
               and writer(tx, change) == holder):
             out.append(Adopted(holder, change, str(known[0]) if known and known[0] else None))
-        elif rights.is_divided() and change.hash is not None and policy != "ignore":
+        elif rights.is_divided() and change.hash is not None:
             was = before or rights.baseline(change)
             if was is not None and tx.row("blob_has", was) is not None:
-                out.append(Divided(change, was))
+                if policy != "ignore":
+                    out.append(Divided(change, was))
+                if not hears(tx, holder):  # it may have written another's part, too
+                    out.append(Foreign(holder, None, change, was, rights.since(known)))
         versions.append((change.path, change.hash, holder))
     for start in range(0, len(versions), VERSIONS_MAX):
         tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
@@ -200,7 +201,7 @@ def beyond(svc: Service, tx: Tx, found: Divided) -> None:
     for name in free[:BEYOND_MAX]:
         tx.record(ev.UnleasedWrite(resource=name, hash=None))
     if free and svc.settings.watch.unleased == "review":
-        _flag(svc, tx, found.change, found.before, f"{', '.join(free[:BEYOND_MAX])} was changed "
+        flag(svc, tx, found.change, found.before, f"{', '.join(free[:BEYOND_MAX])} was changed "
               "while agents were active and nobody had leased it.")
 
 
@@ -330,53 +331,3 @@ class _Rights:
             for number, (at, agent, name, data) in enumerate(reversed(ends)):
                 self._own.note(at, number, agent, name, what_of(data))
         return self._own.last(asked) or self._ended.last(asked)
-
-
-def _is_verdict(tx: Tx, change: Seen) -> bool:
-    """Whether coord itself has written this: a review was decided so."""
-    decided = tx.row("review_written_last", change.path)
-    return decided is not None and decided[0] == change.hash
-
-
-def _unleased(svc: Service, tx: Tx, change: Seen, known: str | None, policy: str,
-              holder: str | None = None) -> None:
-    if (change.hash is None and known is None and change.before.hash is None
-            and not change.is_in_git):
-        return  # it came and went: nothing was there, as far as is known
-    tx.record(ev.UnleasedWrite(resource=change.path, hash=change.hash))
-    if policy != "review":
-        return
-    why = (f"{change.path} was changed while agents were active and nobody had leased it."
-           if holder is None else
-           f"{change.path}, which {holder} holds, was changed while no command of {holder} ran.")
-    if known is None:
-        known = change.before.hash
-        if known == change.hash:
-            return  # back to what is committed
-        repository_files.keep(tx, change.before)
-    _flag(svc, tx, change, known, why)
-
-
-def _keep_both(svc: Service, tx: Tx, change: Seen, known: str | None, seen_at: str | None, *,
-               flagged: bool) -> None:
-    """Commands of several agents write one file at the same time: what each left is kept, and shown
-    to a person where one has overwritten the other."""
-    repository_files.keep(tx, change.now)
-    if (flagged or known is None or seen_at is None or seen_at < tx.later(-LATE_MS)
-            or tx.row("blob_has", known) is None):
-        return
-    _flag(svc, tx, change, known, f"{change.path} was written twice while commands of several "
-          "agents ran, and nobody had leased it: what the earlier write left is kept.")
-
-
-def _flag(svc: Service, tx: Tx, change: Seen, known: str | None, why: str) -> None:
-    repository_files.keep(tx, change.now)
-    kept = change.now.kept and (known is None or tx.row("blob_has", known) is not None)
-    kind = "created" if known is None else "deleted" if change.hash is None else "modified"
-    file = ev.FlaggedFile(
-        path=change.path, scope=path_scope(change.path, svc.fold_case), change=kind,
-        kept=kept, baseline_hash=known, flagged_hash=change.hash,
-    )
-    partial_work.flag(
-        tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None, why=why,
-    )

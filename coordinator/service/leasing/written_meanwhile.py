@@ -24,8 +24,11 @@ def by_nobody(tx: Tx, since: Mapping[str, str]) -> dict[str, str]:
     first = min(since.values())
 
     def written(view: View) -> dict[str, str]:
-        return {str(path): str(at) for path, at in view.rows(
-            "unleased_last_since", first_since(view, first), first)}
+        found: dict[str, str] = {}
+        for name, at in view.rows("unleased_last_since", first_since(view, first), first):
+            path = name if name in since else str(name).rpartition("::")[0]  # or of a part of it
+            found[path] = max(found.get(path, ""), str(at))
+        return found
 
     last = tx.looked.after(f"written without a lease since {first}", apart(tx, written))
     return {path: last[path] for path in sorted(since) if last.get(path, "") >= since[path]}
