@@ -67,6 +67,15 @@ def test_what_a_command_changes_is_its_sessions(repo: Repo, command: str) -> Non
     assert repo.client().call(rq.Replay()).equal
 
 
+@pytest.mark.parametrize("named", ["'new 1/a.tar'", "new\\ 1/a.tar", '"$PWD/new 1/a.tar"'])
+def test_beside_another_command_it_is_whose_command_names_it(repo: Repo, named: str) -> None:
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    ann._call("Bash", {"command": "sleep 8"})
+    assert bob.shell(f"mkdir 'new 1' && tar cf {named} a.py")[1] == 0
+    until(lambda: held(repo).get("new 1/a.tar") == bob.name)
+    assert said_to(repo, ann.name) == ""
+
+
 def test_it_is_theirs_at_once_where_others_work(make_repo: Callable[..., Repo]) -> None:
     """However long the watcher usually waits for quiet: another would overwrite it meanwhile."""
     repo = prepared(make_repo(config="[watch]\ndebounce_s = 600\n"))

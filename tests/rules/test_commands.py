@@ -158,6 +158,21 @@ def test_what_the_shell_runs_is_found(stubs: Path, command: str) -> None:
             is_within(words, one) or (words[0] in one and ("xargs" in command or any("$" in word for word in one))) for one in found), (command, words, found)
 
 
+@pytest.mark.parametrize(("command", "name"), [
+    ("tar cf 'out 1/a.tar' q.sql", "out 1/a.tar"), ('tar cf "out 1/a.tar"', "out 1/a.tar"), (r"tar cf out\ 1/a.tar", "out 1/a.tar"),
+    ("tar cf './ñ é/a.tar'", "ñ é/a.tar"), ("cd out; tar cf '1 2/a.tar'", "out/1 2/a.tar"),
+])
+def test_a_name_with_spaces_is_a_word_of_its_command(command: str, name: str) -> None:
+    assert any(commands.may_mean(word, name) for word in commands.words(command))
+    assert not any(commands.may_mean(word, "other/b.tar") for word in commands.words(command))
+    assert commands.words(command)[0] == command.split()[0].rstrip(";")
+
+
+def test_a_long_command_is_taken_apart_at_once() -> None:
+    for one in ("\\", "'", '"', "\\ ", "a'", "a b "):
+        commands.words(one * 50_000)
+
+
 @given(st.text(max_size=200))
 def test_no_text_upsets_it(command: str) -> None:
     commands.git_wide(command)
