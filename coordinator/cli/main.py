@@ -11,6 +11,7 @@ _READ_IN = signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # (`coordinator._c
 
 import errno
 import importlib
+import io
 import os
 import sys
 from typing import Any
@@ -63,6 +64,8 @@ COMMANDS = {
     "completion": ("completion", "__complete"),
 }
 
+#: Those that may go on without end, and are over when nobody reads them any more.
+FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state"})
 #: What a disk says that takes no more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 #: What to type where one of these got more words than it takes.
@@ -78,10 +81,36 @@ def run(*, short: bool = False) -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
     if understood(sys.argv[1:]) is not None or _is_unknown("".join(sys.argv[1:2])):
         definition.forget()
+    pipe = None if "".join(sys.argv[1:2]) in FOLLOWERS else _outlived()
     code = main(sys.argv[1:])
+    if pipe is not None and pipe.closed_by_reader and code == Exit.OK:
+        code = Exit.PIPE_CLOSED
     if short:
         _leave(code)
     sys.exit(code)
+
+
+class _Pipe(io.FileIO):
+    """Standard output that may lose its reader: what a command has begun is done all the same."""
+
+    closed_by_reader = False
+
+    def write(self, text: Any) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            self.closed_by_reader = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # for what it starts, too
+            return len(text)
+
+
+def _outlived() -> _Pipe | None:
+    was = sys.__stdout__
+    if was is None or was is not sys.stdout or was.isatty():  # (closed: another stands for it)
+        return None
+    raw = _Pipe(was.fileno(), "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding=was.encoding, errors=was.errors)
+    return raw
 
 
 def _leave(code: int) -> None:

@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from coordinator.commands import completion, dashboard
 from coordinator.commands.lists import cut
 from coordinator.words import requests as rq
+from coordinator.words.exit_codes import Exit
 from tests.conftest import Repo
 from tests.terminal import CTRL_C, at_a_terminal
 
@@ -164,6 +165,27 @@ def test_a_closed_pipe_is_no_error(busy: Repo) -> None:
     done = subprocess.run(["bash", "-c", line], cwd=busy.root, capture_output=True, text=True,
                           check=False)
     assert done.stdout.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.usefixtures("from_nothing")
+def test_what_was_begun_is_done_though_its_reader_goes(make_repo: Callable[..., Repo]) -> None:
+    """`coord init | head -1` wired an agent, and not the guard."""
+    repo = make_repo()
+
+    def piped(words: str) -> int:
+        line = f"{shlex.quote(sys.executable)} -m coordinator.cli.main {words} | true; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", line], cwd=repo.root, capture_output=True, text=True, check=False)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode
+
+    hooks = repo.root / ".git/hooks"
+    assert piped("init --agent claude-code --yes") == Exit.PIPE_CLOSED
+    assert {one.name for one in hooks.iterdir()} >= {"pre-commit", "pre-push"}
+    assert repo.coord("doctor").returncode == 0
+    assert piped("init --remove --yes") == Exit.PIPE_CLOSED
+    assert not {one.name for one in hooks.iterdir()} & {"pre-commit", "pre-push"}
+    assert not (repo.root / ".claude/settings.json").exists()
+    assert piped("init --agent nobody --yes") == Exit.INVALID
 
 
 def test_import_export_round_trip(busy: Repo, tmp_path: Path) -> None:
