@@ -18,7 +18,8 @@ from coordinator.service.enforcement import (
     seen_writes,
     shell_commands,
 )
-from coordinator.service.enforcement.adoption import Adopted, Foreign, Running, adopt
+from coordinator.service.enforcement.adoption import Adopted, Running, adopt
+from coordinator.service.enforcement.foreign_writes import Foreign
 from coordinator.service.enforcement.seen_writes import Seen
 from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.service.holders import notice_delivery, sessions

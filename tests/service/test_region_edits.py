@@ -161,7 +161,7 @@ def test_a_stale_write_of_the_whole_file_undoes_nothing(world: World, ann: Sessi
 
 def test_the_watcher_knows_whose_edit_it_was(world: World, ann: Session, bob: Session) -> None:
     from coordinator.files.content import digest
-    from coordinator.service.enforcement.adoption import Foreign
+    from coordinator.service.enforcement.foreign_writes import Foreign
     from coordinator.service.enforcement.seen_writes import Seen
     from coordinator.service.repository_files import Bytes
 

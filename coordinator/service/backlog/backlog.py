@@ -142,7 +142,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
         raise Refusal(Code.INVALID, f"The id {twice!r} is used twice; nothing was added.")
     ids = {**(known or {}), **ids}
     for i, draft in enumerate(drafts):
-        if draft.ref is None:
+        if draft.ref is None and len(drafts) > 1:  # (of one alone, that is a task to come)
             ids[f"T-{first + i}"] = f"T-{first + i}"
     events = [
         _draft_event(svc, tx, draft, f"T-{first + i}", first + i, ids, cwd)
