@@ -190,13 +190,27 @@ class _Watch:
             why = self._stream.reader.verdict(code, codes)
         else:
             why = "" if code in codes else f"exit code {code}"
-        if told is not None and told.tools and not self._reported():
+        if told is not None and told.tools and self._is_unhooked(why):
             return Ended("unhooked", code, UNHOOKED + (f"; {why}" if why else ""), told=told)
         if not why:
             return Ended("exited", code, "", ok=True, told=told, changed=self._signs.changed())
         said = last_line(self._log) if self._stream is None else ""
         model = told is not None and bool(told.model_error) and why.startswith("the model")
         return Ended("exited", code, why + (f": {said}" if said else ""), model=model, told=told)
+
+    def _is_unhooked(self, why: str) -> bool:
+        """Whether its hooks never reported in. `why` it did not succeed, if it did not: then it is
+        no matter if that cannot be asked.
+
+        Raises:
+            Refusal
+        """
+        try:
+            return not self._reported()
+        except Refusal:
+            if why:
+                return False
+            raise
 
     def _reported(self) -> bool:
         """Whether a hook of its has reached the coordinator (asked until one has)."""
