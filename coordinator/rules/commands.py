@@ -20,8 +20,17 @@ from coordinator.words.resource_names import Link
 _UNKNOWN = frozenset("$`*?[{~")
 #: Redirections that write.
 _TO_FILE = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
-#: Letters of options that take a value, in what copies files.
+#: Letters of options that take a value, in what copies files; and words that do, in the next word.
 _VALUED = re.compile("[mogS]")
+_VALUED_NEXT = {
+    "rsync": ("efBMT", frozenset({
+        "exclude", "include", "exclude-from", "include-from", "files-from", "filter", "rsh",
+        "rsync-path", "temp-dir", "partial-dir", "backup-dir", "compare-dest", "copy-dest",
+        "link-dest", "log-file", "chmod", "chown", "suffix", "bwlimit", "timeout", "max-size",
+        "min-size", "out-format", "port"})),
+    "install": ("mogSt", frozenset({"mode", "owner", "group", "suffix", "target-directory"})),
+}
+_VALUED_ELSE = ("St", frozenset({"suffix", "target-directory"}))
 #: A size, as `truncate -s` takes it.
 _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
 
@@ -41,10 +50,23 @@ class Either(NamedTuple):
 
 class Target(NamedTuple):
     """A file that a command plainly names to be written. `link`: what its name stands for if it is
-    a symlink's: some programs write what that leads to, and some the link itself."""
+    a symlink's: some programs write what that leads to, and some the link itself. `inside`: what is
+    written in it, as far as is known, if it is a directory; None: all of it may be."""
 
     path: str
     link: Link = "followed"
+    inside: tuple[Target, ...] | None = None
+
+    def seen_from(self, folder: str) -> Target:
+        """The same, named in a folder."""
+        inside = None if self.inside is None else tuple(
+            one.seen_from(folder) for one in self.inside)
+        return Target(posixpath.join(folder, self.path), self.link, inside)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its name says what it is, and not only the shell knows."""
+        return bool(self.path) and not _UNKNOWN & set(self.path) and not self.path.startswith("-")
 
 
 def git_wide(command: str, files: Collection[Either] = ()) -> str | None:
@@ -59,10 +81,21 @@ def git_wide(command: str, files: Collection[Either] = ()) -> str | None:
             continue
         bare = _bare(words)
         known = _either(below, bare) in files
-        if git_commands.wide(git_commands.git_command(bare),
-                             (lambda word: False) if known else None):
+        if git_commands.wide(_of_folder(below, bare), (lambda word: False) if known else None):
             return " ".join(words if "<" in words else bare)
     return None
+
+
+def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:
+    """A git command, where it adds what is in a folder: that of its name. (`cd src && git add .` is
+    `git add src`.)"""
+    rest, begins = git_commands.git_command(words), git_commands.folder(words)
+    if rest[:1] not in (["add"], ["stage"]) or below is None or begins is None:
+        return rest
+    folder = posixpath.normpath(posixpath.join(below, begins))
+    if folder.startswith((".", "/")) or _UNKNOWN & set(folder):
+        return rest
+    return [folder if word in (".", "./") else word for word in rest]
 
 
 def either(command: str) -> list[Either]:
@@ -114,11 +147,10 @@ def targets(command: str) -> tuple[Target, ...]:
         if below is None:
             break
         begins = git_commands.folder(words) if words[:1] == ["git"] else ""
-        written = (Target(posixpath.join(begins or "", one.path), one.link)
-                   for one in _written(_bare(words)) if one.path)
-        for path, link in (*map(Target, _redirected(words)), *written):
-            if path and not _UNKNOWN & set(path) and not path.startswith("-"):
-                found.setdefault(Target(posixpath.join(below, path), link))
+        written = (one.seen_from(begins or "") for one in _written(_bare(words)) if one.path)
+        for one in (*map(Target, _redirected(words)), *written):
+            if one.is_known:
+                found.setdefault(one.seen_from(below))
     return tuple(found)
 
 
@@ -155,7 +187,8 @@ def _written(words: Sequence[str]) -> list[Target]:
     if name in ("rm", "unlink", "rmdir"):
         return [Target(one, "itself") for one in named]
     if name in ("mv", "cp", "ln", "install", "rsync"):
-        return _put(name, args, named)
+        return _put(name, args[: args.index("--")] if "--" in args else args,
+                    _operands(name, args))
     if name in ("touch", "tee", "shred"):
         return list(map(Target, named))
     if name == "truncate":
@@ -178,36 +211,80 @@ def _written(words: Sequence[str]) -> list[Target]:
         return [Target(a[3:]) for a in args if a.startswith("of=")]
     if name == "git":
         rest = git_commands.git_command(words)
-        return [Target(one, "itself") for one in
-                (git_commands.written(rest[0], rest[1:]) if rest else ())]
+        plain = git_commands.written(rest[0], rest[1:]) if rest else []
+        taken = [Target(one, "itself") for one in plain]
+        if rest and rest[0] == "mv" and len(plain) > 1:
+            taken[-1] = _into(plain[-1], plain[:-1], "itself", ["itself"])
+        return taken
     return []
 
 
 def _put(name: str, args: Sequence[str], named: Sequence[str]) -> list[Target]:
-    """Where a program puts something, and what `mv` takes away. (A link to a directory is entered,
-    if no option says otherwise; one to a file is replaced, but by most ways of `cp`.)"""
+    """Where a program with these options puts what is named, and what `mv` takes away. (A link to a
+    directory is entered, if no option says otherwise; one to a file is replaced, but by most ways
+    of `cp`.)"""
     if name == "rsync":
-        return [Target(named[-1], "entered")] if len(named) > 1 else []
+        if len(named) < 2:
+            return []
+        whole = any(one.startswith(("--del", "--relative")) or (
+            one[:1] == "-" and one[:2] != "--" and "R" in one) for one in args) or any(
+            one.endswith("/") for one in named[:-1])
+        return [_into(named[-1], ["."] if whole else named[:-1], "entered", ["itself"])]
     letters = "".join(_VALUED.split(a[1:])[0] for a in args if a[:1] == "-" and a[:2] != "--")
     full = [a.partition("=")[0] for a in args if a[:2] == "--"]
     folder = _folder(args)
-    sources = [one for one in named if one != folder] if folder else list(named[:-1])
+    sources = list(named if folder else named[:-1])
     taken = [Target(one, "itself") for one in sources] if name == "mv" else []
+
+    def ways(link: Link) -> list[Link]:
+        if name != "cp" or "--remove-destination" in full:
+            return [link]
+        if set("Pda") & set(letters) or {"--archive", "--no-dereference"} & set(full):
+            return ["followed", link]  # it depends on what is copied
+        return ["followed"]
+
     if folder is not None:
-        return [*taken, *(Target(posixpath.join(folder, posixpath.basename(one)), "entered")
-                          for one in sources)]
+        into = _into(folder, sources, "entered", ways("itself"))
+        return [*taken, *([into] if into.inside is None else into.inside)]
     if not sources:
         return [Target(one, "itself") for one in named] if name == "mv" else []
-    link: Link = "entered"
-    if "T" in letters or "--no-target-directory" in full or (
-            name == "ln" and ("n" in letters or "--no-dereference" in full)):
-        link = "itself"
-    replaced = Target(named[-1], link)
-    if name != "cp" or "--remove-destination" in full:
-        return [*taken, replaced]
-    if set("Pda") & set(letters) or {"--archive", "--no-dereference"} & set(full):
-        return [Target(named[-1]), replaced]  # it depends on what is copied
-    return [Target(named[-1])]
+    if "T" in letters or "--no-target-directory" in full:
+        return [*taken, *(Target(named[-1], one) for one in ways("itself"))]
+    no_link = name == "ln" and ("n" in letters or "--no-dereference" in full)
+    return [*taken, *(_into(named[-1], sources, one, ways("itself"))
+                      for one in ways("itself" if no_link else "entered"))]
+
+
+def _operands(name: str, args: Sequence[str]) -> list[str]:
+    """The words that are no options, nor values of these."""
+    letters, full = _VALUED_NEXT.get(name, _VALUED_ELSE)
+
+    def takes_next(word: str) -> bool:
+        if word[:2] == "--":
+            return word[2:] in full
+        return next((at for at in range(1, len(word)) if word[at] in letters), 0) == len(word) - 1
+
+    out: list[str] = []
+    rest = iter(args)
+    for word in rest:
+        if word == "--":
+            return [*out, *rest]
+        if word[:1] != "-" or word == "-":
+            out.append(word)
+        elif takes_next(word):
+            next(rest, None)
+    return out
+
+
+def _into(place: str, sources: Sequence[str], link: Link, inside: Sequence[Link]) -> Target:
+    """Where these are put: at this place, or in it, if it is a directory. (A source that stands for
+    what is in it, `dir/.`, may be put anywhere there.)"""
+    names = [posixpath.basename(one.rstrip("/")) for one in sources]
+    if any(one in ("", ".", "..") for one in names):
+        return Target(place, link)
+    return Target(place, link, tuple(
+        there for one in names for how in inside
+        if (there := Target(posixpath.join(place, one), how)).is_known))
 
 
 def _folder(args: Sequence[str]) -> str | None:

@@ -118,9 +118,10 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     if name == "restore":
         return (not plain or bool(_EVERYTHING.intersection(plain))
                 or names_from(rest) is not None)
-    if name == "add":
-        return bool({"-A", "--all", "-u", "--update"}.intersection(flags)
-                    or _EVERYTHING.intersection(plain))
+    if name in ("add", "stage"):
+        if plain:
+            return bool(_EVERYTHING.intersection(plain))
+        return bool({"A", "u"}.intersection(short) or {"--all", "--update"}.intersection(flags))
     if name == "commit":
         return "--all" in flags or any(
             flag.startswith("-") and not flag.startswith("--") and "a" in flag.split("m")[0]

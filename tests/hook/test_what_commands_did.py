@@ -103,6 +103,37 @@ def test_what_changed_while_commands_of_several_ran_is_nobodys_and_told_once(mak
     assert "Your last command changed a.py" in others[0].shell("f=a; echo over > $f.py; true a.py")[0]
 
 
+#: What puts something into a directory that is there (`d`, the root), and what is leased for it.
+PUTS = [
+    ("cp a.py d/", ["d/a.py"]), ("cp a.py d", ["d/a.py"]), ("cp a.py b.py d", ["d/a.py", "d/b.py"]), ("cp d/x.py .", ["x.py"]), ("cp d/x.py ./", ["x.py"]),
+    ("cd d && cp ../a.py .", ["d/a.py"]), ("mv a.py d/", ["a.py", "d/a.py"]), ("mv d/x.py .", ["d/x.py", "x.py"]), ("git mv a.py d", ["a.py", "d/a.py"]),
+    ("ln -s ../a.py d/", ["d/a.py"]), ("ln a.py d", ["d/a.py"]), ("install -m 600 a.py d", ["d/a.py"]), ("cp -p a.py d", ["d/a.py"]), ("cp a.py to_d", ["d/a.py"]),
+    ("mkdir -p m && cp a.py b.py m", ["m/a.py", "m/b.py"]), ("cp -T a.py n.py", ["n.py"]), ("cp a.py n.py", ["n.py"]), ("cp -r d/. e", ["e/"]),
+]
+
+
+@pytest.mark.parametrize(("command", "names"), PUTS)
+def test_what_is_put_into_a_directory_is_leased_and_not_the_directory(repo: Repo, command: str, names: list[str]) -> None:
+    """`cp x .` leased the whole repository, and was refused where anybody held anything."""
+    (repo.root / "e").mkdir()
+    (repo.root / "to_d").symlink_to("d")
+    with repo.client() as client:
+        client.call(rq.Register(agent="kim"))
+        client.call(rq.Acquire(agent="kim", resources=["d/e/y.py", "w.py"]))
+        ann = Claude(repo, "ann")
+        said = ann._call("Bash", {"command": command})
+        assert said.get("permissionDecision") != "deny", said
+        mine = sorted(one.resource for one in client.call(rq.Locks(agent=ann.name)).items)
+        assert mine == sorted(names)
+        assert subprocess.run(["sh", "-c", command], cwd=repo.root, check=False).returncode == 0
+        ann._call("Bash", {"command": command}, "PostToolUse", tool_response={"stdout": "", "stderr": ""})
+        assert ann.name not in {one.locked_by for one in client.call(rq.Locks()).items if one.resource in ("d/", "./")}
+        client.call(rq.Acquire(agent="kim", resources=["d/free.py"]))
+        client.call(rq.Release(agent=ann.name, resources=mine))
+        client.call(rq.Acquire(agent="kim", resources=names))
+        assert ann._call("Bash", {"command": command}).get("permissionDecision") == "deny", "and it is kept from what another holds there"
+
+
 #: What is held and not there, what a command makes of it, and what a review names.
 ABSENT = [
     ("n.py", "f=n; mkdir $f.py; echo x > $f.py/x", ["n.py/x"]),

@@ -18,7 +18,7 @@ from tests.effort import examples
 WIDE = ["git clean -fd .", "git stash", "git stash push", "git reset --hard", "git -C sub reset --hard HEAD~1", "git checkout -- .",
         "git checkout main", "git checkout .", "git restore .", "git clean -fd", "git add -A", "git add .", "git add -u",
         "git commit -am x", "git commit -qam x", "git commit --all", "git switch x", "git rebase main", "git pull",
-         "git stash < list", "git stash > list", "git reset --merge x", "git clean --force", "git add --all", "git add --update",
+         "git stash < list", "git stash > list", "git reset --merge x", "git clean --force", "git add --all", "git add --update", "git add -A .", "cd src && git add -A", "cd src/.. && git add .", "cd $X && git add .", "cd /r && git add .", "git stage -vA", "git add -u -- :/",
          "git checkout -b new", "git checkout -B new", "git checkout --orphan x", "git switch -c new", "git switch --orphan x",
         "git checkout --", "git checkout -- a.py .", "git restore", "git apply",
         "cd sub && git stash", "git stash push -- .", "git stash push --", "git stash pop", "git stash push -m a.py",
@@ -27,7 +27,7 @@ WIDE = ["git clean -fd .", "git stash", "git stash push", "git reset --hard", "g
 NOT_WIDE = ["git clean -qfd own", "git status", "git stash list", "git commit -m 'all a'", "git commit -m msg -- a.py", "git add a.py",
             "git checkout -- a.py", "git cherry-pick --quit", "git bisect log", "git sparse-checkout list", "git restore a.py", "git clean -n", "git rebase --abort",
             "echo ';' git stash", "echo '&&' git pull \\; git stash", "git stash show", "git stash create", "git stash store x", "git clean -nd",
-            "git apply --check p", "git apply --stat p", "git add -N a.py", "git commit -m all -- a", "git commit -ma", "git",
+            "git apply --check p", "git apply --stat p", "git add -N a.py", "git add -A src", "cd src && git add .", "git -C src add -A ./", "cd src; git add -u .", "git add -u -- a.py b.py", "git add --all src/a.py", "git stage a.py", "git commit -m all -- a", "git commit -ma", "git",
             "echo git stash", "git log --all", "git reset a.py", "git diff", "gitk stash",
             "git stash push -- a.py", "git stash push -m mine -- a.py b.py", "git stash -q -- a.py"]
 TARGETS = [
@@ -98,6 +98,18 @@ def test_what_is_said_of_it(command: str, said: str | None) -> None:
 @pytest.mark.parametrize(("command", "files"), TARGETS)
 def test_targets(command: str, files: list[str]) -> None:
     assert list(dict.fromkeys(one.path for one in commands.targets(command))) == files
+
+
+@pytest.mark.parametrize(("command", "inside"), [
+    ("cp a d", ["d/a"]), ("cp x/a b/ d/", ["d/a", "d/b"]), ("mv x/a d", ["d/a"]), ("cd s && cp ../a .", ["s/./a"]), ("ln -s ../a d", ["d/a"]), ("ln -sfn a d", ["d/a"]),
+    ("install -m 644 a d", ["d/a"]), ("rsync -a a b d", ["d/a", "d/b"]), ("git mv a d", ["d/a"]), ("git -C s mv a b d", ["s/d/a", "s/d/b"]), ("cp -a a d", ["d/a", "d/a"]),
+    ("install -m644 --owner root a d", ["d/a"]), ("install -Dm 644 a d", ["d/a"]), ("cp -S .bak a d", ["d/a"]), ("cp --suffix=.bak a d", ["d/a"]), ("rsync -ae ssh --exclude x a d", ["d/a"]),
+    ("rsync -a - d", ["d/-"]), ("cp -- -a b d", ["d/-a", "d/b"]), ("cp *.md $f d", []), ("cp *.md a d", ["d/a"]), ("cp -r a/. d", None), ("cp -r . d", None), ("rsync -a a/ d", None), ("rsync -a --delete a d", None), ("rsync -aR x/a d", None),
+    ("cp -T a d", None), ("rm d", None), ("touch d", None), ("echo > d", None), ("git rm d", None)])
+def test_what_is_put_into_a_directory(command: str, inside: list[str] | None) -> None:
+    found = commands.targets(command)[-1]
+    assert found.path.removeprefix("s/").rstrip("/") in ("d", ".")
+    assert (None if found.inside is None else [one.path for one in found.inside]) == inside
 
 
 @pytest.mark.parametrize(("command", "links"), [

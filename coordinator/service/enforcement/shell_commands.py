@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from coordinator.dialects.decode import HookCall
 from coordinator.files.content import DIRECTORY, SPECIAL
-from coordinator.looking.facts import AnyNeed, Bytes, Content, Place
+from coordinator.looking.facts import AnyNeed, Bytes, Content, Place, Whole
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.landing import STATE_DIR
@@ -129,11 +129,46 @@ def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
     return git_turns.needs(cwd) if cwd and commands.git_wide(command) is not None else []
 
 
-def targets(command: str, files: Sequence[commands.Either] = ()) -> list[commands.Target]:
-    """Files that the command plainly names to be written, and those that it checks out."""
-    return list(dict.fromkeys([
-        *(one for one in commands.targets(command) if not one.path.startswith("/dev/")),
-        *(commands.Target(one.path, "itself") for one in files)]))
+def target_needs(command: str, cwd: str | None) -> list[AnyNeed]:
+    """What to look at before it is said what a command writes."""
+    return [Whole(one.path, cwd, True, link=one.link) for target in _targets(command)
+            for one in (target, *(target.inside or ()))]
+
+
+def places(
+    tx: Tx, command: str, cwd: str | None, files: Sequence[commands.Either] = ()
+) -> list[Place]:
+    """Where the files are that the command plainly names to be written, and those that it checks
+    out (`files`). Of a directory into which it puts something, that alone.
+
+    Raises:
+        Unready: these have to be looked at.
+    """
+    def place(one: commands.Target) -> Place:
+        return Place(one.path, cwd, True, one.link)
+
+    named = [*_targets(command), *(commands.Target(one.path, "itself") for one in files)]
+    tx.looked.require(place(one) for one in named)
+    out: dict[Place, None] = {}
+    for one in named:
+        if one.inside is not None and _is_folder(tx, place(one), of_several=len(one.inside) > 1):
+            out.update((place(each), None) for each in one.inside)
+        else:
+            out[place(one)] = None
+    return list(out)
+
+
+def _targets(command: str) -> list[commands.Target]:
+    return [one for one in commands.targets(command) if not one.path.startswith("/dev/")]
+
+
+def _is_folder(tx: Tx, place: Place, *, of_several: bool) -> bool:
+    """Whether what is put there is put into it; `of_several`: then it is about to be one, too."""
+    try:
+        there = tx.looked.located(place)
+    except Refusal:
+        return False
+    return there.resource.kind == "dir" if there.there else of_several
 
 
 def held_by_others(view: View, agent: str) -> list[LeaseRow]:

@@ -172,9 +172,8 @@ def _before(
             refusal = shell_commands.git_wide(svc, tx, heeded.holder, call.command, heard.cwd,
                                               files)
         if refusal is None:
-            located, _ = located_in(tx, [
-                Place(path, heard.cwd, True, link)
-                for path, link in shell_commands.targets(call.command, files)], all_or_none=False)
+            located, _ = located_in(tx, shell_commands.places(
+                tx, call.command, heard.cwd, files), all_or_none=False)
             if located:
                 refusal = write_windows.wait_for_parent(
                     svc, tx, actor, heeded.holder, located, parents, wait_s
@@ -254,8 +253,7 @@ def needs(heard: HookCall) -> list[AnyNeed]:
         return []
     if call.kind == "shell" and heard.moment == "before":
         return [*shell_commands.git_wide_needs(call.command, heard.cwd),
-                *(Whole(path, heard.cwd, True, link=link)
-                  for path, link in shell_commands.targets(call.command))]
+                *shell_commands.target_needs(call.command, heard.cwd)]
     noted = heard.moment == "after"
     named = call.kind == "write" or (call.kind == "read" and noted)
     if not named:
