@@ -372,7 +372,11 @@ def _impossible(settings: Settings) -> Iterator[str]:
         from urllib.parse import urlsplit
     for url, kinds in settings.webhooks.urls.items():
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme in ("http", "https") and (
+                not url.isascii() or not url.isprintable() or " " in url):
+            yield (f"`webhooks.urls` names {url!r}, with characters that an address cannot have "
+                   "(a space is written %20)")
+        elif parts.scheme not in ("http", "https") or not parts.hostname:
             yield f"`webhooks.urls` names {url!r}, which is no address (https://…)"
         for kind in kinds:
             if kind not in SENTENCES:

@@ -11,6 +11,8 @@ from coordinator.words.refusals import Code, Refusal
 
 WRONG = [
     ('[webhooks.urls]\n"nonsense" = []', "names 'nonsense', which is no address (https://…)", ""),
+    ('[webhooks.urls]\n"http://x.org/a b" = []', "names 'http://x.org/a b', with characters that an address cannot have (a space is written %20)", ""),
+    ('[webhooks.urls]\n"http://x.org/ü" = []', "with characters that an address cannot have", ""),
     ('[webhooks.urls]\n"ftp://x.org" = []', "'ftp://x.org', which is no address", ""),
     ('[webhooks.urls]\n"https://x.org" = ["review_opend"]', "'review_opend' for https://x.org, which is no kind of event (the nearest: review_opened", ""),
     ('[webhooks]\nurls = ["https://x.org"]', "`webhooks.urls` must be an object with fields, not a list.", ""),

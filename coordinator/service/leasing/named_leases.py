@@ -5,6 +5,7 @@ acquisition, the task or the lease token. Only reads.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 
 from coordinator.rules import leases as rule
@@ -38,8 +39,10 @@ def stale(resource: str) -> Refusal:
     """STALE_TOKEN for one resource."""
     return Refusal(
         Code.STALE_TOKEN,
-        f"The lease on {resource} has ended, so this token gives no right to it any more; "
-        "nothing was changed.", resource=resource,
+        f"The lease on {resource} has ended, so its token gives no right any more; nothing was "
+        "changed.", resource=resource,
+        next=f"Acquire it again (`coord lock {shlex.quote(resource)}`), and read the file afresh "
+        "before writing.",
     )
 
 
