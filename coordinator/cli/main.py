@@ -65,7 +65,7 @@ COMMANDS = {
 }
 
 #: Those that may go on without end, and are over when nobody reads them any more.
-FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state"})
+FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state", "mcp"})
 #: What a disk says that takes no more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 #: What to type where one of these got more words than it takes.
@@ -109,7 +109,9 @@ def _outlived() -> _Pipe | None:
     if was is None or was is not sys.stdout or was.isatty():  # (closed: another stands for it)
         return None
     raw = _Pipe(was.fileno(), "w", closefd=False)
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding=was.encoding, errors=was.errors)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw), was.encoding, was.errors, line_buffering=was.line_buffering,
+        write_through=was.write_through)
     return raw
 
 
