@@ -110,8 +110,8 @@ def _outlived() -> _Pipe | None:
         return None
     raw = _Pipe(was.fileno(), "w", closefd=False)
     sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(raw), was.encoding, was.errors, line_buffering=was.line_buffering,
-        write_through=was.write_through)
+        raw if was.write_through else io.BufferedWriter(raw), was.encoding, was.errors,
+        line_buffering=was.line_buffering, write_through=was.write_through)
     return raw
 
 
