@@ -33,6 +33,10 @@ _VALUED = {
     "add": ("--chmod",), "stage": ("--chmod",),
 }
 _FROM_FILE = "--pathspec-from-file"
+#: What can tell what it would do; whether `-n` asks for that, too.
+_TELLING = {"add": True, "stage": True, "mv": True, "rm": True, "clean": True, "commit": False}
+#: The last commit, as it is written; empty: where none is said.
+_HEADS = ("", "HEAD", "@")
 #: Options by which they ask the user file by file.
 _ASKING = {"commit": ("p", ("--patch", "--interactive")),
            "add": ("pie", ("--patch", "--interactive", "--edit"))}
@@ -76,6 +80,8 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     plain = [word for word in args if not word.startswith("-")]
     flags = [word for word in args if word.startswith("-")]
     short = "".join(word[1:] for word in flags if not word.startswith("--"))
+    if only_tells(rest) or _only_unstages(rest):
+        return False
     if name in _WHOLE_TREE:
         return plain[:1] != _ONLY_READING.get(name) and not _ONLY_IN_GIT.intersection(flags)
     if name in ("symbolic-ref", "update-ref"):
@@ -148,20 +154,21 @@ def brought_back(rest: Sequence[str], names_commit: Callable[[str], bool]) -> Br
     end = args.index("--") if "--" in args else len(args)
     named, plain = args[end + 1 :], [word for word in args[:end] if not word.startswith("-")]
     if name == "restore":
-        found = _restored(args[:end], named)
+        found = _of_restore(args)
     elif name in ("checkout", "reset") and not (name == "checkout" and _begins_a_branch(args)):
         commit = plain[0] if plain and (end < len(args) or names_commit(plain[0])) else ""
         files = (*(plain[1:] if commit else plain), *named)
         found = BroughtBack(commit, files, name == "checkout")
     else:
         return None
-    only_index = not found.tree and found.commit in ("", "HEAD", "@")
+    only_index = not found.tree and found.commit in _HEADS
     return found if found.files and not only_index else None
 
 
-def _restored(before: Sequence[str], named: Sequence[str]) -> BroughtBack:
+def _of_restore(args: Sequence[str]) -> BroughtBack:
     source, files, staged, tree = "", list[str](), False, False
-    words = iter(before)
+    end = args.index("--") if "--" in args else len(args)
+    words = iter(args[:end])
     for word in words:
         if word in ("-s", "--source"):
             source = next(words, "")
@@ -174,7 +181,8 @@ def _restored(before: Sequence[str], named: Sequence[str]) -> BroughtBack:
             staged, tree = staged or "S" in word, tree or "W" in word
         else:
             files.append(word)
-    return BroughtBack(source or ("HEAD" if staged else ""), (*files, *named), tree or not staged)
+    return BroughtBack(source or ("HEAD" if staged else ""), (*files, *args[end + 1 :]),
+                       tree or not staged)
 
 
 class MovedRef(NamedTuple):
@@ -243,13 +251,36 @@ def stays_in_git(rest: Sequence[str]) -> bool:
     return name in _PLUMBING
 
 
+def only_tells(rest: Sequence[str]) -> bool:
+    """Whether it changes nothing, but tells what it would change."""
+    name, tells = rest[0], False
+    for word in _options(name, rest[1:]):
+        if word == "--no-dry-run":
+            tells = False
+        elif name in _TELLING and (word == "--dry-run" or (
+                word[:1] == "-" and word[:2] != "--" and "n" in word and _TELLING[name])):
+            tells = True
+    return tells
+
+
+def _only_unstages(rest: Sequence[str]) -> bool:
+    """Whether it does no more than to take out of the index what was added to it."""
+    if rest[0] != "restore" or names_from(rest) is not None:
+        return False
+    found = _of_restore(rest[1:])
+    return not found.tree and found.commit in _HEADS
+
+
 def written(name: str, args: Sequence[str]) -> list[str]:
-    """Files that a git command plainly names to be written."""
+    """Files of the working tree that a git command plainly names to be written."""
     plain = [a for a in args if not a.startswith("-")]
-    if name in ("mv", "rm"):
+    if only_tells([name, *args]):
+        return []
+    if name == "mv" or (name == "rm" and "--cached" not in args):
         return plain
     if name == "restore":
-        return plain
+        restored = _of_restore(args)
+        return list(restored.files) if restored.tree else []
     if name in ("checkout", "stash") and "--" in args:
         return list(args[args.index("--") + 1 :])
     if name == "checkout" and not _begins_a_branch(args):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code
+from coordinator.words.clock import iso
+from coordinator.words.refusals import Code, Refusal
 from tests.world import World
 
 
@@ -624,3 +625,18 @@ def test_what_is_advised_of_regions_below_the_root_can_be_typed_there(world: Wor
     assert "`coord regions :/src/a.py` lists them; `coord lock --new :/src/a.py::nosuch --agent ann`" in str(refusal.next)
     change = rq.ProposedChange(resource="a.py::nosuch", version="0" * 8, content="x")
     assert "`coord regions :/src/a.py`" in str(world.refused(rq.Propose(agent="ann", changes=[change], cwd=below)).next)
+
+
+@pytest.mark.parametrize("sets", [[["a.py"], ["a.py", "b.py"]], [["a.py", "b.py"], ["a.py"]], [["a.py"], ["a.py"]], [["d/"], ["d/x.py"]]])
+def test_who_waits_at_two_places_and_is_away_is_granted_all_for_as_long_as_at_one(world: World, sets: list[list[str]]) -> None:
+    """The second grant took the first for something that its holder uses, and renewed it for half an hour."""
+    world.acquire("ann", *sets[0])
+    for names in sets:
+        with pytest.raises(Refusal):
+            world.acquire("bob", *names)
+    offered = iso(world.clock.now_ms() + 120_000)
+    world.ask(rq.Release(agent="ann", resources=sets[0]))
+    assert {row.locked_by for row in world.live()} == {"bob"} and len(world.live()) >= len(set(sets[0]) | set(sets[1])) - 1
+    assert {row.expires_at for row in world.live()} == {offered}
+    world.acquire("bob", *sets[0])
+    assert {row.expires_at for row in world.live() if row.file_path in sets[0]} == {iso(world.clock.now_ms() + 1_800_000)}, "it is used"

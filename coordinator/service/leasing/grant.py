@@ -89,7 +89,7 @@ def grant(
             if own.mode == "exclusive" or (
                     own.mode == mode and (agreed is None or own.agreed_as == agreed.name)) or (
                     obstacles.shares and own.agreed_as is not None and agreed is None):
-                leases.append(_again(svc, tx, own, ttl_ms))
+                leases.append(_again(svc, tx, own, first_ttl_ms or ttl_ms))
                 continue
             tx.record(
                 ev.LeaseReleased(

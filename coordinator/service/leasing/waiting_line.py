@@ -289,7 +289,7 @@ def _give(
             tx, waiter.agent, "granted",
             f"{said or 'You waited for ' + ', '.join(names) + ':'} "
             f"{'It' if said else 'it'} is yours until "
-            f"{short(from_iso(reply.leases[0].expires_at))}. "
+            f"{short(from_iso(min(lease.expires_at for lease in reply.leases)))}. "
             "Read it afresh before you write" + ("." if changed else "; it may have changed.")
             + since_asked.told(changed),
             acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,
