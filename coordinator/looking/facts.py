@@ -88,9 +88,11 @@ class Twins(Need, frozen=True):
 
 
 class Ignored(Need, frozen=True):
-    """Whether git ignores this path (relative to the root); a bool."""
+    """Whether git ignores this path (relative to the root), or the directory that it may be; a
+    bool."""
 
     name: str
+    is_dir: bool = False
 
 
 class Part(Need, frozen=True):
@@ -376,13 +378,13 @@ class Looked(msgspec.Struct):
         """
         return self._of(Bytes, need)
 
-    def ignored(self, name: str) -> bool:
-        """Whether git ignores this path.
+    def ignored(self, name: str, *, is_dir: bool = False) -> bool:
+        """Whether git ignores this path; `is_dir`: as that of a directory.
 
         Raises:
             Unready.
         """
-        return bool(self._get(Ignored(name)))
+        return bool(self._get(Ignored(name, is_dir)))
 
     def _of(self, kind: type[F], need: AnyNeed) -> F:
         found = self._get(need)

@@ -120,7 +120,7 @@ class Looker:
             elif isinstance(need, Identity):
                 looked.add(need, _identity(need.path), seq)
             elif isinstance(need, Ignored):
-                looked.add(need, self.ignore.ignored(need.name), seq)
+                looked.add(need, self.ignore.ignored(need.name, need.is_dir), seq)
             elif isinstance(need, Proposed) and _is_absent(need, looked):
                 looked.add(need, Parts(None), seq)
             else:
@@ -269,7 +269,7 @@ class Looker:
                 need.text, need.cwd, literal=True, seen=self._seen).path
             return Parts(None) if path is None else self._regions.fact(need, path)
         assert isinstance(need, Ignored)
-        return self.ignore.ignored(need.name)
+        return self.ignore.ignored(need.name, need.is_dir)
 
     # ------------------------------------------------------------ regions
 

@@ -17,6 +17,11 @@ from coordinator.words.resource_names import Located, Resource
 BY_HOOK = "by its hook"
 
 
+def by_hook(tool: str) -> str:
+    """What a lease is described with that was taken for a call of this tool."""
+    return f"{tool[:180]} {BY_HOOK}"
+
+
 def of(svc: Service, asked: Resource) -> Strategy:
     """The strategy of a resource."""
     by_glob = svc.settings.strategies.by_glob

@@ -13,7 +13,7 @@ import pytest
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.effort import examples
-from tests.hook.test_sessions import Claude
+from tests.hook.test_sessions import Claude, held
 from tests.waiting import until
 
 #: The watcher is always too late here: what is found is found by the comparison.
@@ -132,6 +132,37 @@ def test_what_is_put_into_a_directory_is_leased_and_not_the_directory(repo: Repo
         client.call(rq.Release(agent=ann.name, resources=mine))
         client.call(rq.Acquire(agent="kim", resources=names))
         assert ann._call("Bash", {"command": command}).get("permissionDecision") == "deny", "and it is kept from what another holds there"
+
+
+@pytest.mark.parametrize("command", ["echo x > out/build.log", "echo x | tee run.log", "rm -rf out && mkdir out && echo x > out/y", "rm -rf out", "rm -rf gone",
+                                     "cp a.py out", "touch d/e/x.log"])
+def test_what_git_ignores_is_its_agents_while_the_command_runs(repo: Repo, command: str) -> None:
+    """Whoever had typed `rm -rf dist && make` kept the others from it for half an hour."""
+    repo.write(".gitignore", "out/\ngone/\n*.log\n")
+    (repo.root / "out").mkdir()
+    ann, bob = both(repo)
+    assert ann._call("Bash", {"command": f"{command}; true"}).get("permissionDecision") != "deny"
+    assert ann.name in bob.shell(command)[0], "at once it is one's alone"
+    subprocess.run(["sh", "-c", command], cwd=repo.root, check=True)
+    ann._call("Bash", {"command": f"{command}; true"}, "PostToolUse", tool_response={"stdout": "", "stderr": ""})
+    with repo.client() as client:
+        until(lambda: ann.name not in {one.locked_by for one in client.call(rq.Locks()).items})
+    said, code, _ = bob.shell(command)
+    assert code == 0, said
+    with repo.client() as client:
+        assert client.call(rq.Locks()).items == []
+
+
+def test_what_an_edit_or_a_person_has_leased_is_kept_though_git_ignores_it(repo: Repo) -> None:
+    repo.write(".gitignore", ".env\nout/\n")
+    ann, bob = both(repo)
+    assert ann.edit(".env", "A=1\n") == ""
+    with repo.client() as client:
+        client.call(rq.Acquire(agent=ann.name, resources=["out/"]))
+    said, code, _ = ann.shell("echo B=2 >> .env; mkdir -p out; touch out kept")
+    assert code == 0, said
+    assert {name for name, who in held(repo).items() if who == ann.name} == {".env", "out/", "kept"}
+    assert bob.shell("echo C=3 >> .env")[1] == -1 and bob.shell("rm -rf out")[1] == -1
 
 
 #: What is held and not there, what a command makes of it, and what a review names.

@@ -71,6 +71,38 @@ def one_holder_of_each_file(world: World) -> None:
             assert not below and not same, f"{one} and {two}"
 
 
+@settings(max_examples=examples(60))
+@given(st.lists(st.tuples(
+    st.sampled_from(["ann", "bob"]), st.sampled_from(["out", "out/", "out/x.py", "out/*.py", "d/../out"]), st.sampled_from(["exclusive", "shared"]),
+    st.sampled_from(["absent", "file", "directory", "as it was"]), st.sampled_from(["acquires", "acquires", "releases"])), max_size=8))
+def test_a_name_is_one_thing_before_it_is_made_and_whatever_is_made_of_it(
+    steps: list[tuple[str, str, rq.Mode, str, str]],
+) -> None:
+    """`coord lock out/`, then `coord lock out` by the same agent, where there was no `out`, was a bug."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        out = world.root / "out"
+        for agent, name, mode, there, does in steps:
+            if there != "as it was":
+                shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
+            if there == "directory":
+                out.mkdir()
+            elif there == "file":
+                out.touch()
+            try:
+                if does == "acquires":
+                    got = world.acquire(agent, name, mode=mode, retry=False)
+                    assert got.leases[0].locked_by == agent
+                else:
+                    world.ask(rq.Release(agent=agent, resources=[name]))
+                    assert name not in {row.file_path for row in world.live() if row.locked_by == agent}
+            except Refusal as refusal:
+                assert refusal.code in (Code.LOCKED, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNKNOWN_AGENT, Code.INVALID), refusal
+            mine = [(row.locked_by, row.scope) for row in world.live() if row.kind in ("file", "dir")]
+            assert len(mine) == len(set(mine)), mine
+        world.close()
+
+
 def test_a_file_moved_into_anothers_directory_is_that_ones(world: World) -> None:
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py")

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from coordinator.dialects.decode import HookCall
 from coordinator.files.content import DIRECTORY, SPECIAL
-from coordinator.looking.facts import AnyNeed, Bytes, Content, Place, Whole
+from coordinator.looking.facts import AnyNeed, Bytes, Content, Ignored, Place, Whole
 from coordinator.rules import commands
 from coordinator.rules.globs import overlaps
 from coordinator.rules.landing import STATE_DIR
@@ -28,6 +28,7 @@ from coordinator.service.holders import notices
 from coordinator.service.holders.families import family, owner
 from coordinator.service.leasing import agreements, changed_parts, partial_work
 from coordinator.service.leasing.overlapping import holders_of_regions, near
+from coordinator.service.strategies import by_hook
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -249,6 +250,22 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
     read_versions.note_command(tx, agent, own, before)
     if heard.output:
         read_versions.note_shown(tx, agent, [*own, *_named(svc, tx, heard, own)], heard.output)
+
+
+def of_the_command(tx: Tx, agent: str, tool: str) -> list[LeaseRow]:
+    """Leases that end with a command of this agent: of what git ignores, if they were taken for a
+    command. (Logs, and what is built: the next agent builds it, too.)
+
+    Raises:
+        Unready: the rules have to be looked at.
+    """
+    rows = [row for raw in tx.rows("leases_of_holder", agent)
+            if (row := LeaseRow(*raw)).kind in ("file", "dir") and row.worktree is None
+            and row.task_description == by_hook(tool)]
+    names = [row.file_path.rstrip("/") for row in rows]
+    tx.looked.require(Ignored(name, is_dir) for name in names for is_dir in (False, True))
+    return [row for row, name in zip(rows, names, strict=True)
+            if tx.looked.ignored(name, is_dir=True) or tx.looked.ignored(name)]
 
 
 def _is_gone(svc: Service, tx: Tx, agent: str,

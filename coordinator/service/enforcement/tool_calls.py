@@ -26,7 +26,7 @@ from coordinator.service.enforcement import (
     write_windows,
 )
 from coordinator.service.holders import notice_delivery, sessions
-from coordinator.service.leasing import agreements, leases
+from coordinator.service.leasing import agreements, grant, leases
 from coordinator.service.leasing.waiting_line import same_again
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -238,7 +238,10 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
                            but=noted if written else ())
         heeded.outside = _outside(tx, heard)
     elif call.kind == "shell":
+        over = shell_commands.of_the_command(tx, heeded.holder, heard.tool)
         shell_commands.settle_own(svc, tx, heeded.holder, heard)
+        for row in over:
+            grant.end(tx, row)
         if not git_asks:
             git_turns.end(tx, heeded.holder)
         heeded.context = shell_commands.explained(
@@ -335,7 +338,7 @@ def take(
     request = rq.Acquire(
         agent=agent, resources=[one.resource.name for one in wanted], wait_s=wait_s,
         retry=in_line,
-        description=f"{tool[:180]} {strategies.BY_HOOK}",
+        description=strategies.by_hook(tool),
         ttl_s=svc.settings.leases.window_s if brief else None,
         task=str(claimed[0][0]) if len(claimed) == 1 else None,
     )

@@ -57,7 +57,7 @@ class Obstacles(msgspec.Struct):
     closed: list[tuple[str, str, str]] = []  # those of them that forbid it
     unkept: bool = False  # the partial work of the first of these is kept nowhere
     mine: list[LeaseRow] = []  # its own live leases that overlap, in the same working tree
-    own: dict[str, LeaseRow] = {}  # its own leases at the same scope, in the same working tree
+    own: dict[str, LeaseRow] = {}  # its own leases on the same things, in the same working tree
     elsewhere: list[LeaseRow] = []  # its own leases at the same scope, in others
     shares: bool = False  # it has some of it already by an agreement with others, who have it, too
     #: The scope, as it stands in the database, of the first lease in the way.
@@ -212,11 +212,10 @@ def weigh(
                 return out  # no grant can follow; the rest of a large directory need not be read
             if lease.locked_by == holder:
                 here = lease.worktree == located.worktree or asked.kind == "key"
-                if lease.scope == asked.scope and lease.kind == asked.kind and (
-                    lease.kind != "glob" or lease.file_path == asked.name
-                ):
+                if lease.scope == asked.scope and own_key(asked) == own_key(
+                        rule.as_resource(lease.file_path, lease.kind, lease.scope)):
                     if here:
-                        out.own[asked.scope + "\n" + asked.name] = lease
+                        out.own[own_key(asked)] = lease
                     else:
                         out.elsewhere.append(lease)
                 if lease.expires_at <= now:
@@ -279,6 +278,12 @@ def below(svc: Service, located: Located) -> Below:
     asked = located.resource
     return Below(located.worktree or svc.root, asked.name, asked.kind, asked.scope,
                  svc.settings.review.files_max)
+
+
+def own_key(asked: Resource) -> str:
+    """What a holder has once: a thing is the same before it is made, as a file and as a directory.
+    (Globs of one directory share its scope.)"""
+    return asked.scope + "\n" + (asked.name if asked.kind == "glob" else "")
 
 
 def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, str]]:
@@ -370,7 +375,7 @@ def _of_names(svc: Service, tx: Tx, names: Iterable[str]) -> Iterable[LeaseRow]:
 
 
 def _own(out: Obstacles, located: Located) -> bool:
-    return located.resource.scope + "\n" + located.resource.name in out.own
+    return own_key(located.resource) in out.own
 
 
 def _same_file(svc: Service, tx: Tx, lease: LeaseRow) -> bool:

@@ -15,7 +15,7 @@ from coordinator.looking.facts import Bytes
 from coordinator.rules import leases as rule
 from coordinator.service.core import Service, listed, ms
 from coordinator.service.leasing import circles, pending_unlocks
-from coordinator.service.leasing.conflicts import Obstacles, Wanted, below
+from coordinator.service.leasing.conflicts import Obstacles, Wanted, below, own_key
 from coordinator.service.leasing.other_names import with_other_names
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -84,7 +84,7 @@ def grant(
            if own.agreed_as is not None} if obstacles.own else {}
     for located, mode in wanted:
         asked = located.resource
-        own = obstacles.own.get(asked.scope + "\n" + asked.name) if obstacles.own else None
+        own = obstacles.own.get(own_key(asked)) if obstacles.own else None
         if own is not None and own.expires_at > tx.now:
             if own.mode == "exclusive" or (
                     own.mode == mode and (agreed is None or own.agreed_as == agreed.name)) or (
@@ -196,7 +196,7 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obst
     """
     for located, _ in wanted:
         asked = located.resource
-        if obstacles.own and asked.scope + "\n" + asked.name in obstacles.own:
+        if obstacles.own and own_key(asked) in obstacles.own:
             continue
         ended = tx.ended_since(asked.kind, asked.scope)
         if ended:
