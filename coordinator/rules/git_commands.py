@@ -26,8 +26,11 @@ _REFRESHING = frozenset({"--refresh", "--really-refresh"})
 #: They may run git's own hooks of commits and pushes.
 COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
 #: Options of what is looked at beforehand which take the next word, whatever it is.
-_VALUED_SHORT = {"commit": "mFCct"}
+_VALUED_SHORT = {"commit": "mFCct", "clean": "e", "restore": "s", "stash": "m", "checkout": "bB",
+                 "switch": "cC", "branch": "u"}
 _VALUED = {
+    "clean": ("--exclude",), "restore": ("--source", "--conflict"), "stash": ("--message",),
+    "checkout": ("--orphan", "--conflict"),
     "commit": ("--message", "--file", "--author", "--date", "--template", "--cleanup", "--fixup",
                "--squash", "--trailer", "--reuse-message", "--reedit-message"),
     "add": ("--chmod",), "stage": ("--chmod",),
@@ -76,12 +79,11 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     """
     if not rest:
         return False
-    name, args = rest[0], list(rest[1:])
-    plain = [word for word in args if not word.startswith("-")]
-    flags = [word for word in args if word.startswith("-")]
-    short = "".join(word[1:] for word in flags if not word.startswith("--"))
     if only_tells(rest) or _only_unstages(rest):
         return False
+    name, args = rest[0], list(rest[1:])
+    plain, flags = _parsed(name, args)
+    short = "".join(word[1:] for word in flags if not word.startswith("--"))
     if name in _WHOLE_TREE:
         return plain[:1] != _ONLY_READING.get(name) and not _ONLY_IN_GIT.intersection(flags)
     if name in ("symbolic-ref", "update-ref"):
@@ -109,8 +111,7 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
         return len(plain) == 1 and "--" not in args and plain[0] not in ("HEAD", "@") and (
             names_commit is not None and names_commit(plain[0]))
     if name == "clean":
-        return ("f" in short or "--force" in flags) and (
-            not plain or bool(_EVERYTHING.intersection(plain)))
+        return _cleans(flags) and (not plain or bool(_EVERYTHING.intersection(plain)))
     if name == "checkout":
         if "--" in args:
             return not args[args.index("--") + 1 :] or bool(
@@ -127,12 +128,10 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     if name in ("add", "stage"):
         if plain:
             return bool(_EVERYTHING.intersection(plain))
-        return bool({"A", "u"}.intersection(short) or {"--all", "--update"}.intersection(flags))
+        return bool({"A", "u"}.intersection(short)) or any(
+            _is_short_for(flag, full) for flag in flags for full in ("--all", "--update"))
     if name == "commit":
-        return "--all" in flags or any(
-            flag.startswith("-") and not flag.startswith("--") and "a" in flag.split("m")[0]
-            for flag in flags
-        )
+        return "a" in short or any(_is_short_for(flag, "--all") for flag in flags)
     if name == "apply":
         return "--check" not in flags and "--stat" not in flags
     return False
@@ -174,7 +173,8 @@ def _of_restore(args: Sequence[str]) -> BroughtBack:
             source = next(words, "")
         elif word.startswith("--"):
             source = word.partition("=")[2] if word.startswith("--source=") else source
-            staged, tree = staged or word == "--staged", tree or word == "--worktree"
+            staged = staged or (len(word) > len("--s") and "--staged".startswith(word))
+            tree = tree or _is_short_for(word, "--worktree")
         elif word.startswith("-s"):
             source = word[2:]
         elif word.startswith("-"):
@@ -253,8 +253,8 @@ def stays_in_git(rest: Sequence[str]) -> bool:
 
 def only_tells(rest: Sequence[str]) -> bool:
     """Whether it changes nothing, but tells what it would change."""
-    name, tells = rest[0], False
-    for word in _options(name, rest[1:]):
+    name, tells = "".join(rest[:1]), False
+    for word in _parsed(name, rest[1:])[1]:
         if word == "--no-dry-run":
             tells = False
         elif name in _TELLING and (word == "--dry-run" or (
@@ -265,18 +265,18 @@ def only_tells(rest: Sequence[str]) -> bool:
 
 def _only_unstages(rest: Sequence[str]) -> bool:
     """Whether it does no more than to take out of the index what was added to it."""
-    if rest[0] != "restore" or names_from(rest) is not None:
+    if rest[:1] != ["restore"] or names_from(rest) is not None:
         return False
     found = _of_restore(rest[1:])
     return not found.tree and found.commit in _HEADS
 
 
 def written(name: str, args: Sequence[str]) -> list[str]:
-    """Files of the working tree that a git command plainly names to be written."""
-    plain = [a for a in args if not a.startswith("-")]
+    """Files that a git command plainly names to be written, or taken from all in the index."""
+    plain, flags = _parsed(name, args)
     if only_tells([name, *args]):
         return []
-    if name == "mv" or (name == "rm" and "--cached" not in args):
+    if name in ("mv", "rm") or (name == "clean" and _cleans(flags)):
         return plain
     if name == "restore":
         restored = _of_restore(args)
@@ -319,6 +319,36 @@ def with_options(rest: Sequence[str], ours: Sequence[str]) -> list[str]:
     last one."""
     end = 1 + len(_options(rest[0], rest[1:]))
     return [*rest[:end], *ours, *rest[end:]]
+
+
+def _cleans(flags: Sequence[str]) -> bool:
+    """Whether `clean` with these options removes anything."""
+    return any(_is_short_for(word, "--force") if word.startswith("--") else "f" in word
+               for word in flags)
+
+
+def _parsed(name: str, args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words that are no options, nor their values; and the options, without these."""
+    before = _options(name, args)
+    plain, flags, taken = list[str](), list[str](), False
+    for word in before:
+        if taken:
+            taken = False
+        elif word == "-" or not word.startswith("-"):
+            plain.append(word)
+        else:
+            flags.append(_without_value(name, word))
+            taken = _takes_the_next(name, word)
+    return [*plain, *args[len(before) + 1 :]], flags
+
+
+def _without_value(name: str, word: str) -> str:
+    if word.startswith("--"):
+        return word.partition("=")[0]
+    for at, letter in enumerate(word[1:], 2):
+        if letter in _VALUED_SHORT.get(name, "") or (name == "commit" and letter in "uS"):
+            return word[:at]
+    return word
 
 
 def _options(name: str, args: Sequence[str]) -> Sequence[str]:

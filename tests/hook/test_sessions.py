@@ -227,11 +227,20 @@ def test_git_wide_commands_wait_for_a_quiet_tree(up: Repo) -> None:
     ann, bob = Claude(up, "ann"), Claude(up, "bob")
     up.write("held.py", "1\n")
     ann.edit("held.py", "2\n")
-    for command in ("git stash", "git reset --hard", "git checkout -- .", "git add -A && git commit -qm x", "git clean -fd", "git switch main"):
+    for command in ("git stash", "git reset --hard", "git checkout -- .", "git add -A && git commit -qm x", "git clean -fd", "git switch main",
+                    "git clean -fdx -e .env", "git clean -fdx -e.env"):
         told, code, _ = bob.shell(command)
         assert code == -1, command
         assert "whole working tree" in told and "held.py" in told
+    up.write("d/kept.py", "1\n")
+    ann.edit("d/kept.py", "2\n")
+    for command in ("git clean -fd held.py", "git clean -fdx -e .env -- d", "git rm -r --cached ."):
+        told, code, _ = bob.shell(command)
+        assert code == -1 and "is leased by claude-code-ann" in told, (command, told)
+    assert up.read("d/kept.py") == "2\n"
     ann.hook("SessionEnd")
+    for row in up.client().call(rq.Locks()).items:
+        up.client().call(rq.Release(agent=bob.name, resources=[row.resource]))
     assert bob.shell("git stash")[1] != -1
     assert held(up) == {}
 
