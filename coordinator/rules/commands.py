@@ -28,8 +28,12 @@ _VALUED_NEXT = {
         "rsync-path", "temp-dir", "partial-dir", "backup-dir", "compare-dest", "copy-dest",
         "link-dest", "log-file", "chmod", "chown", "suffix", "bwlimit", "timeout", "max-size",
         "min-size", "out-format", "port"})),
+    "sed": ("efl", frozenset({"expression", "file", "line-length"})),
+    "perl": ("eE", frozenset()), "ruby": ("e", frozenset()),
     "install": ("mogSt", frozenset({"mode", "owner", "group", "suffix", "target-directory"})),
 }
+#: They write a file in its place with `-i`.
+_IN_PLACE = frozenset({"sed", "perl", "ruby"})
 _VALUED_ELSE = ("St", frozenset({"suffix", "target-directory"}))
 #: A size, as `truncate -s` takes it.
 _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
@@ -193,17 +197,14 @@ def _written(words: Sequence[str]) -> list[Target]:
         return list(map(Target, named))
     if name == "truncate":
         return [Target(a) for a in plain if not _SIZE.fullmatch(a)]
-    if name in ("sed", "perl", "ruby"):
+    if name in _IN_PLACE:
         inplace = any(a.startswith("--in-place") or (a[:1] == "-" and a[:2] != "--" and "i" in a)
                       for a in args)
         scripted = any(a in ("-e", "-f", "--expression", "--file") or a.startswith("-e")
                        for a in args)
         if not inplace:
             return []
-        if scripted:
-            plain = [a for a in plain if not a.startswith(("s/", "s|", "s#"))]
-        else:
-            plain = plain[1:]
+        plain = _operands(name, args)[0 if scripted else 1 :]
         # (They put a new file at the name.)
         link: Link = "followed" if "--follow-symlinks" in args else "itself"
         return [Target(one, link) for one in plain]
@@ -262,7 +263,10 @@ def _operands(name: str, args: Sequence[str]) -> list[str]:
     def takes_next(word: str) -> bool:
         if word[:2] == "--":
             return word[2:] in full
-        return next((at for at in range(1, len(word)) if word[at] in letters), 0) == len(word) - 1
+        for at, letter in enumerate(word[1:], 2):
+            if letter in letters or (letter == "i" and name in _IN_PLACE):  # (`-i` takes a suffix)
+                return letter in letters and at == len(word)
+        return False
 
     out: list[str] = []
     rest = iter(args)
