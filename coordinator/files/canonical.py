@@ -12,7 +12,7 @@ name means, and no file is opened, written or locked here. `..` is taken as the 
 """
 
 # Paths are plain strings here: this runs before every write of an agent, and Path is slow.
-# ruff: noqa: PTH112, PTH115, PTH116, PTH118, PTH119, PTH120
+# ruff: noqa: PTH115, PTH116, PTH118, PTH119, PTH120
 
 from __future__ import annotations
 
@@ -360,19 +360,11 @@ class Tree:
         return Located(resource, home.inode, home.path, home.worktree, home.links, home.size)
 
     def _exists_as_written(self, text: str, cwd: str | None) -> bool:
-        """Whether a text with wildcards is the very name of a file.
-
-        A new file in a directory with brackets in its name counts, for web frameworks have those.
-        """
-        path = text if text[0] == "/" else self._start(cwd, text) + text
-        if os.path.lexists(path):
-            return True
-        above = os.path.dirname(path)
-        bracketed = "[" in os.path.dirname(text) and "*" not in text and "?" not in text
-        return bracketed and os.path.isdir(above)
+        """Whether a text with wildcards is the very name of a file."""
+        return os.path.lexists(text if text[0] == "/" else self._start(cwd, text) + text)
 
     def _resolve_glob(self, text: str, cwd: str | None) -> Located:
-        parts = text.split("/")
+        parts = [resource_names.as_typed(part) for part in text.split("/")]
         literal: list[str] = []
         for part in parts[:-1]:
             plain = resource_names.unescape(part)

@@ -17,7 +17,7 @@ from coordinator.rules import git_commands
 from coordinator.rules.shell_words import redirects, simple_commands
 from coordinator.words.resource_names import Link
 
-_UNKNOWN = frozenset("$`*?[{~")
+_UNKNOWN = frozenset("$`*?{~")
 #: Redirections that write.
 _TO_FILE = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
 #: Letters of options that take a value, in what copies files; and words that do, in the next word.

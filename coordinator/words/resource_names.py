@@ -55,7 +55,9 @@ FROM_ROOT = ":/"
 _PLAIN = re.compile(r"[A-Za-z0-9_./+@~ -]*[A-Za-z0-9_+@~-]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _KEY = re.compile(r"[a-z][a-z0-9_-]*:(?!:)")
-_WILD = re.compile(r"[*?\[]")
+#: What makes a text that is typed a glob, or has to be read as one is: an escaped sign. Brackets
+#: alone do not: `app/[id]/page.tsx` is what web frameworks call a file.
+_WILD = re.compile(r"[*?]|\\[*?\[\]\\]")
 _WILD_OR_ESCAPE = re.compile(r"[*?\[\\]")
 _DIR_ENDINGS = ("/", "/.", "/..")
 
@@ -360,6 +362,13 @@ def unescape(part: str) -> str | None:
             return None
         out.append(sign)
     return "".join(out)
+
+
+def as_typed(part: str) -> str:
+    """A part of a glob as somebody types it: brackets in one that has no star and no question mark
+    stand for themselves."""
+    plain = unescape(part.replace("[", "\\[") if "\\" not in part else part)
+    return part if plain is None else escape(plain)
 
 
 def escape(path: str) -> str:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coordinator.files.canonical import Located, Tree
+from coordinator.rules import globs
 from coordinator.rules.globs import overlaps
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Link
@@ -225,8 +226,15 @@ def test_a_file_with_wildcards_in_its_name_is_a_file(tree: Tree, root: Path) -> 
     (root / "[slug]/page.tsx").write_text("")
     for text in ("[slug]/page.tsx", f"{root}/[slug]/page.tsx", "[slug]/new.tsx", "[slug]"):
         assert tree.resolve(text).resource.kind in ("file", "dir"), text
-    assert tree.resolve("[slug]/*.tsx").resource.kind == "glob"
-    assert tree.resolve("[x]/new.tsx").resource.kind == "glob"
+    for text in ("[x]/new.tsx", "app/[...all].tsx", "[[...x]]/p.ts", "[0-9].py", "[[:alpha:]]", "app/\\[id\\]/x.ts"):
+        found = tree.resolve(text).resource
+        assert (found.kind, found.name) == ("file", text.replace("\\", "")), "also before its directory is made"
+    assert tree.resolve("lib/[x]/").resource == tree.resolve("lib/[x]/", literal=True).resource
+    for text, means, other in (("[slug]/*.tsx", "[slug]/page.tsx", "s/page.tsx"), ("**/[id]/x", "a/[id]/x", "a/i/x"), ("[id]/**", "[id]/a/b", "d/a"),
+                               ("f[0-9]*.py", "f1x.py", "f[0-9]x.py"), ("[*]/?", "*/a", "[*]/a"), ("\\[id\\]/*", "[id]/a", "i/a")):
+        glob = tree.resolve(text).resource
+        assert glob.kind == "glob" and globs.matches(glob.name, means) and not globs.matches(glob.name, other), glob
+        assert tree.resolve(glob.name).resource == glob, "one name"
     literal = tree.resolve(f"{root}/[x]/key:*.tsx", literal=True).resource
     assert (literal.name, literal.kind) == ("[x]/key:*.tsx", "file")
     assert tree.resolve("a::b.py", literal=True).resource.kind == "file"
@@ -290,7 +298,7 @@ def test_a_sister_with_the_same_beginning_is_outside(tree: Tree, root: Path) -> 
         ("absent/" + "x" * 256, "255"),
         ("absent/" + "ä" * 128, "255"),
         ("src::C", "directory"),
-        ("src/[[:alpha:]]", "class"),
+        ("src/[[:alpha:]]*", "class"),
         ("", "empty"),
         ("a\0b", "NUL"),
     ],

@@ -134,6 +134,16 @@ def test_what_is_put_into_a_directory_is_leased_and_not_the_directory(repo: Repo
         assert ann._call("Bash", {"command": command}).get("permissionDecision") == "deny", "and it is kept from what another holds there"
 
 
+@pytest.mark.parametrize("command", ["echo B >> 'app/[id]/page.tsx'", "cp a.py app/[id]/page.tsx", "sed -i s/A/B/ \"app/[id]/page.tsx\"",
+                                     "rm app/\\[id\\]/page.tsx", "mv b.py 'app/[id]'/page.tsx", "cp a.py 'app/[id]/'; mv a.py 'app/[id]/page.tsx'"])
+def test_a_file_with_brackets_in_its_name_is_kept_from_others_commands(repo: Repo, command: str) -> None:
+    ann, bob = both(repo)
+    assert ann.edit("app/[id]/page.tsx", "A\n") == ""
+    said, code, _ = bob.shell(command)
+    assert code == -1 and "app/[id]/page.tsx is leased by" in said
+    assert repo.read("app/[id]/page.tsx") == "A\n"
+
+
 @pytest.mark.parametrize("command", ["echo x > out/build.log", "echo x | tee run.log", "rm -rf out && mkdir out && echo x > out/y", "rm -rf out", "rm -rf gone",
                                      "cp a.py out", "touch d/e/x.log"])
 def test_what_git_ignores_is_its_agents_while_the_command_runs(repo: Repo, command: str) -> None:
@@ -184,17 +194,17 @@ ABSENT = [
 
 def test_whatever_comes_to_stand_where_a_held_name_was_absent_is_found(repo: Repo) -> None:
     ann, bob = both(repo)
-    for held, command, names in ABSENT:
-        hold(repo, bob, held)
+    for name, command, names in ABSENT:
+        hold(repo, bob, name)
         said, code, _ = ann.shell(command)
         assert code == 0, command
         found = flagged(repo)
         assert sorted(found) == names and all(one.change == "created" and one.kept for one in found.values()), (command, found)
-        assert names[0] in said and "held by claude-code-bob" in said, command
+        assert names[0] in said and "name by claude-code-bob" in said, command
         assert "A command of claude-code-ann changed" in told(repo, bob), command
         assert ann.shell("true")[0] == "", "it is told once"
         with repo.client() as client:
-            client.call(rq.Release(agent=bob.name, resources=[held]))
+            client.call(rq.Release(agent=bob.name, resources=[name]))
         subprocess.run(["sh", "-c", "[ -e d ] || mv newd d; rm -rf n.py far newd"], cwd=repo.root, check=True)
 
 

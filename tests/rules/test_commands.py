@@ -33,7 +33,7 @@ NOT_WIDE = ["git clean -qfd own", "git status", "git stash list", "git commit -m
             "git stash push -- a.py", "git stash push -m mine -- a.py b.py", "git stash -q -- a.py"]
 TARGETS = [
     ("rm a \\\n b", ["a", "b"]), ("cd a; cd b; touch c /d; cd /e; touch f; cd -; touch g", ["a/b/c", "/d", "/e/f"]), ("cd a b; touch c", []), ("pushd a && touch b; popd; touch c", ["a/b"]), ("pushd +1; touch c", []), ("pushd; touch c", []),
-    ("cd a/; touch b b", ["a/b"]), ("cd; touch c", []), ("cd 'a b'; touch c", ["a b/c"]), ("rm '' a", ["a"]), ("rm a*b 'c?d' e~f [g] $h `i` {j,k} l", ["l"]),
+    ("cd a/; touch b b", ["a/b"]), ("cd; touch c", []), ("cd 'a b'; touch c", ["a b/c"]), ("rm '' a", ["a"]), ("rm a*b 'c?d' e~f [g] $h `i` {j,k} l", ["[g]", "l"]), ("echo B >> 'app/[id]/page.tsx'", ["app/[id]/page.tsx"]),
     ("rm -- -a b", ["b"]), ("mv -t d a b", ["a", "b", "d/a", "d/b"]), ("install a", []), ("rsync -a -- a b c", ["c"]), ("truncate -s %10 a --size=3 b", ["a", "b"]),
     ("truncate -s '<7' c", ["c"]), ("sed -n -i 's/a/b/' f g", ["f", "g"]), ("sed -i --expression 's|a|b|' f", ["f"]), ("sed -i -f 's#x' f", ["f"]),
     ("perl -pi.bak 's/x/y/' f", ["f"]), ("ruby -i -e x f", ["f"]), ("sed -i -e 5d f", ["f"]), ("sed -i.e -e 5d f", ["f"]), ("perl -pie f", []), ("perl -pi -e x f", ["f"]), ("sed --in-place=.b -e 's/a/b/' s/x f", ["s/x", "f"]), ("sed -E x f", []),

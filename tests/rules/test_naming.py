@@ -35,7 +35,7 @@ from coordinator.words.resource_names import (
         ("src/..", "dir", "src/..", ""),
         ("src/**/*.sql", "glob", "src/**/*.sql", ""),
         ("a?.py", "glob", "a?.py", ""),
-        ("app/[id].tsx", "glob", "app/[id].tsx", ""),
+        ("app/[id].tsx", "file", "app/[id].tsx", ""), ("app/[id]*.tsx", "glob", "app/[id]*.tsx", ""), ("app/[id]/", "dir", "app/[id]/", ""),
         ("src/pay.py::Processor.charge", "region", "src/pay.py", "Processor.charge"),
         ("src/pay.py::<header>", "region", "src/pay.py", "<header>"),
         ("app/[id].tsx::Page", "region", "app/[id].tsx", "Page"),

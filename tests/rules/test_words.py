@@ -65,7 +65,7 @@ def test_why_a_text_names_nothing() -> None:
 @pytest.mark.parametrize(("typed", "kind"), [
     ("x" * 4096, "file"), ("ä" * 2048, "file"), ("/".join("a" * 256), "file"), ("ä/" * 255 + "b", "file"), ("a.py::" + ".".join("x" * 256), "region"),
     ("key" + ":a" * 255, "key"), ("a.py::*", "region"), ("a:b*", "key"), ("A:b*", "glob"), ("1:b", "file"), ("a-_9:b", "key"),
-    ("a::b/c", "file"), ("a/::b", "file"), ("a/b::c", "region"), ("[a", "glob"), ("a/..", "dir"), ("a..", "file"), ("", "dir"), ("key:a*:b", "key"),
+    ("a::b/c", "file"), ("a/::b", "file"), ("a/b::c", "region"), ("[a", "file"), ("\\[a", "glob"), ("[a?", "glob"), ("a/..", "dir"), ("a..", "file"), ("", "dir"), ("key:a*:b", "key"),
     ("a::b:", "region"), ("é::b", "region"), ("a b::", "file"),
 ])
 def test_what_is_just_allowed(typed: str, kind: Kind) -> None:

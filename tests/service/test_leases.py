@@ -224,6 +224,9 @@ def test_braces_that_may_be_meant_as_a_pattern_are_told(world: World) -> None:
                        ("odd{a,b}.py", False), ("src/*.py", False)):
         got = world.acquire("ann", name)
         assert any("braces stand for themselves" in one for one in got.warnings) is told, name
+    for name, told in (("src/[ab].py", False), ("src/[a-z].py", True), ("src/[0-9][a-z]/x", True), ("app/[user-id]/p.ts", False), ("app/[a-z]*.ts", False)):
+        got = world.acquire("ann", name)
+        assert any("brackets stand for themselves" in one for one in got.warnings) is told, name
 
 
 def test_who_gives_back_the_right_to_write_goes_on_reading(world: World) -> None:

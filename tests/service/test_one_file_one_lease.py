@@ -71,6 +71,40 @@ def one_holder_of_each_file(world: World) -> None:
             assert not below and not same, f"{one} and {two}"
 
 
+@pytest.mark.parametrize("name", ["app/[id]/page.tsx", "pages/[...all].tsx", "lib/[x]/", "[[...slug]]/p.ts", "a[0-9].py"])
+def test_a_name_with_brackets_is_one_thing_before_its_directory_is_made(world: World, name: str) -> None:
+    got = world.acquire("ann", name)
+    assert got.leases[0].kind in ("file", "dir") and got.leases[0].resource == name
+    inside = f"{name}n.ts" if name.endswith("/") else name
+    world.write(inside, "ann's\n")
+    for asked in (name, inside):
+        with pytest.raises(Refusal) as refused:
+            world.acquire("bob", asked, retry=False)
+        assert refused.value.code is Code.LOCKED
+    assert "bob" not in holders(world).values()
+    again = world.acquire("ann", name)
+    assert again.leases[0].reentrant
+    world.ask(rq.Leave(agent="ann", clean=False, reason="killed"))
+    (review,) = world.ask(rq.Reviews()).items
+    assert [file.path for file in review.files] == [inside]
+
+
+@pytest.mark.parametrize(("held", "asked", "meets"), [
+    ("app/[id]/*.tsx", "app/[id]/page.tsx", True), ("app/[id]/*.tsx", "app/i/page.tsx", False), ("app/[id]/**", "app/[id]/", True),
+    ("app/**/[id]/p.ts", "app/x/[id]/p.ts", True), ("f[0-9]*.py", "f1.py", True), ("f[0-9].py", "f1.py", False)])
+def test_brackets_in_a_glob_stand_for_themselves_but_beside_a_star(world: World, held: str, asked: str, meets: bool) -> None:
+    world.acquire("ann", held)
+    try:
+        world.acquire("bob", asked, retry=False)
+        met = False
+    except Refusal as refusal:
+        assert refusal.code is Code.LOCKED
+        met = True
+    assert met is meets
+    world.ask(rq.Release(agent="ann", resources=[held]))
+    assert "ann" not in holders(world).values()
+
+
 @settings(max_examples=examples(60))
 @given(st.lists(st.tuples(
     st.sampled_from(["ann", "bob"]), st.sampled_from(["out", "out/", "out/x.py", "out/*.py", "d/../out"]), st.sampled_from(["exclusive", "shared"]),

@@ -27,7 +27,8 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, path_of, region_of
 from coordinator.words.texts import figures
 
-#: What a shell's braces look like.
+#: What a class of signs and a shell's braces look like.
+_CLASS = re.compile(r"\[[!^]?(?:\w-\w)+\]")
 _BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
 
 
@@ -147,6 +148,12 @@ def grant(
             f"{listed(unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
             "readable): coord could not bring that back after a change."
         )
+    warnings += [
+        f"In {located.resource.name} the brackets stand for themselves; nothing was found that is "
+        "called so. They are a class only beside `*` or `?` in the same part of a path."
+        for located, _ in wanted if "[" in located.resource.name and not located.there
+        and located.resource.kind in ("file", "dir") and _CLASS.search(located.resource.name)
+    ]
     warnings += [
         f"In {located.resource.name} the braces stand for themselves; nothing was found that is "
         "called so. Name each file or pattern by itself." for located, _ in wanted
