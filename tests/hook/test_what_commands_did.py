@@ -200,7 +200,7 @@ def test_whatever_comes_to_stand_where_a_held_name_was_absent_is_found(repo: Rep
         assert code == 0, command
         found = flagged(repo)
         assert sorted(found) == names and all(one.change == "created" and one.kept for one in found.values()), (command, found)
-        assert names[0] in said and "name by claude-code-bob" in said, command
+        assert names[0] in said and "held by claude-code-bob" in said, command
         assert "A command of claude-code-ann changed" in told(repo, bob), command
         assert ann.shell("true")[0] == "", "it is told once"
         with repo.client() as client:
