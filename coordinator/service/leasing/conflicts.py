@@ -212,8 +212,9 @@ def weigh(
                 return out  # no grant can follow; the rest of a large directory need not be read
             if lease.locked_by == holder:
                 here = lease.worktree == located.worktree or asked.kind == "key"
-                if lease.scope == asked.scope and own_key(asked) == own_key(
-                        rule.as_resource(lease.file_path, lease.kind, lease.scope)):
+                if lease.scope == asked.scope and (
+                        lease.kind == asked.kind or scope == asked.scope) and own_key(
+                        asked) == own_key(rule.as_resource(lease.file_path, lease.kind, scope)):
                     if here:
                         out.own[own_key(asked)] = lease
                     else:
