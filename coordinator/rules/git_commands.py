@@ -43,6 +43,9 @@ _HEADS = ("", "HEAD", "@")
 #: Options by which they ask the user file by file.
 _ASKING = {"commit": ("p", ("--patch", "--interactive")),
            "add": ("pie", ("--patch", "--interactive", "--edit"))}
+#: `apply` with these changes no file; with `--cached` the index alone (so does `add -p`, by it): the
+#: commit is looked at.
+_TELLS_OF_A_PATCH = frozenset({"--check", "--stat", "--numstat", "--summary", "--cached"})
 #: After this there are no more options.
 _ENDS = ("--", "--end-of-options")
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
@@ -133,7 +136,7 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     if name == "commit":
         return "a" in short or any(_is_short_for(flag, "--all") for flag in flags)
     if name == "apply":
-        return "--check" not in flags and "--stat" not in flags
+        return not _TELLS_OF_A_PATCH.intersection(flags)
     return False
 
 

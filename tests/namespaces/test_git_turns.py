@@ -276,6 +276,16 @@ def test_of_a_file_that_two_share_each_commits_what_is_its_own(repo: Stand) -> N
     for command in ("git add two.py", "git add -A", "git commit -n -qam x", "git commit -n -qm x -- two.py", "git rm --cached two.py", "git mv two.py new.py"):
         assert agent.does(f"({command}) 2>&1") != 0, command
         assert "two.py (as two.py::g): held by ann" in "\n".join(agent.said), (command, agent.said)
+    repo.write("two.py", two.replace("return 1", "return 11").replace("return 2", "return 20"))
+    for command in ("git add two.py", "git commit -qm x -- two.py"):
+        assert agent.does(f"({command}) 2>&1") != 0, command
+    said = "\n".join(agent.said)
+    assert "git add -p, then git commit" in said, said
+    assert agent.does("(printf 's\\ny\\nn\\n' | git add -p two.py && git commit -qm part) 2>&1") == 0, agent.said
+    assert repo.run("git", "show", "HEAD:two.py").stdout == two.replace("return 1", "return 11")
+    repo.write("b.py", "mine\n")
+    assert agent.does("(echo y | git add -p b.py && echo y | git reset -p -- b.py && echo y | git add -p b.py && git commit -qm own) 2>&1") == 0, agent.said
+    assert agent.does("(printf 's\\nn\\ny\\n' | git add -p two.py; git commit -qm theirs) 2>&1") != 0, "what is another's part is in no commit"
 
 
 def during(stand: Stand, agent: Agent, command: str) -> subprocess.Popen[str]:
