@@ -179,6 +179,13 @@ def _is_person(root: Path) -> bool:
 
 def _people_only(root: Path) -> None:
     if not _is_person(root):
+        named = os.environ.get("COORD_AGENT")
+        if named and not os.environ.get("COORD_AGENT_TOKEN") and agent_around() is None:
+            raise Refusal(
+                Code.UNAUTHORIZED, f"COORD_AGENT={named} is set, so this is {named}'s shell for "
+                "coord; trust is given by people. Nothing was changed.",
+                next="`env -u COORD_AGENT coord trust`, where you have set it yourself.",
+            )
         raise Refusal(
             Code.UNAUTHORIZED, "This is an agent's own shell; trust is given by people. Nothing "
             "was changed.", next="Ask the person who runs coord to look: `coord trust`.",

@@ -43,8 +43,8 @@ _HEADS = ("", "HEAD", "@")
 #: Options by which they ask the user file by file.
 _ASKING = {"commit": ("p", ("--patch", "--interactive")),
            "add": ("pie", ("--patch", "--interactive", "--edit"))}
-#: `apply` with these changes no file; with `--cached` the index alone (so does `add -p`, by it): the
-#: commit is looked at.
+#: `apply` with these changes no file; with `--cached` the index alone (as `add -p` does, by it):
+#: the commit is looked at then.
 _TELLS_OF_A_PATCH = frozenset({"--check", "--stat", "--numstat", "--summary", "--cached"})
 #: After this there are no more options.
 _ENDS = ("--", "--end-of-options")

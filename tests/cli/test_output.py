@@ -188,6 +188,16 @@ def test_what_was_begun_is_done_though_its_reader_goes(make_repo: Callable[..., 
     assert piped("init --agent nobody --yes") == Exit.INVALID
 
 
+def test_who_has_set_an_agents_name_is_told_how_to_trust_without_it(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config='[notify]\ncommand = "true"\n')
+    refused = repo.coord("trust", "--yes", env={"COORD_AGENT": "maria"})
+    assert refused.returncode == Exit.NOT_ALLOWED and "COORD_AGENT=maria is set" in refused.stderr
+    assert "env -u COORD_AGENT coord trust" in refused.stderr and "Nothing was changed" in refused.stderr
+    token = repo.coord("trust", "--yes", env={"COORD_AGENT": "maria", "COORD_AGENT_TOKEN": "x"})
+    assert "an agent's own shell" in token.stderr and "env -u" not in token.stderr
+    assert repo.coord("trust", "--yes").returncode == 0
+
+
 def test_import_export_round_trip(busy: Repo, tmp_path: Path) -> None:
     exported = busy.coord("task", "export", "--format", "markdown").stdout
     assert exported.count("- [ ] Task number") == 12

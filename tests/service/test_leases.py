@@ -218,6 +218,21 @@ def test_a_part_of_what_is_leased_is_not_leased_by_itself(world: World) -> None:
     assert "Nobody holds" in world.refused(rq.Release(agent="bob", resources=["e.py"])).message
 
 
+@pytest.mark.parametrize(("held", "named"), [("docs/*.md", "docs"), ("tests/*", "tests/"), ("*.toml", "."), ("**/*.py", "./"), ("app/templates/**", "app/templates")])
+def test_a_directory_that_is_named_is_no_glob_in_it(world: World, held: str, named: str) -> None:
+    """`coord unlock docs` gave `docs/*.md` back, and with --force another's."""
+    world.write("docs/a.md", "")
+    world.acquire("ann", held, "x.py")
+    for request in (rq.Release(agent="ann", resources=[named]), rq.Renew(agent="ann", resources=[named]),
+                    rq.Release(agent="root", resources=[named], force=True)):
+        refused = world.refused(request)
+        assert refused.code is Code.UNKNOWN_LEASE and "lease on" in refused.message, refused
+        assert {row.file_path for row in world.live()} == {held, "x.py"}
+    world.acquire("ann", named)
+    world.ask(rq.Release(agent="ann", resources=[named]))
+    assert {row.file_path for row in world.live()} == {held, "x.py"}
+
+
 def test_braces_that_may_be_meant_as_a_pattern_are_told(world: World) -> None:
     world.write("odd{a,b}.py", "x = 1\n")
     for name, told in (("src/{a,b}.py", True), ("src/*.{js,ts}", True), ("src/{a,b}/", True), ("{{slug}}/a.py", False),

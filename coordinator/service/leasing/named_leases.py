@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service, listed
-from coordinator.service.leasing.conflicts import locate
+from coordinator.service.leasing.conflicts import locate, own_key
 from coordinator.service.leasing.links import taken_with
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.typed_names import (
@@ -105,9 +105,9 @@ def chosen(
             out += {row.fencing_token: row for row in (
                 *rows, *taken_with(svc, tx, rows))}.values()
             continue
-        rows = [LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope)]
-        if located.resource.kind == "glob":
-            rows = [row for row in rows if row.file_path == located.resource.name]
+        at_scope = (LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope))
+        rows = [row for row in at_scope if own_key(located.resource) == own_key(
+            rule.as_resource(row.file_path, row.kind, row.scope))]
         if not rows and located.inode is not None:
             found = (LeaseRow(*row) for row in tx.rows("rivals_by_inode", located.inode))
             rows = [row for row in found if row.kind == located.resource.kind and (

@@ -34,10 +34,10 @@ def meant_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
 
 def held_by_name(svc: Service, view: View, text: str, cwd: str | None) -> list[LeaseRow]:
     """Live leases on a name as it is typed, wherever that leads to: a link's own; or a link was put
-    there, and a lease keeps its name."""
+    there, and a lease keeps its name. (A glob has the scope of its directory, and is not that.)"""
     scope = scope_of(joined(folder_below(svc, cwd), text), svc.tree.fold_case)
     rows = [LeaseRow(*raw) for raw in view.rows("leases_at_scope", scope)] if scope else []
-    return [row for row in rows if row.expires_at > view.now]
+    return [row for row in rows if row.expires_at > view.now and row.kind != "glob"]
 
 
 def held_by_link(svc: Service, view: View, text: str, meant: Resource,
