@@ -102,6 +102,18 @@ class Isolation:
                 "which it leased and wrote. Nothing of it landed.",
                 next="Copy it from the worktree, or take it out of .gitignore.", paths=ignored,
             )
+        try:
+            modules = worktrees.in_submodules(work)
+        except GitError as bad:
+            raise bad.refusal(f"{task.task} did not land") from None
+        if modules:
+            raise Refusal(
+                Code.INVALID, f"{task.task} did not land: it wrote in {', '.join(modules[:5])}, a "
+                "submodule. That is a repository of its own, of which a worktree has an empty "
+                "folder. Nothing of it landed.",
+                next="Copy it from the worktree into the submodule; or launch without "
+                "`--isolation worktree`.", paths=modules,
+            )
         if self._git.contains(self.target.ref, commit):
             finish("")
             return

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError, under_way
+from coordinator.files.git import CHECKOUT_TIMEOUT_S, SUBMODULE, Git, GitError, under_way
 from coordinator.words.refusals import Code, Refusal
 
 #: Paths that a refusal names.
@@ -167,7 +167,7 @@ class Worktrees:
             return False
         names = ["HEAD"] + ([work.ref] if work.branch else [])
         found = [git.commit(name) for name in names]
-        return all(one is None or self._git.contains(self.target.ref, one) for one in found)
+        return not in_submodules(work) and all(one is None or self._git.contains(self.target.ref, one) for one in found)
 
     def drop(self, work: Workplace) -> bool:
         """Remove a worktree and its branch, if it holds nothing of its own; whether it did."""
@@ -190,6 +190,33 @@ class Worktrees:
         if self._git.contains(self.target.ref, at):
             with contextlib.suppress(GitError):
                 self._git.run("update-ref", "-d", ref, at)
+
+
+def in_submodules(work: Workplace) -> list[str]:
+    """Submodules, from the top, in which something was written: a worktree has an empty folder of
+    each, and git does not look into it; where one was filled, what was not committed there.
+
+    Raises:
+        GitError
+    """
+    found = []
+    for line in Git(work.top).names("ls-files", "--stage", "-z"):
+        about, _, path = line.partition("\t")
+        if not about.startswith(SUBMODULE):
+            continue
+        place = work.top / path
+        try:
+            filled = (place / ".git").exists()
+            left = bool(Git(place).run(
+                "status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none",
+            )) if filled else any(place.iterdir())
+        except FileNotFoundError:
+            continue
+        except (OSError, GitError):
+            left = True  # nobody can tell that it holds nothing
+        if left:
+            found.append(path)
+    return found
 
 
 def left_by(target: Target, folder: Path) -> list[Workplace]:

@@ -584,6 +584,27 @@ def test_a_lease_that_lapsed_gives_no_right_to_land(repo: Repo, launch: Start) -
     assert (repo.root / "a").read_text() == "a\n" and is_clean(repo)
 
 
+@pytest.mark.parametrize("fills", [False, True])
+def test_what_is_written_in_a_submodule_is_not_called_done_and_is_kept(repo: Repo, launch: Start, fills: bool) -> None:
+    """A worktree has an empty folder of it, into which git does not look: the work was removed with it."""
+    inner = repo.root.parent / "inner"
+    inner.mkdir()
+    (inner / "hal.c").write_text("int hal;\n")
+    own = ("git", "-c", "protocol.file.allow=always", "-c", "user.name=x", "-c", "user.email=x@x")
+    for words, place in ((("init", "-q"), inner), (("add", "-A"), inner), (("commit", "-qm", "s"), inner),
+                         (("submodule", "add", "-q", str(inner), "vendor/hal"), repo.root), (("commit", "-qam", "sub"), repo.root)):
+        subprocess.run([*own, *words], cwd=place, check=True, capture_output=True)
+    fill = "git -c protocol.file.allow=always submodule update -q --init; " if fills else ""
+    going = launch(f"{fill}test $COORD_TASK = T-2 || echo 'int more;' >> vendor/hal/hal.c; echo x >> $COORD_TASK.txt",
+                   ("one", ["vendor/hal/hal.c", "T-1.txt"]), ("two", ["T-2.txt"]), n=1, options=ISOLATED)
+    made = going.report()
+    assert "it wrote in vendor/hal, a submodule" in refusal_of(made), made
+    assert not made["complete"] and made["tasks"] == {"done": 1, "review": 1}, made
+    kept = repo.root / made["not_landed"][0]["worktree"]
+    assert "int more;" in (kept / "vendor/hal/hal.c").read_text() and (kept / "T-1.txt").exists()
+    assert not (repo.root / "T-1.txt").exists() and (repo.root / "T-2.txt").exists()
+
+
 def test_a_submodule_does_not_land(repo: Repo, launch: Start) -> None:
     going = launch("git init -q sub && cd sub && git -c user.name=x -c user.email=x@x commit -q "
                    "--allow-empty -m x", ("one", ["./"]), n=1, options=ISOLATED)
