@@ -64,8 +64,8 @@ COMMANDS = {
     "completion": ("completion", "__complete"),
 }
 
-#: Those that may go on without end, and are over when nobody reads them any more.
-FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state", "mcp"})
+#: Those that may go on without end, and see to it by themselves when nobody reads them any more.
+FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state", "mcp", "launch"})
 #: What a disk says that takes no more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 #: What to type where one of these got more words than it takes.
