@@ -161,13 +161,13 @@ class Worktrees:
         git = Git(work.top)
         try:
             if git.run("status", "--porcelain", "-z", "--untracked-files=all",
-                       "--ignore-submodules=none"):
+                       "--ignore-submodules=none") or in_submodules(work):
                 return False
         except GitError:
             return False
         names = ["HEAD"] + ([work.ref] if work.branch else [])
         found = [git.commit(name) for name in names]
-        return not in_submodules(work) and all(one is None or self._git.contains(self.target.ref, one) for one in found)
+        return all(one is None or self._git.contains(self.target.ref, one) for one in found)
 
     def drop(self, work: Workplace) -> bool:
         """Remove a worktree and its branch, if it holds nothing of its own; whether it did."""

@@ -305,6 +305,7 @@ def _folder(args: Sequence[str]) -> str | None:
 #: What a read-only file answers to whoever would write it. (zsh begins such words small.)
 _STOPPED = ("read-only file system", "device or resource busy", "erofs", "ebusy")
 _WORD = re.compile(r"""[^\s'"`,;:()<>|&\[\]]+""")
+_BETWEEN = re.compile(r"""[\s'"`;<>|&]+""")
 #: What may have spaces: between quotes, or behind backslashes.
 _SPACED = re.compile(r"""'([^'\n]*)'|"([^"\n]*)"|([^\s'"\\]*(?:\\.[^\s'"\\]*)+)""")
 _ESCAPED = re.compile(r"\\(.)")
@@ -323,13 +324,14 @@ def not_writable(output: str) -> list[str] | None:
 
 
 def words(text: str) -> list[str]:
-    """What may be names of files in a command; at the end those with spaces (quoted, escaped)."""
+    """What may be names of files in a command; at the end those with spaces (quoted, escaped), and
+    with brackets."""
     found = _WORD.findall(text)
     for single, double, escaped in _SPACED.findall(text):
         name = single or double or _ESCAPED.sub(r"\1", escaped)
-        if any(one.isspace() for one in name):
+        if any(one.isspace() or one in "[(" for one in name):
             found.append(name)
-    return found
+    return found + [word for word in _BETWEEN.split(text) if "[" in word]
 
 
 def may_mean(word: str, path: str) -> bool:

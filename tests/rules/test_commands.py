@@ -173,7 +173,7 @@ def test_what_the_shell_runs_is_found(stubs: Path, command: str) -> None:
 
 @pytest.mark.parametrize(("command", "name"), [
     ("tar cf 'out 1/a.tar' q.sql", "out 1/a.tar"), ('tar cf "out 1/a.tar"', "out 1/a.tar"), (r"tar cf out\ 1/a.tar", "out 1/a.tar"),
-    ("tar cf './ñ é/a.tar'", "ñ é/a.tar"), ("cd out; tar cf '1 2/a.tar'", "out/1 2/a.tar"),
+    ("tar cf './ñ é/a.tar'", "ñ é/a.tar"), ("tar cf 'app/[id]/a.tar'", "app/[id]/a.tar"), ("tar cf app/[id]/a.tar b", "app/[id]/a.tar"), ("tar cf 'a/(b)/c.tar'", "a/(b)/c.tar"), ("cd out; tar cf '1 2/a.tar'", "out/1 2/a.tar"),
 ])
 def test_a_name_with_spaces_is_a_word_of_its_command(command: str, name: str) -> None:
     assert any(commands.may_mean(word, name) for word in commands.words(command))
@@ -182,7 +182,7 @@ def test_a_name_with_spaces_is_a_word_of_its_command(command: str, name: str) ->
 
 
 def test_a_long_command_is_taken_apart_at_once() -> None:
-    for one in ("\\", "'", '"', "\\ ", "a'", "a b "):
+    for one in ("\\", "'", '"', "\\ ", "a'", "a b ", "a", "[", "]["):
         commands.words(one * 50_000)
 
 
