@@ -306,8 +306,10 @@ def _folder(args: Sequence[str]) -> str | None:
 _STOPPED = ("read-only file system", "device or resource busy", "erofs", "ebusy")
 _WORD = re.compile(r"""[^\s'"`,;:()<>|&\[\]]+""")
 _BETWEEN = re.compile(r"""[\s'"`;<>|&]+""")
-#: What may have spaces: between quotes, or behind backslashes.
-_SPACED = re.compile(r"""'([^'\n]*)'|"([^"\n]*)"|([^\s'"\\]*(?:\\.[^\s'"\\]*)+)""")
+#: What may have spaces: between quotes, or behind backslashes. (Each sign is looked at once,
+#: however long a command is.)
+_QUOTED = re.compile(r"""'([^'\n]*)'|"([^"\n]*)\"""")
+_UNQUOTED = re.compile(r"""(?:[^\s'"\\]|\\.)+""")
 _ESCAPED = re.compile(r"\\(.)")
 _NAMES_A_FILE = re.compile(r"[^/]*/|\w.*\.\w+$")
 
@@ -327,10 +329,9 @@ def words(text: str) -> list[str]:
     """What may be names of files in a command; at the end those with spaces (quoted, escaped), and
     with brackets."""
     found = _WORD.findall(text)
-    for single, double, escaped in _SPACED.findall(text):
-        name = single or double or _ESCAPED.sub(r"\1", escaped)
-        if any(one.isspace() or one in "[(" for one in name):
-            found.append(name)
+    names = [single or double for single, double in _QUOTED.findall(text)]
+    names += [_ESCAPED.sub(r"\1", word) for word in _UNQUOTED.findall(text) if "\\" in word]
+    found += [name for name in names if any(one.isspace() or one in "[(" for one in name)]
     return found + [word for word in _BETWEEN.split(text) if "[" in word]
 
 

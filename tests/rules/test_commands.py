@@ -182,7 +182,7 @@ def test_a_name_with_spaces_is_a_word_of_its_command(command: str, name: str) ->
 
 
 def test_a_long_command_is_taken_apart_at_once() -> None:
-    for one in ("\\", "'", '"', "\\ ", "a'", "a b ", "a", "[", "]["):
+    for one in ("\\", "'", '"', "\\ ", "a'", "a b ", "a", "[", "][", "a\\", "'\n", "cp a b; "):
         commands.words(one * 50_000)
 
 
