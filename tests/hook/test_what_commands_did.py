@@ -112,7 +112,7 @@ PUTS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "names"), PUTS)
+@pytest.mark.parametrize(("command", "names"), [*PUTS[:6], *(pytest.param(*one, marks=pytest.mark.slow) for one in PUTS[6:])])
 def test_what_is_put_into_a_directory_is_leased_and_not_the_directory(repo: Repo, command: str, names: list[str]) -> None:
     """`cp x .` leased the whole repository, and was refused where anybody held anything."""
     (repo.root / "e").mkdir()
@@ -134,8 +134,8 @@ def test_what_is_put_into_a_directory_is_leased_and_not_the_directory(repo: Repo
         assert ann._call("Bash", {"command": command}).get("permissionDecision") == "deny", "and it is kept from what another holds there"
 
 
-@pytest.mark.parametrize("command", ["echo B >> 'app/[id]/page.tsx'", "cp a.py app/[id]/page.tsx", "sed -i s/A/B/ \"app/[id]/page.tsx\"",
-                                     "rm app/\\[id\\]/page.tsx", "mv b.py 'app/[id]'/page.tsx", "cp a.py 'app/[id]/'; mv a.py 'app/[id]/page.tsx'"])
+@pytest.mark.parametrize("command", ["echo B >> 'app/[id]/page.tsx'", "cp a.py app/[id]/page.tsx", "rm app/\\[id\\]/page.tsx", *(pytest.param(
+    one, marks=pytest.mark.slow) for one in ("sed -i s/A/B/ \"app/[id]/page.tsx\"", "mv b.py 'app/[id]'/page.tsx", "cp a.py 'app/[id]/'; mv a.py 'app/[id]/page.tsx'"))])
 def test_a_file_with_brackets_in_its_name_is_kept_from_others_commands(repo: Repo, command: str) -> None:
     ann, bob = both(repo)
     assert ann.edit("app/[id]/page.tsx", "A\n") == ""
@@ -144,8 +144,8 @@ def test_a_file_with_brackets_in_its_name_is_kept_from_others_commands(repo: Rep
     assert repo.read("app/[id]/page.tsx") == "A\n"
 
 
-@pytest.mark.parametrize("command", ["echo x > out/build.log", "echo x | tee run.log", "rm -rf out && mkdir out && echo x > out/y", "rm -rf out", "rm -rf gone",
-                                     "cp a.py out", "touch d/e/x.log"])
+@pytest.mark.parametrize("command", ["echo x > out/build.log", "rm -rf out && mkdir out && echo x > out/y", "rm -rf gone", *(pytest.param(
+    one, marks=pytest.mark.slow) for one in ("echo x | tee run.log", "rm -rf out", "cp a.py out", "touch d/e/x.log"))])
 def test_what_git_ignores_is_its_agents_while_the_command_runs(repo: Repo, command: str) -> None:
     """Whoever had typed `rm -rf dist && make` kept the others from it for half an hour."""
     repo.write(".gitignore", "out/\ngone/\n*.log\n")
