@@ -43,9 +43,9 @@ _HEADS = ("", "HEAD", "@")
 #: Options by which they ask the user file by file.
 _ASKING = {"commit": ("p", ("--patch", "--interactive")),
            "add": ("pie", ("--patch", "--interactive", "--edit"))}
-#: `apply` with these changes no file; with `--cached` the index alone (as `add -p` does, by it):
-#: the commit is looked at then.
-_TELLS_OF_A_PATCH = frozenset({"--check", "--stat", "--numstat", "--summary", "--cached"})
+#: `apply` with these changes nothing, unless `--apply` says so. (With `--cached` it changes the
+#: index alone, as `add -p` does by it: the commit is looked at then.)
+_TELLS_OF_A_PATCH = frozenset({"--check", "--stat", "--numstat", "--summary"})
 #: After this there are no more options.
 _ENDS = ("--", "--end-of-options")
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
@@ -136,7 +136,8 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     if name == "commit":
         return "a" in short or any(_is_short_for(flag, "--all") for flag in flags)
     if name == "apply":
-        return not _TELLS_OF_A_PATCH.intersection(flags)
+        return "--cached" not in flags and (
+            "--apply" in flags or not _TELLS_OF_A_PATCH.intersection(flags))
     return False
 
 

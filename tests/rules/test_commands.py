@@ -24,7 +24,7 @@ WIDE = ["git clean -fd .", "git stash", "git stash push", "git reset --hard", "g
         "git checkout --", "git checkout -- a.py .", "git restore", "git apply",
         "cd sub && git stash", "git stash push -- .", "git stash push --", "git stash pop", "git stash push -m a.py",
         "git checkout topic 2>&1", "git checkout topic 2>/dev/null", "2>&1 git stash", "git stash 2>&1 | cat",
-        "git stash push -- a.py :/", "git stash push -a -- sub/.", "FOO=1 sudo git stash", "/usr/bin/git stash", "true; git merge x", "git apply p.diff"]
+        "git stash push -- a.py :/", "git stash push -a -- sub/.", "FOO=1 sudo git stash", "/usr/bin/git stash", "true; git merge x", "git apply p.diff", "git apply --stat --apply p.diff", "git apply --check --apply p"]
 NOT_WIDE = ["git clean -qfd own", "git status", "git stash list", "git commit -m 'all a'", "git commit -m msg -- a.py", "git add a.py",
             "git checkout -- a.py", "git cherry-pick --quit", "git bisect log", "git sparse-checkout list", "git restore a.py", "git clean -n", "git rebase --abort",
             "echo ';' git stash", "echo '&&' git pull \\; git stash", "git stash show", "git stash create", "git stash store x", "git clean -nd",

@@ -160,19 +160,17 @@ def lies(
 
 def once(places: Iterable[Located]) -> list[Located]:
     """Each resource once, however many of the names given mean it."""
-    found: dict[tuple[str, str], Located] = {}
+    found: dict[str, Located] = {}
     for located in places:
-        pattern = located.resource.name if located.resource.kind == "glob" else ""
-        found.setdefault((located.resource.scope, pattern), located)
+        found.setdefault(own_key(located.resource), located)
     return list(found.values())
 
 
 def once_wanted(wanted: Iterable[Wanted]) -> list[Wanted]:
     """The same for resources with their modes: wanted in both, it is wanted exclusively."""
-    found: dict[tuple[str, str], Wanted] = {}
+    found: dict[str, Wanted] = {}
     for located, mode in wanted:
-        pattern = located.resource.name if located.resource.kind == "glob" else ""
-        key = (located.resource.scope, pattern)
+        key = own_key(located.resource)
         if key not in found or mode == "exclusive":
             found[key] = (located, mode)
     return list(found.values())
