@@ -552,6 +552,10 @@ CREATE TABLE agent_reads (
     -- It has written regions since, beside what others changed: hash has these as they are now, and
     -- all else as it was read.
     partial INTEGER NOT NULL DEFAULT 0 CHECK (partial IN (0, 1)),
+    -- A refusal or a notice told it how `told` differs from `base`, which it had read; it has not
+    -- read the file since. What replaces the whole file has to carry that difference. '': no file.
+    base TEXT,
+    told TEXT CHECK ((told IS NULL) = (base IS NULL)),
     PRIMARY KEY (agent, path)
 ) STRICT, WITHOUT ROWID;
 

@@ -61,6 +61,8 @@ class HookCall:
     """What the tool answered, as text, once it has run."""
     again: bool = False
     """The agent wants to stop although it was asked to go on already."""
+    can_read: bool = False
+    """Its agent has tools by which it reads files, and its hooks tell of them."""
     stopped: Refusal | None = None
     """Why a call must not happen whoever holds what: nobody can tell what it would write."""
 
@@ -93,7 +95,7 @@ def _snake(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
         moment=moment, event=event, session=_str(said, "session_id"),
         sub=_str(said, "agent_id"), sub_type=_str(said, "agent_type"),
         parent=_str(said, "parent_session_id"), cwd=_cwd(said, call), tool=tool,
-        given=given, call=call, stopped=stopped,
+        given=given, call=call, stopped=stopped, can_read=bool(table.reads or table.shells),
         call_id=_str(said, "tool_use_id") or _str(said, "tool_call_id"),
         output=_output(said.get("tool_response", said.get("error"))) if moment == "after" else "",
         again=said.get("stop_hook_active") is True,
@@ -108,7 +110,7 @@ def _copilot(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
         moment=moment, event=event, session=_str(said, "sessionId"), sub=_str(said, "agentId"),
         sub_type=_str(said, "agentType"), parent=_str(said, "parentAgentId"),
         cwd=_cwd(said, call), tool=tool, given=given,
-        call=call, stopped=stopped,
+        call=call, stopped=stopped, can_read=bool(table.reads or table.shells),
         output=_output(said.get("toolResult", said.get("error"))) if moment == "after" else "",
         again=said.get("stop_hook_active") is True,
     )

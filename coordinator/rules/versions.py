@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import NamedTuple
 
 
@@ -35,6 +36,19 @@ def replaced(known: Known, agent: str) -> bool:
     if known.last == known.now and known.last_by == agent and not known.partial:
         return False
     return not known.held_since_read or known.by_others
+
+
+def carries(base: str, told: str, now: str, new: str) -> bool:
+    """Whether a new content carries the change from `base` to `told`, as far as `now` still has it:
+    every line that came is there as often, and no line that went is back. A change that only moves
+    lines, or blank ones, cannot be seen in a content that lacks it."""
+    counts = [Counter(filter(str.strip, text.splitlines())) for text in (base, told, now, new)]
+    before, after, here, there = counts
+    came = [line for line in after if after[line] > before[line]]
+    went = [line for line in before if before[line] > after[line]]
+    return bool(came or went) and all(
+        there[line] >= min(after[line], here[line]) for line in came
+    ) and all(there[line] <= max(after[line], here[line]) for line in went)
 
 
 class Watched(NamedTuple):

@@ -3,7 +3,7 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 25
+SCHEMA_VERSION = 26
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -479,5 +479,10 @@ ALTER TABLE file_locks ADD COLUMN lent_by TEXT;
     # When what a lease began with was looked at, where that was not at its grant.
     24: """
 ALTER TABLE file_locks ADD COLUMN began_at TEXT;
+""",
+    # What an agent was told of a file and has not read.
+    25: """
+ALTER TABLE agent_reads ADD COLUMN base TEXT;
+ALTER TABLE agent_reads ADD COLUMN told TEXT CHECK ((told IS NULL) = (base IS NULL));
 """,
 }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coordinator.rules import backlog, leases, negotiation
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.rules.landing import Change, unseen
-from coordinator.rules.versions import Known, Watched, replaced, shown, violated
+from coordinator.rules.versions import Known, Watched, carries, replaced, shown, violated
 from coordinator.words.clock import iso
 from coordinator.words.resource_names import path_scope, resource
 
@@ -183,6 +183,22 @@ def test_shown_is_what_has_all_that_differs_with_three_lines_around(
     whole = bool(there) and first <= max(min(there) - 3, 0) and last >= min(max(there) + 4, size)
     if there:
         assert shown(ends.join(before), ends.join(now), printed) == whole
+
+
+@pytest.mark.parametrize(("base", "told", "now", "new", "does"), [
+    ("a b", "a c", "a c", "a b", False),
+    ("a b", "a c", "a c", "x c", True),
+    ("a b", "a c", "a c", "c", True),          # what the agent removes of its own is its business
+    ("a b", "a c", "a c", "a b c", False),     # the line that went is back
+    ("a", "a a", "a a", "a", False),           # as often as it stands there
+    ("a a", "a", "a", "a a", False),
+    ("a", "a b", "a", "a", True),              # it has gone again since
+    ("a b", "a", "a b", "a b", True),          # it is back by somebody else
+    ("a b", "b a", "b a", "a b", False),       # moved lines cannot be seen, so it has to be read
+    ("", "a", "a", "b", False), ("a", "", "", "a", False), ("a", "", "", "b", True),
+])
+def test_a_content_carries_a_change(base: str, told: str, now: str, new: str, does: bool) -> None:
+    assert carries(*("\n".join(text.split()) for text in (base, told, now, new))) is does
 
 
 def test_a_difference_that_was_not_printed_whole_was_not_shown() -> None:

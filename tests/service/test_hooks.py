@@ -7,9 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from coordinator.dialects.decode import HookCall, decode
 from coordinator.files.content import digest
+from coordinator.profiles import load
 from coordinator.service.core import OPERATOR, Actor
 from coordinator.service.enforcement import (
     commits,
@@ -344,6 +347,96 @@ def test_what_was_read_and_replaced_is_shown_or_to_be_read_again(world: World, a
     world.write("person.py", "2\n")
     world.clock.advance(1_000)
     assert "person.py was changed since you read it:" in bob.edit("person.py", "3\n"), "by whom, nobody knows"
+
+
+OLD, NEW = "x = 1\ny = 1\n", "x = 1\ny = 2\n"
+STALE, CARRIED = "x = 5\ny = 1\n", "x = 5\ny = 2\n"
+
+
+@pytest.mark.parametrize(("profile", "tool", "content", "read"), [
+    ("claude-code", "Write", "content", ("Read", "file_path")),
+    ("qwen", "write_file", "content", ("read_file", "file_path")),
+    ("gemini", "write_file", "content", ("read_file", "file_path")),
+    ("opencode", "write", "content", ("read", "filePath")),
+    ("copilot", "create", "file_text", ("view", "path")),
+    ("pi", "write", "content", ("read", "path")),
+    ("codex", "apply_patch", "command", ("Bash", "command")),
+])
+@pytest.mark.parametrize("name", ["m.py", "m.txt"])
+@pytest.mark.parametrize("how", ["again", "read", "carried", "edit between"])
+def test_a_refusal_lasts_until_the_agent_has_read(
+        world: World, profile: str, tool: str, content: str, read: tuple[str, str], name: str, how: str) -> None:
+    """Many agents send what was refused once more, byte for byte, and some hundreds of times."""
+    dialect = load(profile, world.root).hooks.dialect  # type: ignore[union-attr]
+    events = {"claude": ("PreToolUse", "PostToolUse"), "gemini": ("BeforeTool", "AfterTool"),
+              "copilot": ("preToolUse", "postToolUse"), "plain": ("before", "after")}[dialect]
+    path = str(world.root / name)
+
+    class Writer(Session):
+        def heard(self, event: str, **more: object) -> HookCall:
+            if dialect != "copilot":
+                return super().heard(event, **more)
+            said = {"sessionId": self.session, "cwd": str(world.root), "toolName": more["tool_name"], "toolArgs": more["tool_input"]}
+            return decode(self.table, msgspec.json.encode(said), event)
+
+        def asks(self, tool: str, given: dict[str, object], event: str, **more: object) -> str:
+            return self.call(tool, given, event, **more).deny
+
+        def writes(self, text: str) -> str:
+            given: dict[str, object] = {read[1]: path, content: text}
+            if profile == "codex":
+                given = {content: f"*** Begin Patch\n*** Add File: {name}\n"
+                         + "".join(f"+{line}\n" for line in text.splitlines()) + "*** End Patch\n"}
+            why = self.asks(tool, given, events[0])
+            if not why:
+                world.write(name, text)
+                self.asks(tool, given, events[1])
+            return why
+
+        def reads(self) -> None:
+            given: dict[str, object] = {read[1]: f"cat {name}" if profile == "codex" else path}
+            self.asks(read[0], given, events[0])
+            self.asks(read[0], given, events[1], tool_response={"stdout": (world.root / name).read_text()})
+
+    world.write(name, OLD)
+    ann, bob = Writer(world, "ann", profile=profile), Session(world, "bob")
+    assert ann.writes(OLD) == "", "what it has written it knows"
+    for row in world.live():
+        world.ask(rq.Release(agent=row.locked_by, resources=[row.file_path]))
+    bob.read(name)
+    assert bob.edit(name, NEW) == ""
+    bob.hook("SessionEnd")
+    world.clock.advance(1_000)
+    first = ann.writes(STALE)
+    assert "+y = 2" in first
+    if how == "carried" and profile not in ("codex", "pi"):
+        assert ann.writes(CARRIED) == "" and ann.writes("anything\n") == ""
+        return
+    if how == "edit between" and profile == "claude-code":
+        edit: dict[str, object] = {"file_path": path, "old_string": "x = 1", "new_string": "x = 4"}
+        assert not ann.call("Edit", edit).deny
+        world.write(name, "x = 4\ny = 2\n")
+        ann.call("Edit", edit, "PostToolUse", tool_response={})
+    for _ in range(3):
+        again = ann.writes(STALE)
+        assert "still lacks what changed since you read it" in again and len(again) < len(first)
+        assert again.endswith("Read it again, then write.")
+    assert (world.root / name).read_text() != STALE
+    if how == "read":
+        ann.reads()
+        assert ann.writes(STALE) == "", "whoever has read it may decide so"
+    assert world.replay_differs() == []
+
+
+def test_a_difference_told_to_a_waiter_is_no_reading(world: World, ann: Session, bob: Session) -> None:
+    world.write("hot.txt", OLD)
+    bob.read("hot.txt")
+    ann.edit("hot.txt", NEW)
+    assert "leased by" in bob.edit("hot.txt", STALE)
+    ann.hook("SessionEnd")
+    world.clock.advance(1_000)
+    assert "+y = 2" in bob.hook("Stop").again
+    assert "still lacks" in bob.edit("hot.txt", STALE) and bob.edit("hot.txt", CARRIED) == ""
 
 
 def test_ignored_files_and_directories_are_no_reading(world: World, ann: Session) -> None:

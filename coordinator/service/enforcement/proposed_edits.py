@@ -7,6 +7,7 @@ them. Where it is not certain, or the policy says so, it is the whole file.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -42,6 +43,7 @@ class Wanted:
         windows: files whose write windows the agent has, by name: of several that write one.
         agreed: those of them that it writes by an agreement with others.
         unplaced: files of which nobody can tell where it would change them.
+        whole: the new content of files that are replaced as a whole; None: nobody can tell it.
     """
 
     resources: list[Located] = field(default_factory=list)
@@ -50,6 +52,7 @@ class Wanted:
     windows: set[str] = field(default_factory=set)
     agreed: set[str] = field(default_factory=set)
     unplaced: set[str] = field(default_factory=set)
+    whole: dict[str, str | None] = field(default_factory=dict)
 
 
 def needs(heard: HookCall) -> list[AnyNeed]:
@@ -70,6 +73,7 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
     out = Wanted()
     proposed = {}
     beside: list[Located] = []
+    out.whole = _replaced(tx, heard)
     for path, edits in _edits(heard):
         if edits and language_of(path) is not None:
             need = Proposed(path, heard.cwd, edits)
@@ -161,6 +165,23 @@ def _edits(heard: HookCall) -> list[tuple[str, tuple[Edit, ...]]]:
     if call is None or call.kind != "write" or len(call.edits) != len(call.paths):
         return []
     return list(zip(call.paths, call.edits, strict=True))
+
+
+def _replaced(tx: Tx, heard: HookCall) -> dict[str, str | None]:
+    """The files that a call replaces as a whole, with their new content as far as it tells. An
+    edit that names the text it replaces is none: it fits only what is there."""
+    call = heard.call
+    out: dict[str, str | None] = {}
+    if call is None:
+        return out
+    for at, path in enumerate(call.paths):
+        edits = call.edits[at] if at < len(call.edits) else ()
+        texts = [edit.new for edit in edits if edit.old is None]
+        if texts or (not edits and heard.can_read):
+            with contextlib.suppress(Refusal):
+                name = tx.looked.place(path, heard.cwd, literal=True).resource.name
+                out[name] = texts[0] if len(edits) == 1 else None
+    return out
 
 
 def _leasable(svc: Service, tx: Tx, agent: str, located: Located,

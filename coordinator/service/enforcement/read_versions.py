@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from coordinator.files.content import unified
 from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts
-from coordinator.rules.versions import Known, replaced, shown
+from coordinator.rules.versions import Known, carries, replaced, shown
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
@@ -67,14 +67,16 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
         tx.keep_found(content)
         copy = copy_name(name, located.worktree)
         known = tx.row("read_get", agent, copy)
-        if not (unread and copy in unread) and (known is None or known[0] != content.hash):
+        if not (unread and copy in unread) and (
+                known is None or known[0] != content.hash
+                or (known[3] is not None and not written)):
             reads.append((copy, content.hash))
         if written and located.worktree is None:
             last = tx.row("version_get", name)
             if last is None or last[0] != content.hash or last[2] != agent:
                 versions.append((name, content.hash, agent))
     if reads:
-        tx.record(ev.ContentRead(agent=agent, reads=reads))
+        tx.record(ev.ContentRead(agent=agent, reads=reads, how="written" if written else "read"))
     partly = [(name, known) for name, known in (unread or {}).items()
               if (row := tx.row("read_get", agent, name)) is not None and not row[2]]
     if partly:
@@ -123,9 +125,10 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
             continue
         tx.looked.require([Content(one.path)])
         content = tx.looked.content(one.path)
-        if row[0] == content.hash or content.hash is None:
+        known = row[0] if row[3] is None else row[3] or None
+        if known == content.hash or content.hash is None:
             continue
-        before, now = tx.source(row[0]), content.data or tx.source(content.hash)
+        before, now = tx.source(known), content.data or tx.source(content.hash)
         if not isinstance(now, bytes) or len(now) > room:
             continue
         room -= len(now)
@@ -215,13 +218,15 @@ def stale(
     tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
     receipt: list[ev.Event], *, by_command: bool = False,
     regions: Mapping[str, Sequence[str]] | None = None, notes: list[str] | None = None,
-    agreed: Collection[str] = (),
+    agreed: Collection[str] = (), whole: Mapping[str, str | None] | None = None,
 ) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
 
     `locked_at`: when the agent's leases on them were granted, by name. `receipt`: what to record
-    once the agent has been told: that is what it knows from then on, so that its next try, on the
-    new content, passes. `by_command`: a shell command names them. What is not there any more it
+    once the agent has been told, so that its next try passes if it is on the new content. `whole`:
+    of which files the write replaces the whole content, and by what, None where that cannot be
+    told. Until the agent has read such a file, its content has to carry what it was told of.
+    `by_command`: a shell command names them. What is not there any more it
     makes anew (`touch`, `mv`), and can overwrite nobody's work. `regions`: of which files it is
     about to write these regions only; what else was changed there is no reason, and goes to
     `notes`. `agreed`: files that others write, too, so that a lease on them keeps nobody out.
@@ -240,6 +245,12 @@ def stale(
         content = tx.looked.content(located.path)
         if by_command and content.hash is None:
             continue
+        if whole and name in whole and row[3] is not None:
+            if not _carries(tx, row, content, whole[name]):
+                cut = True
+                told.append(f"What you write of {name} still lacks what changed since you read it.")
+                continue
+            tx.record(ev.ContentRead(agent=agent, reads=[(copy, row[0])], how="read"))
         last = tx.row("version_get", copy)
         own = regions.get(name) if regions else None
         known = Known(
@@ -273,13 +284,21 @@ def stale(
     if not told:
         return None
     if reads:
-        receipt.append(ev.ContentRead(agent=agent, reads=reads))
+        receipt.append(ev.ContentRead(agent=agent, reads=reads, how="told"))
     return Refusal(
         Code.VERSION_CHANGED,
         "Your environment changed while you were thinking. Re-evaluate your change against the "
         "current state. " + "\n".join(told),
         next="Read it again, then write." if cut else "Write again, on the content as it is now.",
     )
+
+
+def _carries(tx: Tx, read: Sequence[object], now: Bytes, text: str | None) -> bool:
+    """Whether a new content of a file has what the agent was told of and has not read."""
+    if text is None:
+        return False
+    base, told = (_text(tx.source(str(name) or None)) for name in read[3:5])
+    return carries(base, told, _text(now.data or tx.source(now.hash)), text)
 
 
 def unread(tx: Tx, agent: str, files: Sequence[Located]) -> Refusal | None:

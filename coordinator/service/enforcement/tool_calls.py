@@ -361,7 +361,7 @@ def take(
     notes: list[str] = []
     stale = read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command,
                                 regions=asked.regions if asked is not None else {}, notes=notes,
-                                agreed=agreed)
+                                agreed=agreed, whole=asked.whole if asked is not None else {})
     if asked is not None:
         said = broken_callers.told(asked.why, [one.resource.name for one in located])
         notes += [said] if said else []

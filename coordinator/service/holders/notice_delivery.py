@@ -85,7 +85,7 @@ def _changes(
             out.append(f"\n{text}")
             reads.append((name, content.hash))
     if reads:
-        receipt.append(ev.ContentRead(agent=agent, reads=reads))
+        receipt.append(ev.ContentRead(agent=agent, reads=reads, how="told"))
     return " It changed since you read it:" + "".join(out) if out else ""
 
 

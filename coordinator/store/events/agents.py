@@ -64,8 +64,10 @@ class ContentRead(Event, tag="content_read"):
 
     `partial`: it wrote regions of them, of files that had changed since it read them. The content
     is what it had read, with these regions as they are now: no such file was ever there.
+    `how`: what an agent was told of, it has to read before it replaces the file as a whole.
     """
 
     agent: str
     reads: list[tuple[str, str | None]]  # (path, hash; None: not there)
     partial: bool = False
+    how: str = "written"  # or: read, told

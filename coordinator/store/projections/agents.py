@@ -54,7 +54,8 @@ def _content_read(db: Database, at: str, e: ev.ContentRead) -> None:
     if e.partial:
         db.executemany(Q["read_put_partial"], [(e.agent, *read) for read in e.reads])
     else:
-        db.executemany(Q["read_put"], [(e.agent, path, digest, at) for path, digest in e.reads])
+        db.executemany(Q["read_put"], [
+            (e.agent, path, digest, at, e.how) for path, digest in e.reads])
 
 
 APPLY: dict[type[ev.Event], Apply] = {

@@ -25,7 +25,7 @@ ON CONFLICT (path) DO UPDATE SET hash = excluded.hash, seen_at = excluded.seen_a
     was = CASE WHEN excluded.hash IS NULL THEN coalesce(file_versions.hash, file_versions.was) END;
 
 -- name: read_get
-SELECT hash, at, partial FROM agent_reads WHERE agent = ? AND path = ?;
+SELECT hash, at, partial, base, told FROM agent_reads WHERE agent = ? AND path = ?;
 
 -- name: reads_of_holders
 -- What agents that hold something have read.
@@ -33,8 +33,11 @@ SELECT agent, path FROM agent_reads
 WHERE agent IN (SELECT locked_by FROM file_locks WHERE expires_at > ?1) LIMIT ?2;
 
 -- name: read_put
+-- ?5: read, written or told. What it is told of, it has not read: `base` stays what it had read.
 INSERT INTO agent_reads (agent, path, hash, at) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at, partial = 0;
+ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at, partial = 0,
+    base = CASE ?5 WHEN 'read' THEN NULL WHEN 'told' THEN coalesce(base, hash, '') ELSE base END,
+    told = CASE ?5 WHEN 'read' THEN NULL WHEN 'told' THEN coalesce(excluded.hash, '') ELSE told END;
 
 -- name: read_put_partial
 -- What it wrote of a file, put into what it had read: all else is as old as before.
@@ -79,6 +82,8 @@ SELECT hash FROM blobs WHERE hash NOT IN (
     UNION SELECT content_hash FROM waiter_resources WHERE content_hash IS NOT NULL
     UNION SELECT content FROM candidate_regions WHERE content IS NOT NULL
     UNION SELECT hash FROM agent_reads WHERE hash IS NOT NULL
+    UNION SELECT base FROM agent_reads WHERE base IS NOT NULL
+    UNION SELECT told FROM agent_reads WHERE told IS NOT NULL
     UNION SELECT baseline_hash FROM review_files WHERE baseline_hash IS NOT NULL
     UNION SELECT flagged_hash FROM review_files WHERE flagged_hash IS NOT NULL
     UNION SELECT last_hash FROM review_files WHERE last_hash IS NOT NULL
