@@ -53,10 +53,23 @@ nobodys() {
     } 2>/dev/null | @PYTHON@ -I -S -E @HOOK@ - =git closed 5 >/dev/null 2>&1
 }
 
+# Has this repository a hook of its own that git runs for a commit?
+hooked() {
+    hooks=$("$real" rev-parse --git-path hooks 2>/dev/null) || return 1
+    for hook in pre-commit prepare-commit-msg commit-msg post-commit; do
+        [ -x "$hooks/$hook" ] || continue
+        [ ! -e "$hooks/coord-kept/$hook" ] && grep -q 'the whole file is its' "$hooks/$hook" || return 0
+    done
+    return 1
+}
+
 ask() {
     # A git that is called by one which was let through, is part of that.
     if [ -n "${COORD_GIT_TURN-}" ] && [ -d "/proc/$COORD_GIT_TURN" ]; then return; fi
-    if nobodys "$@"; then return; fi
+    if [ "$sub" = commit ]; then
+        if ! hooked && nobodys "$@"; then return; fi
+        if [ -x @PYTHON@ ]; then exec @PYTHON@ -P -m coordinator.git_guard commit "$real" "$@"; fi
+    elif nobodys "$@"; then return; fi
     @PYTHON@ -P -m coordinator.git_guard turn "$real" "$$" "$@"
     case $? in
         0) ;;

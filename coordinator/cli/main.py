@@ -59,6 +59,7 @@ COMMANDS = {
     "shims": ("shims",),
     "wiring": ("hook",),
     "guard": ("guard",),
+    "commit": ("commit",),
     "mcp": ("mcp",),
     "bench": ("bench",),
     "completion": ("completion", "__complete"),

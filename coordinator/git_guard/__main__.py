@@ -1,6 +1,6 @@
 """`python -P -m coordinator.git_guard pre-commit|pre-push …`: what git's hooks run. Light to start.
 
-`turn` is asked by what stands before git in agents' sessions (turn.py).
+`turn` is asked by what stands before git in agents' sessions (turn.py), and `commit` commits.
 
 Exit code 0: go on; 1: stop, with the reason on standard error. Where nobody can tell, it stops
 with words: a person goes on with COORD_GUARD=off. Where the coordinator is another user's, whom it
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from coordinator.git_guard import repository, turn
-from coordinator.git_guard.commit_check import OFF, SWITCH, CommitCheck
+from coordinator.git_guard.commit_check import IN_VIEW, OFF, SWITCH, CommitCheck
 from coordinator.words.refusals import Refusal
 from coordinator.words.texts import harmless
 
@@ -21,12 +22,13 @@ from coordinator.words.texts import harmless
 def main(arguments: list[str]) -> int:
     """The hook's exit code."""
     hook, rest = (arguments or [""])[0], arguments[1:]
-    if hook == "turn":
-        return turn.main(rest)
+    if hook in ("turn", "commit"):
+        return turn.main(rest) if hook == "turn" else turn.commit(rest)
     told = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
     judge = None
     try:
-        top = repository.top()
+        # (A commit may see a scratch tree in place of the working tree: commit.py.)
+        top = Path(os.environ[IN_VIEW]) if os.environ.get(IN_VIEW) else repository.top()
         if top is None:
             return 0  # a bare repository has no files that anybody could hold
         judge = CommitCheck(top, os.environ)

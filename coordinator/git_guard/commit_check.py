@@ -27,11 +27,13 @@ from coordinator.git_guard.repository import Push
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import FROM_ROOT, HEADER, kind_of
+from coordinator.words.resource_names import FROM_ROOT, HEADER, kind_of, path_of
 from coordinator.words.texts import quoted
 
 #: The variable, and its value, with which a person goes on over the guard.
 SWITCH, OFF = "COORD_GUARD", "off"
+#: The variable that tells git's hooks that others' files are hidden from them (commit.py).
+IN_VIEW = "COORD_COMMIT_VIEW"
 #: What has become of a commit that may not happen.
 NOT_MADE = "this commit was not made; the index is as it was."
 #: Files asked for at once, and held ones that are listed in words.
@@ -71,7 +73,8 @@ class CommitCheck:
         """
         if not self.used:
             return ""
-        return self.commit_of(repository.staged(self._top, own), outcome=outcome, own=own)
+        return self.commit_of(repository.staged(self._top, own), outcome=outcome,
+                              own=own) or self._put_aside(outcome)
 
     def commit_of(self, paths: Sequence[str], saved: Collection[str] = (),
                   outcome: str = NOT_MADE, own: Path | None = None) -> str:
@@ -145,6 +148,45 @@ class CommitCheck:
             "others are still at work on them:", list(held.values()),
             "`coord locks` tells when they are done; push again then.", "git push …",
         )
+
+    def _put_aside(self, outcome: str) -> str:
+        """Why the commit may not happen: its hooks might put others' unfinished work aside."""
+        if self._env.get(IN_VIEW) or not self._env.get("GIT_INDEX_FILE"):
+            return ""  # others' work is not to be seen from there; or no commit is under way
+        from coordinator.git_guard import hooks
+
+        folder = repository.maybe("rev-parse", "--git-path", "hooks", cwd=self._top)
+        if not folder or not hooks.puts_aside(self._top / folder):
+            return ""
+        unfinished = repository.unstaged(self._top)
+        held = self._held(unfinished, "commit") if unfinished else []
+        if not held:
+            return ""
+        return _said(f"{outcome} Its hooks may put aside for a while what others are at work on:",
+                     held, "coord commit …   (the same hooks, without that)", "git commit …")
+
+    def leased_files(self) -> list[str]:
+        """The files of all leases on files and on parts of them, from the root.
+
+        Raises:
+            Refusal: nobody can tell.
+        """
+        with self._client() as client:
+            return list(dict.fromkeys(
+                path_of(lease.resource, lease.kind) for lease in client.call(rq.Locks()).items
+                if lease.kind in ("file", "region")))
+
+    def held_by_others(self, paths: Sequence[str]) -> list[rq.GuardHeld]:
+        """What others hold of these files.
+
+        Raises:
+            Refusal: nobody can tell.
+        """
+        return self._held(paths, "commit", noted=False)
+
+    def is_off(self) -> bool:
+        """Whether a person goes on over the guard."""
+        return self._off() and self._who().person
 
     # ------------------------------------------------------------ inside
 

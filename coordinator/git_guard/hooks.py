@@ -39,6 +39,9 @@ _BEGIN, _END = b"# >>> coord guard", b"# <<< coord guard\n"
 #: What stands before its lines in a file that is wholly coord's.
 _FIRST = b"#!/bin/sh\n"
 _WHOLE = b" (the whole file is its)"
+#: What a hook does that puts unstaged work aside, or the name of a manager that may.
+_PUTS_ASIDE = re.compile(rb"pre-commit|pre_commit|prek|lint-staged|lefthook|overcommit|git stash|"
+                         rb"git checkout|git restore|git reset")
 _SHELLS = re.compile(
     rb"#! *(?:/usr/bin/env +(?:-S +)?|(?:/[\w.-]+)*/)(?:ba|da|k|a)?sh(?: [^\n]*)?\n"
 )
@@ -162,7 +165,7 @@ class Hook(msgspec.Struct, frozen=True):
         python = shlex.quote(sys.executable)
         run = f"{python} -P -m coordinator.git_guard {self.name} \"$@\""
         if self.name == "pre-commit":
-            run = f"sh {shlex.quote(str(_QUICK))} {python} 2>/dev/null || {run}"
+            run = f"sh {shlex.quote(str(_QUICK))} {python} \"$0\" 2>/dev/null || {run}"
         lines = [
             _BEGIN.decode() + (_WHOLE.decode() if whole else "")
             + ": refuses what other agents hold; `coord guard remove` takes these lines out",
@@ -192,6 +195,24 @@ class Hook(msgspec.Struct, frozen=True):
                 'if [ -x "$coord_kept" ]; then exec "$coord_kept" "$@"; fi',
             ]
         return "\n".join(lines).encode() + b"\n" + _END
+
+
+def puts_aside(folder: Path) -> bool:
+    """Whether git's commit hook in this folder may put work that is not committed aside for a
+    while, as far as its words tell: a hook manager, or a script that stashes."""
+    for path in (folder / "pre-commit", folder / KEPT / "pre-commit",
+                 folder.parent / "pre-commit"):  # (husky's scripts lie above its hooks)
+        text = _bytes(path)
+        if text is not None and _PUTS_ASIDE.search(_without(text) if _BEGIN in text else text):
+            return True
+    return False
+
+
+def is_of_the_repository(path: Path) -> bool:
+    """Whether a hook runs anything but coord's own lines."""
+    now = _bytes(path) if os.access(path, os.X_OK) else None
+    return now is not None and (
+        _WHOLE not in now or (path.parent / KEPT / path.name).exists())
 
 
 def found(place: Path, here: WorkTree | None = None) -> list[Hook]:

@@ -125,6 +125,11 @@ def staged(place: Path, own: Path | None = None) -> list[str]:
     return [path for path in found if path in other]
 
 
+def unstaged(place: Path) -> list[str]:
+    """Files of the working tree that differ from the index."""
+    return sorted(_names(git("diff", "--name-only", "-z", "--no-renames", cwd=place)))
+
+
 def content(place: Path, name: str) -> bytes | None:
     """What git has under a name (`HEAD:PATH`; `:PATH` for the index); None where it has nothing."""
     try:

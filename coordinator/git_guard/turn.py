@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from coordinator.client.client import Client
-from coordinator.files.git import ANSWERS, clean_environment
+from coordinator.files.git import clean_environment
 from coordinator.git_guard import repository
 from coordinator.git_guard.commit_check import CommitCheck
+from coordinator.git_guard.program import Program
 from coordinator.rules import git_commands, git_listings
 from coordinator.settings import load
 from coordinator.words import requests as rq
@@ -39,35 +39,26 @@ _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
 _ALL = {"add": ("-A",), "rm": ("-r", "-f", "--cached", ":/"), "commit": ("-a",)}
 
 
-class Program:
-    """The real git, with the options that came before the subcommand."""
-
-    def __init__(self, path: str, options: Sequence[str],
-                 environment: Mapping[str, str] | None = None) -> None:
-        self.path = path
-        self._options = options
-        self._environment = environment
-
-    def says(self, *words: str, ended: tuple[int, ...] = (0,)) -> bytes | None:
-        """What it prints; None unless it ended with one of these codes."""
-        try:
-            done = subprocess.run(
-                [self.path, *self._options, *ANSWERS, *words], capture_output=True, check=False,
-                stdin=subprocess.DEVNULL, timeout=repository.TIMEOUT_S, env=self._environment)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout if done.returncode in ended else None
-
-    def line(self, *words: str) -> str:
-        """One line of what it prints; empty where it fails."""
-        return os.fsdecode(self.says(*words) or b"").removesuffix("\n")
-
-
 def main(arguments: Sequence[str]) -> int:
     """REAL PID WORD…: the real git, the process that becomes it, and how it was called."""
     real, pid, *words = arguments
+    return _answered(lambda: _judged(real, int(pid), words))
+
+
+def commit(arguments: Sequence[str]) -> int:
+    """REAL WORD…: make this commit, if it may happen; git's exit code."""
+    real, *words = arguments
+    carried: list[int] = []
+    code = _answered(lambda: _judged(real, os.getpid(), words, carried))
+    if carried or code == STOP:
+        return carried[0] if carried else code
+    os.execv(real, [real, *words])
+
+
+def _answered(ask: Callable[[], int]) -> int:
+    """What is answered, or the words why nobody could."""
     try:
-        return _judged(real, int(pid), words)
+        return ask()
     except Refusal as refusal:
         said = refusal.message
         if refusal.code not in HELD:
@@ -81,7 +72,8 @@ def main(arguments: Sequence[str]) -> int:
     return STOP
 
 
-def _judged(real: str, pid: int, words: list[str]) -> int:
+def _judged(real: str, pid: int, words: list[str], carried: list[int] | None = None) -> int:
+    """`carried`: gets the exit code of a commit that had to be carried out in a view of its own."""
     rest = git_commands.git_command(["git", *words])
     git = Program(real, words[: len(words) - len(rest)])
     rest = _meant(git, rest)
@@ -91,6 +83,11 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return RUN
     if git_commands.stays_in_git(rest) and not _is_shared(git, top, rest[0]):
         return RUN
+    if rest[0] == "commit" and carried is not None:
+        code = beside_others(git, check, Path(top), rest, words)
+        if code is not None:
+            carried.append(code)
+            return RUN
     if rest[0] == "commit" or rest[0] in git_commands.INDEXING:
         if not git_commands.wide(rest) or rest[0] != "update-index":
             return _taken_in(git, check, Path(top), rest)
@@ -110,15 +107,24 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
     return HAS_TURN
 
 
+def beside_others(git: Program, check: CommitCheck, top: Path, rest: list[str],
+                  words: Sequence[str]) -> int | None:
+    """Carry out a commit in a view of its own, where it needs one; git's exit code."""
+    from coordinator.git_guard import commit as commits
+
+    return commits.run(git, check, top, rest, words,
+                       lambda inside, rest, parts: _taken_in(inside, check, top, rest, parts))
+
+
 def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     """A `stash` of named files: nothing of what others hold. What it calls itself for that (it
     fills an index of its own, and takes a patch back) is a part of it, and not asked about."""
     named = git_commands.written("stash", rest[1:])
     if not named:
         return RUN  # it lists, or shows
-    taken = _names(git.says("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named))
+    taken = git.names("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named)
     if any(map(_with_untracked, rest[1:rest.index("--")])):
-        taken += _names(git.says("ls-files", "-z", "--others", "--full-name", "--", *named))
+        taken += git.names("ls-files", "-z", "--others", "--full-name", "--", *named)
     said = check.index_of(taken, "stash")
     sys.stderr.write(harmless(said))
     return STOP if said else HAS_TURN
@@ -134,9 +140,9 @@ def _brought_back(git: Program, check: CommitCheck, name: str,
     only = ("--diff-filter=a",) if what.tree else ()
     listed = ("diff", "--name-only", "-z", "--no-renames", *only)
     commit = (what.commit,) if what.commit else ()
-    taken = _names(git.says(*listed, "--cached", *commit, "--", *what.files)) if commit else []
+    taken = git.names(*listed, "--cached", *commit, "--", *what.files) if commit else []
     if what.tree:
-        taken += _names(git.says(*listed, *commit, "--", *what.files))
+        taken += git.names(*listed, *commit, "--", *what.files)
     said = check.index_of(list(dict.fromkeys(taken)), name)
     sys.stderr.write(harmless(said))
     return STOP if said else RUN
@@ -193,11 +199,13 @@ def _passes(git: Program, rest: list[str]) -> bool:
     return bool(new) and new == old
 
 
-def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> int:
+def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
+              as_staged: Sequence[str] = ()) -> int:
     """A commit, or what is taken into the index or out of it: nothing of what others hold."""
     name = rest[0]
     if name == "commit":
-        said = check.commit_of(*_committed(git, top, rest))
+        listed, saved = _committed(git, top, rest)
+        said = check.commit_of(listed, saved.difference(as_staged))
     elif git_commands.asks_the_user(rest):
         return RUN  # the commit is looked at
     else:
@@ -230,7 +238,7 @@ def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
     to = from_top(plain[-1])
     come = [f"{to}/{Path(from_top(word)).name}" for word in plain[:-1]] if (
         top / to).is_dir() else [to]
-    return [*_names(git.says("ls-files", "-z", "--full-name", "--", *plain[:-1])), *come]
+    return [*git.names("ls-files", "-z", "--full-name", "--", *plain[:-1]), *come]
 
 
 def _forces(word: str) -> bool:
@@ -248,10 +256,6 @@ def _loud(args: Sequence[str], name: str) -> list[str]:
         if word not in ("-", "--quiet"):
             out.append(word)
     return out
-
-
-def _names(said: bytes | None) -> list[str]:
-    return [os.fsdecode(name) for name in (said or b"").split(b"\0") if name]
 
 
 def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set[str]]:
@@ -272,7 +276,7 @@ def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set
     if not amends and not git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
         return listed, saved
     staged = repository.staged(top)
-    unstaged = _names(git.says("diff", "--name-only", "-z", "--no-renames"))
+    unstaged = git.names("diff", "--name-only", "-z", "--no-renames")
     if amends:  # git lists what differs from the commit before; it is what differs from this one
         new = {*staged, *saved.intersection(unstaged)}
         return [name for name in listed if name in new], saved

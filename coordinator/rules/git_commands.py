@@ -292,6 +292,11 @@ def written(name: str, args: Sequence[str]) -> list[str]:
     return []
 
 
+def named(rest: Sequence[str]) -> list[str]:
+    """The words of a command that are neither options nor their values."""
+    return _parsed(rest[0], rest[1:])[0]
+
+
 def asks_the_user(rest: Sequence[str]) -> bool:
     """Whether `add` or `commit` lets the user choose, so that beforehand nobody knows what."""
     name, args = rest[0], rest[1:]

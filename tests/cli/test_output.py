@@ -247,7 +247,7 @@ def test_the_version_is_told_without_a_repository(tmp_path: Path) -> None:
 def test_every_command_that_answers_has_json() -> None:
     """Not those whose output is a file's text, a script, or another program's."""
     without = {name for name, one in completion.WORDS.items() if name and not one["commands"] and "--json" not in one["options"]}
-    assert without == {"completion", "hook", "mcp", "run", "serve", "state own", "task schema", "task template"}
+    assert without == {"commit", "completion", "hook", "mcp", "run", "serve", "state own", "task schema", "task template"}
 
 
 def test_a_review_of_many_files_says_how_many_where_there_is_little_room(repo: Repo) -> None:

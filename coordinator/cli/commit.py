@@ -1,0 +1,52 @@
+"""`coord commit`: `git commit` beside others who are at work in the same tree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from coordinator.cli.app import app
+from coordinator.cli.definition import typer
+from coordinator.words.refusals import Code, Refusal
+
+#: How what stands before git in a session begins: it commits so by itself.
+_STANDS_IN = b"#!/bin/sh\n# Stands in for git"
+
+
+@app.command("commit", context_settings={"ignore_unknown_options": True})
+def commit(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Options and files, as `git commit` takes them.")
+    ] = None,
+) -> int:
+    """Commit your own files while others work in the same tree, with the repository's own hooks.
+
+    Takes what `git commit` takes. The commit and its hooks see the files that others hold as they
+    are in the last commit; others go on writing them meanwhile, and nothing of theirs is put aside.
+    What hooks rewrite comes back to the committed files alone.
+    """
+    real = shutil.which("git")
+    if real is None:
+        raise Refusal(Code.INVALID, "git is not installed here, so nothing was committed.",
+                      next="Install git.")
+    words = [real, "commit", *_as_typed(arguments or [])]
+    sys.stdout.flush()
+    if Path(real).read_bytes()[: len(_STANDS_IN)] == _STANDS_IN:
+        os.execv(real, words)
+    from coordinator.git_guard import turn
+
+    return turn.commit(words)
+
+
+def _as_typed(arguments: list[str]) -> list[str]:
+    """With the `--` that the parser of options has taken for itself."""
+    for at, word in enumerate(sys.argv):
+        typed = sys.argv[at + 1 :]
+        if word == "commit" and "--" in typed:
+            end = typed.index("--")
+            if [*typed[:end], *typed[end + 1 :]] == arguments:
+                return typed
+    return arguments

@@ -1,0 +1,323 @@
+"""What a commit sees of the working tree while others are at work in it.
+
+Files that others hold look as in the last commit, at their own paths, to this commit and to its
+hooks alone; others go on writing the real ones. So a hook manager has nothing of theirs to put
+aside. Done by mounts in a namespace of the commit's own and by a private index; where the system
+gives no namespace, by a scratch tree.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from coordinator.files import syscalls
+from coordinator.git_guard import repository
+from coordinator.git_guard.commit_check import CommitCheck
+from coordinator.git_guard.program import Program
+from coordinator.namespaces import kernel
+from coordinator.rules import git_commands
+from coordinator.words.resource_names import kind_of
+
+#: What the names of its folders begin with, in git's own folder of the working tree.
+FOLDER = "coord-commit-"
+#: Ignored files and folders to which a scratch tree links.
+LINKS_MAX = 2_000
+#: So that git reads a name for itself, whatever signs are in it.
+_TOP = ":(top,literal)"
+
+
+class Hidden(NamedTuple):
+    """What a commit is not to see.
+
+    Attributes:
+        files: others hold them, and they look as in the last commit.
+        parts: others hold parts of them, and they look as in the index.
+        left_out: those of the files that the commit would have had otherwise.
+    """
+
+    files: list[str]
+    parts: list[str]
+    left_out: list[str]
+
+
+def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> Hidden:
+    """What others hold of the files that differ from the last commit, or may soon.
+
+    A file that the commit names itself is not hidden: whether it may be committed is the guard's
+    to say.
+
+    Raises:
+        Refusal: nobody can tell who holds what.
+    """
+    staged = {*git.names("diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")}
+    unstaged = {*git.names("diff", "--name-only", "-z", "--no-renames")}
+    leased = [path for path in check.leased_files() if (top / path).is_file()]
+    tracked = {*git.names("ls-files", "-z", "--full-name", "--", *map(_literal, leased))
+               } if leased else set()
+    below = git.line("rev-parse", "--show-prefix")
+    named = {os.path.normpath(f"{below}{word}") for word in git_commands.named(rest)}
+    whole: dict[str, bool] = {}
+    for item in check.held_by_others(sorted((staged | unstaged | tracked) - named)):
+        whole[item.path] = whole.get(item.path, False) or kind_of(item.resource) != "region"
+    files = [path for path, is_whole in whole.items() if is_whole or path not in staged]
+    parts = [path for path in whole if path not in files and path in unstaged]
+    takes_all = any(word in ("-a", "--all") or (word[:1] == "-" and word[:2] != "--"
+                                                and "a" in word.split("m")[0])
+                    for word in rest[1:])
+    return Hidden(files, parts, [
+        path for path in files if path in staged or (takes_all and path in unstaged)])
+
+
+@dataclass
+class CommitView:
+    """One commit's view, built in a folder of its own.
+
+    Attributes:
+        top, own: the working tree, and git's folder for it.
+        hidden: what is not to be seen.
+        folder: has the private index and the files that are shown instead.
+        before: the entries of the private index as the commit found them, by path.
+        scratch: the tree in which the commit runs where there is no namespace.
+    """
+
+    git: Program
+    top: Path
+    own: Path
+    hidden: Hidden
+    folder: Path = field(init=False)
+    before: dict[str, str] = field(init=False)
+    scratch: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=self.own))
+        self.index, self._shown = self.folder / "index", self.folder / "files"
+        self.inside = self.git.with_environment({**os.environ, "GIT_INDEX_FILE": str(self.index)})
+
+    def build(self) -> None:
+        """Make the private index, and what is shown instead of the hidden files.
+
+        Raises:
+            Refusal: STORAGE, with what git said.
+        """
+        # (By its time git knows which files may have been written since.)
+        shutil.copy2(self.own / "index", self.index)
+        files = self.hidden.files
+        if files:
+            last = self.inside.must("ls-tree", "-z", "--full-tree", "HEAD", "--", *files)
+            there = {line.partition(b"\t")[2] for line in last.split(b"\0")}
+            gone = [path for path in files if os.fsencode(path) not in there]
+            lines = last + b"".join(b"0 %040d\t%s\0" % (0, os.fsencode(path)) for path in gone)
+            self.inside.must("update-index", "-z", "--index-info", data=lines)
+            self.hidden = self.hidden._replace(files=[one for one in files if one not in gone])
+        shown = [path for path in (*self.hidden.files, *self.hidden.parts)
+                 if _is_plain(self.top / path)]
+        self.inside.must("checkout-index", "-z", "--stdin", "-q", f"--prefix={self._shown}/",
+                         data=_joined(shown))
+        absent = [path for path in self.hidden.files if path not in shown]
+        if absent:  # git takes what is not there for unchanged
+            self.inside.must("update-index", "--skip-worktree", "-z", "--stdin",
+                             data=_joined(absent))
+        self.before = entries(self.inside)
+
+    def enter(self) -> bool:
+        """Show this process, and all that it starts, the view; whether the system allows it."""
+        try:
+            uid, gid = os.getuid(), os.getgid()
+            try:
+                kernel.unshare(kernel.CLONE_NEWNS)
+            except PermissionError:
+                kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWUSER)
+                Path("/proc/self/setgroups").write_text("deny")
+                Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+                Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+            kernel.make_tree_shared()
+            for path in self._files_shown():
+                _show(self._shown / path, self.top / path)
+        except OSError:
+            return False
+        return True
+
+    def make_scratch(self) -> Path:
+        """A tree of what the commit is to see, with links to what git ignores.
+
+        Raises:
+            Refusal: STORAGE, with what git said.
+        """
+        self.scratch = Path(tempfile.mkdtemp(prefix=FOLDER), self.top.name)
+        self.scratch.mkdir()
+        self.inside.must("checkout-index", "--all", "-q", f"--prefix={self.scratch}/")
+        hidden = {*self.hidden.files, *self.hidden.parts}
+        for path in self.inside.names("diff", "--name-only", "-z", "--no-renames"):
+            if path not in hidden:
+                _copy(self.top / path, self.scratch / path)
+        # (Whose the tree is, programs are told by the environment: .coord is no part of it.)
+        ignored = self.git.names("ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+                                 "--directory")
+        for path in ignored[:LINKS_MAX]:
+            link = self.scratch / path.rstrip("/")
+            if path != ".coord/" and link.parent.is_dir() and not os.path.lexists(link):
+                link.symlink_to(self.top / path.rstrip("/"))
+        shutil.copytree(self.scratch, self.folder / "began", symlinks=True)
+        return self.scratch
+
+    def bring_back(self) -> list[str]:
+        """Bring what hooks have changed in committed files to the real ones, beside what others
+        have changed there since; the files where the two do not fit together."""
+        if self.scratch is not None:
+            began, now = self.folder / "began", self.scratch
+            names = sorted({*entries(self.inside)} - {*self.hidden.files})
+        else:
+            began, now = self.folder / "began", self._shown
+            names = [path for path in self.hidden.parts if (now / path).is_file()]
+            for path in names:
+                entry = self.before[path].split()
+                (began / path).parent.mkdir(parents=True, exist_ok=True)
+                (began / path).write_bytes(self.inside.must(
+                    "cat-file", "--filters", f"--path={path}", entry[1]))
+        return [path for path in names if not _brought(began / path, now / path, self.top / path)]
+
+    def close(self) -> None:
+        """Take the view's folders away."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch.parent, ignore_errors=True)
+
+    def _files_shown(self) -> Iterable[str]:
+        return (path for path in (*self.hidden.files, *self.hidden.parts)
+                if (self._shown / path).is_file())
+
+
+def entries(git: Program) -> dict[str, str]:
+    """What an index has of each file: mode, content, stage."""
+    out: dict[str, str] = {}
+    for line in git.must("ls-files", "--stage", "-z", "--full-name", ":/").split(b"\0"):
+        entry, _, path = line.partition(b"\t")
+        if path:
+            out[os.fsdecode(path)] = entry.decode()
+    return out
+
+
+def remove_left(own: Path) -> None:
+    """Take away what a commit left that was killed. Nobody else may be committing."""
+    for left in own.glob(f"{FOLDER}*"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _show(source: Path, target: Path) -> None:
+    """Show one file at the place of another; nothing is there any more where that has gone."""
+    opened: list[int] = []
+    try:
+        for path in (source, target):
+            opened.append(kernel.open_path(os.fsencode(os.path.realpath(path.parent) + os.sep
+                                                       + path.name)))
+        kernel.mount_apart(opened[0], opened[1])
+    except FileNotFoundError:
+        pass
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _brought(began: Path, now: Path, real: Path) -> bool:
+    """Bring one file's change over; whether that could be done."""
+    before, after, there = map(_bytes, (began, now, real))
+    if after in (before, there, None):
+        return True
+    if there is None and before is not None:
+        return False
+    merged = after
+    if there != before:
+        if before is None or there is None:
+            return False
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in (("theirs", there), ("base", before), ("ours", after)):
+                Path(folder, name).write_bytes(data)
+            done = subprocess.run(["git", "merge-file", "-p", "-q", "theirs", "base", "ours"],
+                                  cwd=folder, capture_output=True, check=False)
+        if done.returncode:
+            return False
+        merged = done.stdout
+    return _replace(real, there, merged)
+
+
+def _replace(real: Path, expected: bytes | None, data: bytes) -> bool:
+    """Write a file if it still has what is expected: somebody may save it at any moment."""
+    real.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".coord-", dir=real.parent)
+    beside = Path(name)
+    place = os.open(real.parent, syscalls.PLACE)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        if expected is None:
+            beside.chmod(0o644)
+            syscalls.rename_new(place, os.fsencode(beside.name), os.fsencode(real.name))
+            return True
+        shutil.copymode(real, beside)
+        syscalls.exchange(place, os.fsencode(beside.name), os.fsencode(real.name))
+        if beside.read_bytes() == expected:
+            return True
+        syscalls.exchange(place, os.fsencode(beside.name), os.fsencode(real.name))
+        return False
+    except OSError as bad:
+        sys.stderr.write(f"coord: {real}: {bad.strerror}\n")
+        return False
+    finally:
+        os.close(place)
+        beside.unlink(missing_ok=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """As it is in the working tree; also that it is not there."""
+    target.unlink(missing_ok=True)
+    if os.path.lexists(source) and not source.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _bytes(path: Path) -> bytes | None:
+    return path.read_bytes() if _is_plain(path) else None
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _joined(paths: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
+def _literal(path: str) -> str:
+    return f"{_TOP}{path}"
+
+
+def is_elsewhere(environment: Mapping[str, str]) -> bool:
+    """Whether the environment names another repository, tree or index than those that git would
+    find by itself."""
+    return any(environment.get(name) for name in (
+        "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"))
+
+
+def has_hooks(git: Program) -> bool:
+    """Whether git would run a hook of the repository's own for a commit."""
+    from coordinator.git_guard import hooks
+
+    folder = git.line("rev-parse", "--git-path", "hooks")
+    return bool(folder) and any(
+        hooks.is_of_the_repository(Path(folder, name)) for name in (
+            "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"))
+
+
+def in_repository(git: Program) -> repository.WorkTree | None:
+    """The working tree that git works in."""
+    top = git.line("rev-parse", "--show-toplevel")
+    return repository.WorkTree.of(Path(top)) if top else None
