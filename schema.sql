@@ -559,6 +559,19 @@ CREATE TABLE agent_reads (
     PRIMARY KEY (agent, path)
 ) STRICT, WITHOUT ROWID;
 
+-- What each agent's own edits have made of a file, kept until it is committed or decided on: whoever
+-- takes it out, a review has it. Forgotten when the agent leaves, once that was looked at.
+CREATE TABLE kept_edits (
+    agent    TEXT NOT NULL,
+    copy     TEXT NOT NULL,                   -- the file's name, in a linked working tree behind that
+    n        INTEGER NOT NULL,                -- the oldest is 0
+    path     TEXT NOT NULL,
+    worktree TEXT,                            -- NULL: the main one
+    before   TEXT,                            -- its content before; NULL: it was not there
+    after    TEXT,                            -- and after the edit; NULL: it was deleted
+    PRIMARY KEY (agent, copy, n)
+) STRICT, WITHOUT ROWID;
+
 -- Content by its name (bytes, type, and whether it is executable); deflated. Not evented: a blob is
 -- immutable, named by its hash, and only compaction removes one that nothing refers to.
 CREATE TABLE blobs (

@@ -26,6 +26,7 @@ class Session:
     """One session of an agent's CLI, or a sub-agent of it.
 
     `prints`: whether its hooks print what they are told (else nothing of that is confirmed).
+    `busy`: whether commands of others run.
     `came`: what its hook calls came to.
     """
 
@@ -34,7 +35,7 @@ class Session:
         self.world, self.session, self.sub, self.profile = world, session, sub, profile
         self.token = token
         self.table = table_of(world, profile)
-        self.prints = True
+        self.prints, self.busy = True, False
         self.calls = 0
         self.came: list[Heeded] = []
 
@@ -57,7 +58,8 @@ class Session:
             actor = OPERATOR if self.token is None else Actor(tx.agent_of(token_hash(self.token)))
             heeded = tool_calls.serve(
                 self.world.service, tx, actor, self.profile, heard, can_add=can_add(self.table, heard),
-                wait_s=wait_s, broken=broken or [], on_the_way=on_the_way, window_wait_s=window_wait_s, goes_on=goes_on)
+                wait_s=wait_s, broken=broken or [], on_the_way=on_the_way, window_wait_s=window_wait_s, goes_on=goes_on,
+                is_busy=lambda agent: self.busy)
             if self.prints and not (heeded.waiting and wait_s):
                 tool_calls.settle(tx, heeded)
             return heeded

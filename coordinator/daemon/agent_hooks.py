@@ -153,7 +153,7 @@ class AgentHooks:
                 broken=[one for said in sentences.values() for one in said],
                 on_the_way=self._on_the_way, kept=kept, window_wait_s=window_wait_s,
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
-                goes_on=not wait,
+                goes_on=not wait, is_busy=self._is_busy,
             )
             self._allowed[receipt] = heeded.holder, heeded.files, self._now_ms()
             if heeded.waiting is None:  # else nothing is told yet
@@ -289,6 +289,11 @@ class AgentHooks:
         if heard.moment not in ("before", "after"):
             return None
         return self.calls.writes(agent, heard.call_id if heard.moment == "after" else None)
+
+    def _is_busy(self, agent: str) -> bool:
+        """Whether commands of others than this agent run now."""
+        return any(call.is_command and call.holder != agent
+                   for call, _, _ in self.calls.running())
 
     def _edits_now(self, agent: str) -> frozenset[str]:
         """The files of edits of this agent that were allowed a moment ago, and run still."""

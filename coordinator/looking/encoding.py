@@ -18,6 +18,7 @@ from coordinator.looking.facts import (
     Below,
     Between,
     Bytes,
+    Committed,
     Content,
     Fact,
     Identity,
@@ -44,8 +45,8 @@ SLICE_BLOBS, SLICE_BYTES = 8, 128 * 1024
 #: The head of a frame.
 HEAD = struct.Struct(">I1s")
 
-_Asked = (Place | Content | Below | Identity | Twins | Ignored | Part | Names | Proposed | Between
-          | Overlaid | Rewound)
+_Asked = (Place | Content | Below | Identity | Twins | Ignored | Committed | Part | Names | Proposed
+          | Between | Overlaid | Rewound)
 
 
 class _Found(msgspec.Struct, tag_field="is", array_like=True):

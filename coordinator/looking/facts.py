@@ -95,6 +95,13 @@ class Ignored(Need, frozen=True):
     is_dir: bool = False
 
 
+class Committed(Need, frozen=True):
+    """What the last commit has of the file at an absolute path, in its own working tree; a `Bytes`
+    (hash None: nothing)."""
+
+    path: str
+
+
 class Part(Need, frozen=True):
     """One region of the file at an absolute path, with all that it contains; a `Bytes` (hash None:
     there is none of that name). Of `<header>`, and of a file that is not divided: the whole file.
@@ -167,8 +174,8 @@ class Rewound(Need, frozen=True):
 
 #: Needs for which a file has to be divided.
 OF_REGIONS = (Part, Names, Proposed, Between, Overlaid, Rewound)
-AnyNeed = (Place | Whole | Content | Below | Identity | Twins | Ignored | Part | Names | Proposed
-           | Between | Overlaid | Rewound)
+AnyNeed = (Place | Whole | Content | Below | Identity | Twins | Ignored | Committed | Part | Names
+           | Proposed | Between | Overlaid | Rewound)
 
 
 class Bytes(msgspec.Struct, frozen=True, gc=False):
@@ -377,6 +384,14 @@ class Looked(msgspec.Struct):
             Unready; Refusal: what the look met.
         """
         return self._of(Bytes, need)
+
+    def committed(self, path: str) -> Bytes:
+        """What the last commit has of a file.
+
+        Raises:
+            Unready; Refusal: what the look met.
+        """
+        return self._of(Bytes, Committed(path))
 
     def ignored(self, name: str, *, is_dir: bool = False) -> bool:
         """Whether git ignores this path; `is_dir`: as that of a directory.

@@ -23,6 +23,7 @@ from coordinator.files.blobs import FILE_FROM, BlobFolder
 from coordinator.files.canonical import Tree
 from coordinator.files.content import Content as Found
 from coordinator.files.content import digest
+from coordinator.files.git import Git, GitError
 from coordinator.files.identity import identity
 from coordinator.files.ignore import Ignore, manifest
 from coordinator.looking.facts import (
@@ -30,6 +31,7 @@ from coordinator.looking.facts import (
     AnyNeed,
     Below,
     Bytes,
+    Committed,
     Content,
     Fact,
     Identity,
@@ -268,8 +270,18 @@ class Looker:
             path = need.path if not isinstance(need, Proposed) else self.tree.resolve(
                 need.text, need.cwd, literal=True, seen=self._seen).path
             return Parts(None) if path is None else self._regions.fact(need, path)
+        if isinstance(need, Committed):
+            return self._committed(need.path)
         assert isinstance(need, Ignored)
         return self.ignore.ignored(need.name, need.is_dir)
+
+    def _committed(self, path: str) -> Bytes:
+        try:
+            root = self._root_of(path)
+            data = Git(Path(root)).run("cat-file", "blob", f"HEAD:{path[len(root) + 1:]}")
+        except (GitError, OSError):
+            return _ABSENT
+        return self._keep(data, 0)
 
     # ------------------------------------------------------------ regions
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 
@@ -49,6 +51,42 @@ def carries(base: str, told: str, now: str, new: str) -> bool:
     return bool(came or went) and all(
         there[line] >= min(after[line], here[line]) for line in came
     ) and all(there[line] <= max(after[line], here[line]) for line in went)
+
+
+#: More lines that differ than these are compared by their counts alone.
+DIFFERENT_MAX = 2_000
+
+
+def lost(before: str, after: str, now: str) -> bool:
+    """Whether a content lacks the edit that made `after` of `before`, whatever else it has: lines
+    that the edit brought stand there no more, or, where it brought none, all that it took away is
+    back."""
+    old, new, here = (text.splitlines() for text in (before, after, now))
+    came = {at for at in range(len(new)) if new[at].strip()} - _matching(new, old)
+    if came:
+        return not came <= _matching(new, here)
+    went = {at for at in range(len(old)) if old[at].strip()} - _matching(old, new)
+    return bool(went) and went <= _matching(old, here)
+
+
+def _matching(lines: Sequence[str], others: Sequence[str]) -> set[int]:
+    """The places of lines that stand in another text, too, in the same order."""
+    first = 0
+    while first < min(len(lines), len(others)) and lines[first] == others[first]:
+        first += 1
+    last = 0
+    while (last < min(len(lines), len(others)) - first
+           and lines[-1 - last] == others[-1 - last]):
+        last += 1
+    end = len(lines) - last
+    out = {*range(first), *range(end, len(lines))}
+    left, right = lines[first:end], others[first : len(others) - last]
+    if len(left) + len(right) > DIFFERENT_MAX:
+        there = set(right)
+        return out | {first + at for at, line in enumerate(left) if line in there}
+    for block in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
+        out.update(range(first + block.a, first + block.a + block.size))
+    return out
 
 
 class Watched(NamedTuple):

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from coordinator.service import repository_files
 from coordinator.service.backlog import blackboard
 from coordinator.service.core import Service
-from coordinator.service.leasing import free_windows, grant
+from coordinator.service.leasing import free_windows, grant, kept_edits
+from coordinator.service.leasing.kept_edits import KeptEdit
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import Bytes
 from coordinator.service.review import verdicts
@@ -119,6 +120,10 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
         tx.record(ev.VersionsSeen(versions=seen))
     row = tx.agent(agent)
     if row is not None and row.state != "gone":
+        # (Of an agent without hooks nobody would know what it has edited by itself since.)
+        for step in journal.steps if row.hooked_at is not None else ():
+            kept_edits.note_edit(tx, agent, step.path, step.worktree,
+                                 KeptEdit(step.old_hash, step.new_hash))
         _note_known(tx, agent, [(copy_name(step.path, step.worktree), step.old_hash, step.new_hash)
                                 for step in steps])
     return warnings

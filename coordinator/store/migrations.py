@@ -484,5 +484,15 @@ ALTER TABLE file_locks ADD COLUMN began_at TEXT;
     25: """
 ALTER TABLE agent_reads ADD COLUMN base TEXT;
 ALTER TABLE agent_reads ADD COLUMN told TEXT CHECK ((told IS NULL) = (base IS NULL));
+CREATE TABLE kept_edits (
+    agent    TEXT NOT NULL,
+    copy     TEXT NOT NULL,
+    n        INTEGER NOT NULL,
+    path     TEXT NOT NULL,
+    worktree TEXT,
+    before   TEXT,
+    after    TEXT,
+    PRIMARY KEY (agent, copy, n)
+) STRICT, WITHOUT ROWID;
 """,
 }

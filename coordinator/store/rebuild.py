@@ -27,7 +27,7 @@ STATE_TABLES = (
     "agents", "file_locks", "baselines", "waiters", "waiter_resources", "unlock_requests", "tasks",
     "task_resources", "task_after", "reviews", "review_files", "verdicts", "verdict_steps",
     "verdict_parts", "review_saved", "notices", "file_versions", "agent_reads", "ripples",
-    "set_aside",
+    "kept_edits", "set_aside",
     "candidates", "candidate_regions", "signals", "state_versions", "changes", "steps",
     "lost_writes", "finished_work", "finished_files", "verifications", "verified_base",
     "messages",

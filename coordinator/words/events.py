@@ -61,6 +61,7 @@ SENTENCES: dict[str, str] = {
     "notices_delivered": "{agent} has its messages",
     "versions_seen": "new content was seen",
     "agent_hooked": "the hooks of {agent} reported in",
+    "edits_kept": "what {agent} has edited in {path} is kept",
     "content_read": "{agent} knows the content of some files as it is now",
     "unleased_write": "{resource} was changed without a lease",
     "work_finished": "{agent} finished {task}; it waits for verification ({files})",

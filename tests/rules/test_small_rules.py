@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coordinator.rules import backlog, leases, negotiation
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.rules.landing import Change, unseen
-from coordinator.rules.versions import Known, Watched, carries, replaced, shown, violated
+from coordinator.rules.versions import Known, Watched, carries, lost, replaced, shown, violated
 from coordinator.words.clock import iso
 from coordinator.words.resource_names import path_scope, resource
 
@@ -199,6 +199,18 @@ def test_shown_is_what_has_all_that_differs_with_three_lines_around(
 ])
 def test_a_content_carries_a_change(base: str, told: str, now: str, new: str, does: bool) -> None:
     assert carries(*("\n".join(text.split()) for text in (base, told, now, new))) is does
+
+
+@pytest.mark.parametrize(("before", "after", "now", "is_lost"), [
+    ("a b", "a c", "a b", True), ("a b", "a c", "a c", False), ("a b", "a c", "x a c y", False),
+    ("a b", "a c", "", True), ("", "a", "b", True), ("", "a", "b a", False),
+    ("f 1 . g 1", "f 2 . g 1", "f 3 . g 2", True),   # the same line elsewhere is another one
+    ("f 1 . g 1", "f 2 . g 1", "f 2 . g 3", False),
+    ("a b c", "a c", "a b c", True), ("a b c", "a c", "x a c", False), ("a b c", "a c", "", False),
+    ("a b", "a b", "", False),                 # it was no edit
+])
+def test_an_edit_is_lost(before: str, after: str, now: str, is_lost: bool) -> None:
+    assert lost(*("\n".join(text.split()) for text in (before, after, now))) is is_lost
 
 
 def test_a_difference_that_was_not_printed_whole_was_not_shown() -> None:

@@ -341,6 +341,7 @@ def test_a_sub_agent_gives_way_for_its_session(world: World) -> None:
     assert f"coord unlock a.py --agent {ann.name}" in denied
     type_(world, f"coord unlock a.py --agent {ann.name}")
     assert "+a" in bob.edit("a.py", "b\n"), "it has never read what came of that"
+    bob.read("a.py")
     assert not bob.edit("a.py", "b\n")
 
 

@@ -57,6 +57,7 @@ def test_what_was_refused_is_handed_down_with_the_grant(world: World, ann: Sessi
     assert sub.edit("a.py", "x = 1\n")
     bob.hook("SessionEnd")
     assert "return 20" in sub.edit("a.py", "x = 1\n"), "it never read what became of it"
+    sub.read("a.py")
     assert sub.edit("a.py", "x = 1\n") == ""
     assert set(holders(world).values()) == {sub.name}
     sub.hook("SubagentStop")

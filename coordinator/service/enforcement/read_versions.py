@@ -13,6 +13,8 @@ from coordinator.files.content import unified
 from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts
 from coordinator.rules.versions import Known, carries, replaced, shown
 from coordinator.service.holders.families import owner
+from coordinator.service.leasing import kept_edits
+from coordinator.service.leasing.kept_edits import KeptEdit
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -45,10 +47,11 @@ class Edited:
 
 
 def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
-         but: Collection[str] = (), unread: Mapping[str, str | None] | None = None) -> None:
+         but: Collection[str] = (), unread: Mapping[str, str | None] | None = None,
+         edited: bool = False) -> None:
     """The agent has read (or written) these files, as they were looked at just now; `but` not
     those of these names. `unread`: of which it knows this content still, and no later one (by
-    `copy_name`).
+    `copy_name`). `edited`: by an edit tool, and not by a command.
 
     Raises:
         Unready: they were not.
@@ -71,6 +74,11 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
                 known is None or known[0] != content.hash
                 or (known[3] is not None and not written)):
             reads.append((copy, content.hash))
+        if edited:
+            was = tx.row("version_get", name) if known is None else known
+            before = was[0] if was is not None and was[0] != content.hash else None
+            kept_edits.note_edit(tx, agent, name, located.worktree,
+                                 KeptEdit(before, content.hash))
         if written and located.worktree is None:
             last = tx.row("version_get", name)
             if last is None or last[0] != content.hash or last[2] != agent:
@@ -190,6 +198,7 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
             tx.keep_found(content)
         # (Also what the watcher has seen while it ran: by the end of the edit it is still that.)
         versions.append((one.name, now, agent))
+        kept_edits.note_edit(tx, agent, one.name, None, KeptEdit(one.before, now))
         read = tx.row("read_get", agent, one.name)
         if read is None or read[0] in (None, one.before):
             whole.append((one.name, now))

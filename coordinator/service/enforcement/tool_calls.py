@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
 from coordinator.looking.facts import AnyNeed, Content, Place, Whole
-from coordinator.rules.commands import commits
+from coordinator.rules.commands import commits, words
 from coordinator.service import strategies
 from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import (
@@ -26,7 +26,7 @@ from coordinator.service.enforcement import (
     write_windows,
 )
 from coordinator.service.holders import notice_delivery, sessions
-from coordinator.service.leasing import agreements, grant, leases
+from coordinator.service.leasing import agreements, grant, kept_edits, leases
 from coordinator.service.leasing.waiting_line import same_again
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -67,6 +67,7 @@ def serve(
     window_wait_s: float = 0.0,
     writing: Callable[[str], frozenset[str] | None] = lambda agent: None,
     edits: Callable[[str], frozenset[str]] = lambda agent: frozenset(), goes_on: bool = False,
+    is_busy: Callable[[str], bool] = lambda agent: False,
 ) -> Heeded:
     """Serve one hook call.
 
@@ -84,10 +85,12 @@ def serve(
             none is.
         edits: the files of edits of an agent that were allowed a moment ago and run still.
         goes_on: the call was held, and has got what it waited for.
+        is_busy: whether commands of others than an agent run now.
     """
     if heard.moment == "other":
         return Heeded("")
     name = sessions.holder(svc, tx, actor, profile, heard)
+    kept_edits.look_at(svc, tx, name)
     heeded = Heeded(name)
     edited = {write_windows.path(row) for row in write_windows.of(tx, name)}
     noted = write_windows.noted(svc, tx, name) if edited else set()
@@ -110,12 +113,16 @@ def serve(
         heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent or kept else profile)
     elif heard.moment == "sub stop" and heard.sub:
         sub_agents.hand_back(tx, name)
+        owner = sub_agents.parent_of(tx, name)
+        if owner is not None:
+            kept_edits.hand_back(tx, name, owner)
         sessions.ended(svc, tx, actor, name, why="the sub-agent ended")
     elif heard.moment == "end":
         sessions.ended(svc, tx, actor, name, why="its session ended")
         return heeded
     elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
         sessions.turn_over(tx, name)
+    kept_edits.check(svc, tx, name, but=edited | (others or frozenset()), is_busy=is_busy)
     parts = [*broken]
     if name not in on_the_way and (can_add or heeded.deny or heard.moment == "stop"):
         parts += notice_delivery.deliver(svc, tx, name, heeded.receipt)
@@ -235,11 +242,12 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
         located, _ = located_in(tx, _places(heard))
         written = call.kind == "write"
         read_versions.note(tx, heeded.holder, located, written=written,
-                           but=noted if written else ())
+                           but=noted if written else (), edited=written)
         heeded.outside = _outside(tx, heard)
     elif call.kind == "shell":
         over = shell_commands.of_the_command(tx, heeded.holder, heard.tool)
         shell_commands.settle_own(svc, tx, heeded.holder, heard)
+        kept_edits.note_command(svc, tx, heeded.holder, words(call.command))
         for row in over:
             grant.end(tx, row)
         if not git_asks:

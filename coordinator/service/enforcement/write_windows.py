@@ -197,7 +197,8 @@ def _note_made(svc: Service, tx: Tx, agent: str, row: LeaseRow) -> None:
     except Refusal:
         return
     if now is not None and (last is None or last[0] != now):
-        read_versions.note(tx, agent, [Located(_file(svc, row), None, place)], written=True)
+        read_versions.note(tx, agent, [Located(_file(svc, row), None, place)], written=True,
+                           edited=True)
         agreements.tell_of_write(tx, agent, path(row), _file(svc, row), None)
 
 

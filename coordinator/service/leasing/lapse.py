@@ -18,7 +18,7 @@ from coordinator.service import unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service, listed
 from coordinator.service.holders import notices
-from coordinator.service.leasing import partial_work, pending_unlocks, review_words
+from coordinator.service.leasing import kept_edits, partial_work, pending_unlocks, review_words
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
@@ -128,6 +128,10 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     at_rest = {one for one in family if clean and not tx.rows("tasks_of_holder", one)}
     partial_work.look_at(svc, tx, [
         row for one in family if one not in at_rest for row in _leases_of(tx, one)])
+    for one in family:
+        kept_edits.look_at(svc, tx, one)
+    for one in family:
+        kept_edits.check(svc, tx, one)
     for one in reversed(family):
         leave_line(tx, one, None, "its agent left")
         if one in at_rest:

@@ -20,6 +20,7 @@ from coordinator.store.events.agents import (
     AgentSeen,
     AgentState,
     ContentRead,
+    EditsKept,
     NoticePosted,
     NoticesDelivered,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "ClaimWaits",
     "ContentRead",
     "CountersRaised",
+    "EditsKept",
     "Event",
     "FlaggedFile",
     "GivesWay",

@@ -59,6 +59,16 @@ class NoticesDelivered(Event, tag="notices_delivered"):
     up_to: int
 
 
+class EditsKept(Event, tag="edits_kept"):
+    """What the agent's own edits of this file have made of it, the oldest first; empty: nothing of
+    them has to be kept any more."""
+
+    agent: str
+    path: str
+    worktree: str | None
+    edits: list[tuple[str | None, str | None]]  # (hash before, hash after; None: not there)
+
+
 class ContentRead(Event, tag="content_read"):
     """The agent knows this content of these files: it read or wrote it, or was told of it.
 

@@ -7,13 +7,14 @@ import msgspec
 from coordinator.store import events as ev
 from coordinator.store.projections.base import Apply, Database
 from coordinator.store.statements import STATEMENTS as Q
+from coordinator.words.resource_names import copy_name
 
 _JSON = msgspec.json.Encoder()
 
 
 def _agent_registered(db: Database, at: str, e: ev.AgentRegistered) -> None:
     if e.anew and db.execute(Q["agent_has_left"], (e.agent,)).fetchall():
-        for forget in ("agent_delete", "reads_delete"):
+        for forget in ("agent_delete", "reads_delete", "kept_edits_delete"):
             db.execute(Q[forget], (e.agent,))
         db.execute(Q["notices_delete"], (e.agent, 2**62))
     db.execute(
@@ -30,6 +31,7 @@ def _agent_state(db: Database, at: str, e: ev.AgentState) -> None:
     db.execute(Q["agent_state_set"], (e.agent, e.state))
     if e.state == "gone":
         db.execute(Q["reads_delete"], (e.agent,))
+        db.execute(Q["kept_edits_delete"], (e.agent,))
         db.execute(Q["lost_writes_of"], (e.agent,))
 
 
@@ -50,6 +52,13 @@ def _notices_delivered(db: Database, at: str, e: ev.NoticesDelivered) -> None:
     db.execute(Q["notices_delete"], (e.agent, e.up_to))
 
 
+def _edits_kept(db: Database, at: str, e: ev.EditsKept) -> None:
+    copy = copy_name(e.path, e.worktree)
+    db.execute(Q["kept_edits_forget"], (e.agent, copy))
+    db.executemany(Q["kept_edit_insert"], [
+        (e.agent, copy, n, e.path, e.worktree, *edit) for n, edit in enumerate(e.edits)])
+
+
 def _content_read(db: Database, at: str, e: ev.ContentRead) -> None:
     if e.partial:
         db.executemany(Q["read_put_partial"], [(e.agent, *read) for read in e.reads])
@@ -67,4 +76,5 @@ APPLY: dict[type[ev.Event], Apply] = {
     ev.NoticePosted: _notice_posted,
     ev.NoticesDelivered: _notices_delivered,
     ev.ContentRead: _content_read,
+    ev.EditsKept: _edits_kept,
 }

@@ -43,6 +43,26 @@ ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at, 
 -- What it wrote of a file, put into what it had read: all else is as old as before.
 UPDATE agent_reads SET hash = ?3, partial = 1 WHERE agent = ?1 AND path = ?2;
 
+-- name: kept_edits_of
+SELECT copy, path, worktree, before, after FROM kept_edits WHERE agent = ? ORDER BY copy, n;
+
+-- name: kept_edits_of_file
+SELECT before, after FROM kept_edits WHERE agent = ? AND copy = ? ORDER BY n;
+
+-- name: kept_edit_insert
+INSERT INTO kept_edits (agent, copy, n, path, worktree, before, after)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: kept_edits_forget
+DELETE FROM kept_edits WHERE agent = ? AND copy = ?;
+
+-- name: kept_edits_delete
+DELETE FROM kept_edits WHERE agent = ?;
+
+-- name: version_elsewhere
+-- Another file that has this content.
+SELECT path FROM file_versions WHERE hash = ? AND path <> ? LIMIT 1;
+
 -- name: reads_delete
 DELETE FROM agent_reads WHERE agent = ?;
 
@@ -82,6 +102,8 @@ SELECT hash FROM blobs WHERE hash NOT IN (
     UNION SELECT content_hash FROM waiter_resources WHERE content_hash IS NOT NULL
     UNION SELECT content FROM candidate_regions WHERE content IS NOT NULL
     UNION SELECT hash FROM agent_reads WHERE hash IS NOT NULL
+    UNION SELECT before FROM kept_edits WHERE before IS NOT NULL
+    UNION SELECT after FROM kept_edits WHERE after IS NOT NULL
     UNION SELECT base FROM agent_reads WHERE base IS NOT NULL
     UNION SELECT told FROM agent_reads WHERE told IS NOT NULL
     UNION SELECT baseline_hash FROM review_files WHERE baseline_hash IS NOT NULL

@@ -160,6 +160,8 @@ SELECT hash, max(needed) FROM (
     UNION ALL SELECT content, 1 FROM changes
     UNION ALL SELECT content, 1 FROM steps
     UNION ALL SELECT hash, 0 FROM agent_reads
+    UNION ALL SELECT before, 0 FROM kept_edits
+    UNION ALL SELECT after, 0 FROM kept_edits
     UNION ALL SELECT nullif(base, ''), 0 FROM agent_reads
     UNION ALL SELECT nullif(told, ''), 0 FROM agent_reads
     UNION ALL SELECT baseline_hash, kept FROM review_files
