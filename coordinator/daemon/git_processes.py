@@ -50,10 +50,10 @@ class GitProcesses:
 
         def job(tx: Tx) -> Any:
             try:
-                worktree = git_turns.worktree_of(tx, req.top)
+                tree = git_turns.tree_of(self._router.service, tx, req.top)
             except Refusal:
                 return rq.GitTurnTaken(agent=None)  # it is not of this repository
-            refusal = git_turns.take(self._router.service, tx, agent, req.command, worktree)
+            refusal = git_turns.take(self._router.service, tx, agent, [(req.command, tree)])
             return refusal or rq.GitTurnTaken(agent=agent or None)
 
         def told(value: Any) -> None:

@@ -122,6 +122,34 @@ def checkout(directory: str) -> Checkout | None:
     return None
 
 
+def own_repository(root: str, directory: str, made: str = "") -> str | None:
+    """The top of the repository around a directory below `root`, where that is another one than
+    the root's (a submodule, a clone, a fixture); None: it is the root's own, linked worktrees
+    included, or nobody can tell for certain what git there would change.
+
+    Args:
+        made: a folder that will be a repository by then, unless it is one already.
+    """
+    real = os.path.realpath(directory)
+    if made and not os.path.lexists(os.path.join(made, ".git")):
+        return os.path.realpath(made)
+    if real != os.path.realpath(os.path.normpath(directory)):
+        return None  # a shell that enters `link/..` is elsewhere than git in `link/..`
+    found, around = checkout(real), checkout(os.path.realpath(root))
+    if found is None or (around is not None and around.common == found.common):
+        return None
+    if not all(map(os.path.exists, (
+            f"{found.own}/HEAD", f"{found.common}/objects", f"{found.common}/refs"))):
+        return None  # git passes over such a `.git`, and goes on upwards
+    for config in (f"{found.common}/config", f"{found.common}/config.worktree"):
+        text, said = _read(config).lower(), _core_worktree(config)
+        if "[include" in text or (not said and re.search(r"\bworktree\s*=", text)):
+            return None
+        if said and os.path.realpath(os.path.join(found.common, said)) != found.top:
+            return None
+    return found.top
+
+
 def root_in_worktree(root: Path, directory: str) -> str:
     """Where the root of a repository lies in the working tree around a directory: in the linked
     worktree that it is in, or itself."""

@@ -103,7 +103,8 @@ def _judged(real: str, pid: int, words: list[str], carried: list[int] | None = N
         if rest[0] == "stash":
             return _put_aside(git, check, rest)
         return _brought_back(git, check, rest[0], git_commands.brought_back(rest, names_commit))
-    _wait_for_turn(check.root, rq.GitTurn(pid=pid, top=top, command=" ".join(["git", *rest])))
+    tree = top if _is_usual(git, top) else str(check.root)
+    _wait_for_turn(check.root, rq.GitTurn(pid=pid, top=tree, command=" ".join(["git", *rest])))
     return HAS_TURN
 
 
@@ -176,14 +177,20 @@ def _meant(git: Program, rest: list[str]) -> list[str]:
 def _is_shared(git: Program, top: str, name: str) -> bool:
     """Whether it would change the git of this tree, and not another repository's (of which this is
     made the working tree for a moment) or an index of its own."""
-    said = git.line("rev-parse", "--absolute-git-dir")
-    usual = Program(git.path, ["-C", top], clean_environment())
-    if said != usual.line("rev-parse", "--absolute-git-dir"):
+    if not _is_usual(git, top):
         return False
     index = os.environ.get("GIT_INDEX_FILE")
     if not index or name not in (*git_commands.INDEXING, "read-tree"):
         return True
+    said = git.line("rev-parse", "--absolute-git-dir")
     return Path(top, index).resolve().is_relative_to(Path(said).resolve())
+
+
+def _is_usual(git: Program, top: str) -> bool:
+    """Whether it works on the git that this tree says is its own."""
+    usual = Program(git.path, ["-C", top], clean_environment())
+    return git.line("rev-parse", "--absolute-git-dir") == usual.line(
+        "rev-parse", "--absolute-git-dir")
 
 
 def _passes(git: Program, rest: list[str]) -> bool:

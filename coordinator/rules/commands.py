@@ -13,7 +13,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from coordinator.rules import git_commands
+from coordinator.rules import git_commands, git_folders
+from coordinator.rules.git_folders import Folder
 from coordinator.rules.shell_words import redirects, simple_commands
 from coordinator.words.resource_names import Link
 
@@ -73,21 +74,38 @@ class Target(NamedTuple):
         return bool(self.path) and not _UNKNOWN & set(self.path) and not self.path.startswith("-")
 
 
-def git_wide(command: str, files: Collection[Either] = ()) -> str | None:
-    """The first git command in it that changes the whole work tree or index, as it is written but
-    for where its output goes; None if there is none.
+class Wide(NamedTuple):
+    """A git command that changes the whole work tree or index: as it is written but for where its
+    output goes; where git runs, if that is certain (see `git_folders.Folder`)."""
+
+    said: str
+    folder: Folder | None
+
+
+def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
+    """The git commands in it that change the whole work tree or index, in order.
 
     Args:
         files: of what `either` gives, what is known to be a file. Of all others nobody knows.
     """
+    wide: list[tuple[tuple[str, ...], str]] = []
     for below, words in _placed(command):
         if words[:1] != ["git"]:
             continue
         bare = _bare(words)
         known = _either(below, bare) in files
         if git_commands.wide(_of_folder(below, bare), (lambda word: False) if known else None):
-            return " ".join(words if "<" in words else bare)
-    return None
+            wide.append((tuple(words), " ".join(words if "<" in words else bare)))
+    if not wide:
+        return []
+    certain = git_folders.folders(command)
+    out: list[Wide] = []
+    for called, said in dict.fromkeys(wide):
+        folders = certain.get(called, [])
+        # (A command within a command, as `bash -c` has it, is not among them.)
+        sure = len(folders) >= sum(other == called for other, _ in wide)
+        out += [Wide(said, folder) for folder in (dict.fromkeys(folders) if sure else (None,))]
+    return out
 
 
 def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:

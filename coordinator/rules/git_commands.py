@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 #: git options that take a value and come before the subcommand.
-_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env",
+                         "--super-prefix", "--attr-source"})
 #: git options that name a repository, or its working tree, by itself.
-_GIT_ELSEWHERE = frozenset({"--git-dir", "--work-tree", "--bare"})
+_GIT_ELSEWHERE = frozenset({"--git-dir", "--work-tree", "--bare", "--config-env"})
 _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "read-tree",
                          "bisect", "sparse-checkout", "filter-branch", "fast-import"})
 #: Options by which they end, or tell of what is under way, and change no file.
@@ -65,12 +66,18 @@ def folder(words: Sequence[str]) -> str | None:
     at, found = 1, ""
     while at < len(words) and words[at].startswith("-"):
         option = words[at]
-        if option.partition("=")[0] in _GIT_ELSEWHERE:
+        if option.partition("=")[0] in _GIT_ELSEWHERE or _sets_worktree(words, at):
             return None
         if option == "-C" and at + 1 < len(words):
             found = posixpath.join(found, words[at + 1])
         at += 2 if option in _GIT_VALUED else 1
     return found
+
+
+def _sets_worktree(words: Sequence[str], at: int) -> bool:
+    """Whether the option here is a setting that has git's files lie elsewhere."""
+    return words[at] == "-c" and "".join(words[at + 1 : at + 2]).lower().startswith(
+        "core.worktree")
 
 
 def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None) -> bool:

@@ -16,7 +16,7 @@ TEXT_MAX = 64 * 1024
 #: How deep a command within a command is read (`bash -c "sh -c '…'"`).
 DEPTH_MAX = 5
 #: Words of the shell's own that stand before a command.
-_KEYWORDS = frozenset({"{", "}", "!", "do", "then", "else", "elif", "if", "while", "until"})
+KEYWORDS = frozenset({"{", "}", "!", "do", "then", "else", "elif", "if", "while", "until"})
 #: Programs that run another one: options of theirs that take a value, and how many words come
 #: before its name.
 _RUNNERS: dict[str, tuple[frozenset[str], int]] = {
@@ -61,11 +61,11 @@ def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterat
     Args:
         plain: a plain `sh` runs it, which knows neither `[[ a > b ]]` nor `((a > b))`.
     """
-    for line in _lines(command[:TEXT_MAX]):
+    for line in lines_of(command[:TEXT_MAX]):
         if depth < DEPTH_MAX:
             for inner in _BACKTICKS.finditer(line):
                 yield from simple_commands(inner[1], depth + 1, plain)
-        tokens = _tokens(_BACKTICKS.sub("$_", line))
+        tokens = tokens_of(_BACKTICKS.sub("$_", line))
         words: list[str] = []
         at = 0
         while at < len(tokens):
@@ -75,18 +75,18 @@ def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterat
                 words += map(str, tokens[at:end])
                 at = end
                 continue
-            if _separates(word):
+            if separates(word):
                 end = 0 if plain else _end_of_arithmetic(tokens, at, words)
                 yield from _one(words, depth, plain)
                 words = []
                 at = max(at, end)
-            elif words or word not in _KEYWORDS:
+            elif words or word not in KEYWORDS:
                 words.append(word)
             at += 1
         yield from _one(words, depth, plain)
 
 
-def _tokens(line: str) -> list[str]:
+def tokens_of(line: str) -> list[str]:
     """The words and signs of a line, as far as it can be split."""
     lexer = shlex.shlex(_hidden(line), posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
@@ -157,7 +157,7 @@ def _end_of_arithmetic(tokens: Sequence[str], at: int, before: Sequence[str]) ->
     return 0
 
 
-def _separates(word: str) -> bool:
+def separates(word: str) -> bool:
     """Whether these signs end a command; several may stand side by side: `);`."""
     if not isinstance(word, Sign) or not set(word) <= _SIGNS:
         return False
@@ -166,7 +166,7 @@ def _separates(word: str) -> bool:
 
 def _one(words: list[str], depth: int, plain: bool) -> Iterator[list[str]]:
     """This command, and those in its words."""
-    named = _named(words)
+    named = program_words(words)
     yield named
     if depth == DEPTH_MAX:
         return
@@ -190,7 +190,7 @@ def _given_to_a_shell(words: Sequence[str]) -> str:
     return ""
 
 
-def _lines(text: str) -> Iterator[str]:
+def lines_of(text: str) -> Iterator[str]:
     """Its lines, split where no quote is open; without the bodies of here-documents."""
     quote, start, at = "", 0, 0
     ends: list[tuple[str, bool]] = []
@@ -237,14 +237,14 @@ def _after(text: str, at: int, ends: Sequence[tuple[str, bool]]) -> int:
     return min(at, len(text))
 
 
-def _named(words: list[str]) -> list[str]:
+def program_words(words: list[str]) -> list[str]:
     """Without what stands before the program's own name; that without its folder, if it is one of
     programs."""
     at = 0
     while at < len(words):
         word = words[at]
         runner = _RUNNERS.get(word.rpartition("/")[2])
-        if _ASSIGNED.match(word):
+        if word == "!" or _ASSIGNED.match(word):  # (`time !` is said, too)
             at += 1
         elif runner is not None:
             at = _after_runner(words, at + 1, *runner)
@@ -253,7 +253,7 @@ def _named(words: list[str]) -> list[str]:
     if at >= len(words):
         return []
     if redirects(words[at]):  # they may stand before the name, too
-        return [*_named(words[at + 2 :]), *words[at : at + 2]]
+        return [*program_words(words[at + 2 :]), *words[at : at + 2]]
     folder, _, name = words[at].rpartition("/")
     return [name if folder.endswith("bin") else words[at], *words[at + 1 :]]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coordinator.files.git import Git, GitError
+from coordinator.files.roots import own_repository
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.repository_files import Bytes, keep
@@ -18,7 +19,8 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-__all__ = ["Unlanded", "head", "is_file", "keep", "look_at_unlanded", "move", "short"]
+__all__ = ["Unlanded", "head", "is_file", "keep", "look_at_unlanded", "move",
+           "own_repository", "short"]
 
 #: Paths of one review of what did not land; the branch has them all.
 FLAGGED_MAX = 500

@@ -117,6 +117,27 @@ def test_nothing_changes_the_tree_while_others_are_at_work(repo: Stand) -> None:
     assert not repo.asks("review", "list")["items"]
 
 
+def test_a_repository_of_its_own_below_the_root_is_another(repo: Stand) -> None:
+    """A fixture, a clone, a submodule: git there waits for whoever holds a file of that one, and for nobody else."""
+    for words in (("init", "-q", "own"), ("clone", "-q", ".", "../other")):
+        repo.run("git", *words)
+    repo.write("own/x", "x\n")
+    for words in (("add", "-A"), ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")):
+        repo.run("git", "-C", "own", *words)
+    repo.coord("lock", "a.py", "--agent", "ann")
+    repo.write("a.py", "hers\n")
+    agent = repo.agent()
+    for command in ("git -C own checkout -q -- . && cd own && echo y >> x && git stash -q && git switch -qc z && git reset -q --hard && git clean -fdq; code=$?; cd ..; (exit $code)",
+                    "git clone -q ../other cl && git -C cl checkout -qb z", "git -c protocol.file.allow=always submodule --quiet add ../other sub && git -C sub checkout -q -- ."):
+        assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
+    repo.coord("lock", "own/x", "sub/b.py", "--agent", "carl")
+    for command in ("git -C own reset --hard", "git -C sub checkout -qb q", "GIT_DIR=$PWD/.git GIT_WORK_TREE=$PWD/cl git checkout -- .", "GIT_WORK_TREE=$PWD git -C cl checkout -- .", "git checkout -- ."):
+        assert agent.does(f"({command}) 2>&1") != 0, (command, agent.said)
+        said = "\n".join(agent.said)
+        assert ("carl" in said and "ann" not in said) if command.startswith("git -C") else "ann" in said, said
+    assert agent.does("git -C cl reset -q --hard") == 0 and repo.read("a.py") == "hers\n"
+
+
 def test_a_branch_that_only_a_remote_has_is_waited_for(repo: Stand) -> None:
     """git makes one of it and changes to it; unless a file is called so."""
     agent = repo.agent()

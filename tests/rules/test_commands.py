@@ -83,17 +83,35 @@ SAID = [("timeout 60 git pull", "git pull"), ("timeout -k 5 --signal KILL 60 git
 
 @pytest.mark.parametrize("command", WIDE)
 def test_git_wide(command: str) -> None:
-    assert commands.git_wide(command) is not None
+    assert commands.git_wide(command)
 
 
 @pytest.mark.parametrize("command", NOT_WIDE)
 def test_not_git_wide(command: str) -> None:
-    assert commands.git_wide(command) is None
+    assert commands.git_wide(command) == []
 
 
 @pytest.mark.parametrize(("command", "said"), SAID)
 def test_what_is_said_of_it(command: str, said: str | None) -> None:
-    assert commands.git_wide(command) == said
+    assert [one.said for one in commands.git_wide(command)][:1] == ([] if said is None else [said])
+
+
+#: Where each runs, seen from where the whole begins, with what the command makes a repository; None: that is not certain.
+FOLDERS = [
+    ("git stash", [("", "")]), ("git -C n clean -fd; git -C n add -A; git log | wc -l", [("n", ""), ("n", "")]), ("cd n\ngit stash", [("n/", "")]),
+    ("cd n && echo b >> a && git stash -q && git reset -q --hard; cd ..", [("n/", ""), ("n/", "")]), ("cd a && cd b && git stash", [("a/b/", "")]),
+    ("git init -q n && cd n && git add -A", [("n/", "n")]), ("git clone -q ../sm b/c && git -C b/c checkout -b z", [("b/c", "b/c")]), ("git clone -b x h:/y.git && cd y && git stash", [("y/", "y")]),
+    ("mkdir n && cd n && git init -q && git add -A", [("n/", "n")]), ("git init x; cd x && git stash", [("x/", "")]), ("timeout 5 git -C n stash > out", [("n", "")]),
+    ("(cd n && git stash); git reset --hard", [("n/", ""), None]), ("(cd n && git stash); git stash", [None]), ("bash -c 'git stash'; cd n && git stash", [None]), ("cd n && git am x | cat; git stash", [("n/", "")] * 2),
+    *((one, [None]) for one in (
+        "cd n | git stash", "cd n & git stash", "cd n && a & git stash", "false && cd n; git stash", "cd n || true; git stash", "a || cd n; git stash", "if x; then cd n; fi; git stash", "f() { cd n; }; git stash",
+        "! cd n; git stash", "cd $x && git stash", "cd - && git stash", "eval 'cd n'; git stash", ". ./x; git stash", "env -C n git stash", "sudo git stash", "bash -c 'cd n && git stash'", "cd n && GIT_DIR=../.git git stash",
+        "git --git-dir=x -C n stash", "git --git-dir x stash", "git -c core.worktree=.. -C n stash", "git --config-env core.worktree=X -C n stash", "git -C $x stash", "while cd n; do git stash; done", "echo `cd n; git stash`"))]
+
+
+@pytest.mark.parametrize(("command", "where"), FOLDERS)
+def test_where_git_runs(command: str, where: list[tuple[str, str] | None]) -> None:
+    assert [one.folder for one in commands.git_wide(command)] == where
 
 
 @pytest.mark.parametrize(("command", "files"), TARGETS)

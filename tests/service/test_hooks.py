@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ from coordinator.settings import Hooks, Settings, Watching
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from tests.conftest import NEUTRAL
 from tests.sessions import Session, holders, saw
 from tests.world import World
 
@@ -481,6 +485,82 @@ def test_a_family_and_another_worktree_are_in_nobodys_way(world: World, ann: Ses
     assert sub.shell("git stash").deny == ""
     sub.edit("own.py", "1\n")
     assert ann.shell("git stash").deny != ""
+
+
+@pytest.fixture
+def outer(tmp_path: Path) -> Iterator[World]:
+    """A repository with another one in `build/nested`, and a linked worktree in `tree`. Ann holds a file of the outer one."""
+    world = World(tmp_path / "repo", git=True)
+    world.write(".gitignore", "build/\ntree/\n")
+    world.write("held.py", "1\n")
+    for at in (".", "build/nested"):
+        world.write(f"{at}/a", "a\n")
+        git(world, at, "init", "-q")
+        git(world, at, "add", "-A")
+        git(world, at, "commit", "-qm", "x")
+    git(world, ".", "worktree", "add", "-q", "--detach", "tree")
+    Session(world, "ann").edit("held.py", "2\n")
+    yield world
+    world.close()
+
+
+def git(world: World, at: str, *words: str) -> None:
+    subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", "-c", "protocol.file.allow=always", "-C", str(world.root / at), *words],
+                   check=True, capture_output=True, env=NEUTRAL | {"PATH": os.environ["PATH"]})
+
+
+#: They change a repository of its own, whose files nobody holds.
+OF_ITS_OWN = ("cd build/nested && echo b >> a && git stash -q && git switch -qc other && git reset -q --hard; cd ../..", "git -C build/nested checkout -- .",
+              "git -C build/nested clean -fdq; git -C build/nested add -A", "git init -q build/new && cd build/new && git add -A", "cd build/nested/.git/.. && git clean -fd",
+              "git clone -q build/nested build/cl && git -C build/cl checkout -q -b z", "git -C tree stash", "cd {elsewhere} && git init -q && git stash")
+#: They change the outer one, however they are said.
+OF_THE_OUTER = ("git stash", "cd build && git stash", "cd build/nested && git stash; cd ../.. && git stash", "git -C build/empty stash", "git -C build/points checkout -- .", "git -C build/into/.. stash",
+                "cd build/nested && GIT_DIR=../../.git git stash", "git -C build/nested/../.. reset --hard", "git -C build/nested stash && git reset --hard", "git init -q; git stash", "cd build/included && git stash")
+
+
+@pytest.mark.parametrize("command", OF_ITS_OWN)
+def test_git_in_a_repository_of_its_own_is_nobodys_business(outer: World, bob: Session, command: str, tmp_path: Path) -> None:
+    bob = Session(outer, "bob")
+    assert bob.shell(command.format(elsewhere=tmp_path)).deny == ""
+    assert holders(outer) == {"held.py": "claude-code-ann"}
+
+
+@pytest.mark.parametrize("command", OF_THE_OUTER)
+def test_git_in_the_outer_repository_is_asked_about_from_wherever_it_is_said(outer: World, command: str) -> None:
+    (outer.root / "build/empty/.git").mkdir(parents=True)  # git passes over it
+    for name in ("points", "included"):
+        shutil.copytree(outer.root / "build/nested", outer.root / "build" / name)
+    git(outer, "build/points", "config", "core.worktree", str(outer.root))
+    git(outer, "build/included", "config", "include.path", "../x")
+    (outer.root / "deep").mkdir()
+    (outer.root / "build/into").symlink_to("nested/a")
+    assert "held.py (claude-code-ann" in Session(outer, "bob").shell(command).deny
+
+
+@pytest.mark.parametrize("named", ["build/nested/a", "build/", "**/a"])
+def test_what_is_held_of_a_repository_of_its_own_is_kept_from_git_there(outer: World, named: str) -> None:
+    outer.acquire("carl", named)
+    bob = Session(outer, "bob")
+    said = bob.shell("git -C build/nested stash").deny
+    assert f"{named} (carl" in said and "held.py" not in said
+    assert bob.shell("git init -q build/nested && cd build/nested && git add -A").deny != "", "it is there already"
+
+
+def test_a_turn_in_a_repository_of_its_own_keeps_others_from_that_alone(outer: World) -> None:
+    bob, carl = Session(outer, "bob"), Session(outer, "carl")
+    bob.call("Bash", {"command": "cd build/nested && git stash", "description": "x"})
+    assert "changes the whole working tree just now" in carl.edit("build/nested/a", "x\n") and carl.edit("a", "x\n") == ""
+    assert "is at" in carl.shell("cd build/nested && git reset --hard").deny
+    bob.call("Bash", {"command": "cd build/nested && git stash", "description": "x"}, "PostToolUse", tool_response={})
+    assert carl.edit("build/nested/a", "x\n") == ""
+
+
+def test_a_submodule_is_a_repository_of_its_own(outer: World) -> None:
+    git(outer, ".", "submodule", "--quiet", "add", "./build/nested", "sub")
+    bob = Session(outer, "bob")
+    assert bob.shell("git -C sub reset --hard").deny == ""
+    outer.acquire("carl", "sub/a")
+    assert "sub/a (carl" in bob.shell("git -C sub reset --hard").deny
 
 
 def test_git_wide_may_be_allowed(tmp_path: Path) -> None:

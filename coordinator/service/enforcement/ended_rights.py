@@ -52,6 +52,10 @@ class EndedRights:
             insort(self._scopes, scope)
         self._ends[scope] = end
 
+    def last_of(self, asked: Resource) -> End | None:
+        """The last end of a right to this very thing."""
+        return self._ends.get(asked.scope)
+
     def last(self, asked: Resource) -> End | None:
         """The last end of a right to what overlaps this file."""
         scope, found = asked.scope, list[End]()

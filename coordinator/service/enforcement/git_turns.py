@@ -2,24 +2,26 @@
 
 It begins only when nobody else holds anything in that tree, and until it ends nobody else is
 granted anything there (leasing/conflicts.py looks at it), so it never meets a file that it may not
-write in the middle of its work. A linked worktree is a tree of its own.
+write in the middle of its work. A linked worktree is a tree of its own; so is a repository of its
+own below the root (a submodule, a fixture), in which only what lies in it counts.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Sequence
+from functools import partial
 
 from coordinator.looking.facts import AnyNeed, Place
+from coordinator.service import branches
 from coordinator.service.core import Actor, Service, listed
-from coordinator.service.leasing import grant, leases
+from coordinator.service.leasing import git_turn, grant, leases
 from coordinator.service.leasing.conflicts import weigh
-from coordinator.service.leasing.git_turn import GIT_INDEX, is_turn
+from coordinator.service.leasing.git_turn import is_turn
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located, resource
 from coordinator.words.texts import quoted
 
 #: For how long one command has it (seconds); renewed while its process is known to live.
@@ -29,6 +31,8 @@ _FILES = ("Name your own files instead: `git add -- FILE…`, `git commit -m …
           "checkout -- FILE…`, `git stash push -- FILE…` (and back with `git checkout stash@{0} "
           "-- FILE…`).")
 _STASHES = "What is in it harms nobody meanwhile."
+#: See `tree_of`.
+ELSEWHERE = ""
 #: What can be done instead, by the command.
 INSTEAD = {
     "pull": "`git fetch` is free at any time. Pull when they are done.",
@@ -46,34 +50,51 @@ def needs(cwd: str) -> list[AnyNeed]:
     return [Place(cwd, None, True)]
 
 
-def worktree_of(tx: Tx, cwd: str) -> str | None:
-    """The linked worktree that a directory (absolute) lies in; None: it is the main one.
-
-    Raises:
-        Refusal: it lies elsewhere.
-        Unready: that was not looked at.
-    """
-    return tx.looked.place(cwd, literal=True).worktree
-
-
-def take(svc: Service, tx: Tx, agent: str, command: str, worktree: str | None) -> Refusal | None:
-    """Take the turn for a git command in a working tree; why it may not run now, or nothing.
+def tree_of(svc: Service, tx: Tx, folder: str, made: str = "") -> str | None:
+    """The tree that git changes which runs in a folder (absolute): a linked worktree, or the top of
+    a repository of its own below the root; None: it is the main working tree; ELSEWHERE: it is that
+    of a repository outside, which nobody holds anything of here.
 
     Args:
-        agent: whose it is; empty for one who is not registered here: nothing is taken then.
+        made: a folder, absolute, that will be a repository by then.
+
+    Raises:
+        Refusal: it lies outside of this repository, and git there may be its own.
+        Unready: that was not looked at.
+    """
+    own = tx.looked.after(f"the repository around {folder} once {made} is one", partial(
+        branches.own_repository, str(svc.tree.root), folder, made))
+    try:
+        located = tx.looked.place(folder, literal=True)
+        return own or located.worktree
+    except Refusal as refusal:
+        if refusal.code is Code.OUTSIDE_REPO and own and "coordinator" not in refusal.facts:
+            return ELSEWHERE
+        raise
+
+
+def take(svc: Service, tx: Tx, agent: str,
+         commands: Sequence[tuple[str, str | None]]) -> Refusal | None:
+    """Take the turns for git commands, each with its tree (`tree_of`), all or none; why they may
+    not run now, or nothing.
+
+    Args:
+        agent: whose they are; empty for one who is not registered here: nothing is taken then.
     """
     if svc.settings.hooks.git_wide == "allow":
         return None
-    turn = Located(resource(_name(worktree), "key"), None, None, worktree)
-    obstacles = weigh(svc, tx, agent, [(turn, "exclusive")])
-    if obstacles.leases:
-        return _others_at_work(command, obstacles.leases)
-    if not agent:
+    commands = [one for one in commands if one[1] != ELSEWHERE]
+    turns = {tree: git_turn.turn_in(tree) for _, tree in commands}
+    for command, tree in commands:
+        obstacles = weigh(svc, tx, agent, [(turns[tree], "exclusive")])
+        if obstacles.leases:
+            return _others_at_work(command, obstacles.leases)
+    if not agent or not turns:
         return None
     try:
         answer = leases.acquire_located(svc, tx, Actor(), rq.Acquire(
-            agent=agent, resources=[turn.resource.name], ttl_s=TURN_S, retry=False,
-            description=command[:200]), [turn])
+            agent=agent, resources=[turn.resource.name for turn in turns.values()], ttl_s=TURN_S,
+            retry=False, description=commands[0][0][:200]), list(turns.values()))
     except Refusal as refusal:
         return refusal
     return answer if isinstance(answer, Refusal) else None
@@ -117,9 +138,3 @@ def _others_at_work(command: str, others: list[LeaseRow]) -> Refusal:
         holders=sorted({row.locked_by for row in others}),
     )
 
-
-def _name(worktree: str | None) -> str:
-    if worktree is None:
-        return GIT_INDEX
-    digest = hashlib.blake2b(worktree.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
-    return f"{GIT_INDEX}:{digest}"

@@ -22,7 +22,7 @@ from coordinator.service.enforcement.adoption import (
 from coordinator.service.enforcement.ended_rights import LATE_MS, End, EndedRights, what_of
 from coordinator.service.enforcement.foreign_writes import Foreign, hears, is_foreign
 from coordinator.service.enforcement.unleased_writes import flag, is_verdict, keep_both, note
-from coordinator.service.leasing.git_turn import GIT_INDEX
+from coordinator.service.leasing import git_turn
 from coordinator.service.leasing.overlapping import near
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store import events as ev
@@ -284,7 +284,7 @@ class _Rights:
         if end is not None and end.at >= since:
             self._live = None
             return end.agent
-        return holder or self._turn(since)
+        return holder or self._turn(change, since)
 
     def covers(self, region: Resource, held: Sequence[Resource]) -> bool:
         """Whether somebody has a region, or a part of it, or had it just before."""
@@ -312,22 +312,32 @@ class _Rights:
         end = self._last_end(Resource(change.path, "key", scope))
         return end.agent if end is not None and end.at >= since else None
 
-    def _turn(self, since: str) -> str | None:
+    def _turn(self, change: Seen, since: str) -> str | None:
         """Whose git changes the tree just now, or did when this was written."""
         if self._tx.present().turns:
+            asked = resource(change.path, "file", fold_case=self._svc.fold_case)
             for raw in self._tx.rows("leases_of_git"):
                 lease = LeaseRow(*raw)
-                if lease.worktree is None and lease.expires_at > self._tx.now:
+                if lease.expires_at > self._tx.now and git_turn.changes(
+                        self._svc, lease.worktree, None, asked):
                     return lease.locked_by
-        end = self._last_end(resource(GIT_INDEX, "key"))
-        return end.agent if end is not None and end.at >= since else None
+        if self._last_end(git_turn.turn_in(None).resource) is None:
+            return None  # nor of any other tree
+        parts = change.path.split("/")
+        trees = [None, *(self._svc.where(None, "/".join(parts[:count]))
+                         for count in range(1, len(parts)))]
+        ends = (self._last_end(git_turn.turn_in(tree).resource, itself=True) for tree in trees)
+        return next((end.agent for end in ends if end is not None and end.at >= since), None)
 
-    def _last_end(self, asked: Resource) -> End | None:
-        """The last end of a right to what overlaps this file, if it was lately."""
+    def _last_end(self, asked: Resource, *, itself: bool = False) -> End | None:
+        """The last end of a right to what overlaps this file, if it was lately; or to it `itself`.
+        """
         if self._own is None:
             self._ended.catch_up(self._tx)
             self._own = EndedRights()  # what this transaction has ended: not in the log yet
             ends = self._tx.recorded_of(_ENDINGS)
             for number, (at, agent, name, data) in enumerate(reversed(ends)):
                 self._own.note(at, number, agent, name, what_of(data))
+        if itself:
+            return self._own.last_of(asked) or self._ended.last_of(asked)
         return self._own.last(asked) or self._ended.last(asked)

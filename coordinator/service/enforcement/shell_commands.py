@@ -18,6 +18,7 @@ from coordinator.dialects.decode import HookCall
 from coordinator.files.content import DIRECTORY, SPECIAL
 from coordinator.looking.facts import AnyNeed, Bytes, Content, Ignored, Place, Whole
 from coordinator.rules import commands
+from coordinator.rules.git_folders import Folder
 from coordinator.rules.globs import overlaps
 from coordinator.rules.landing import STATE_DIR
 from coordinator.rules.leases import as_resource
@@ -115,19 +116,30 @@ def git_wide(
 ) -> Refusal | None:
     """Why a command that touches the whole working tree may not run; None if it may: then it has
     git's turn (git_turns.py) until it ends. `files`: what it checks out (`checked_out`)."""
-    said = commands.git_wide(command, files)
-    if said is None:
+    trees: dict[str | None, str] = {}
+    for one in commands.git_wide(command, files):
+        trees.setdefault(_tree_of(svc, tx, cwd, one.folder), one.said)
+    if not trees:
+        return None
+    return git_turns.take(svc, tx, agent, [(said, tree) for tree, said in trees.items()])
+
+
+def _tree_of(svc: Service, tx: Tx, cwd: str | None, folder: Folder | None) -> str | None:
+    """The tree that git changes which runs there (`git_turns.tree_of`)."""
+    if cwd is None:
         return None
     try:
-        worktree = git_turns.worktree_of(tx, cwd) if cwd else None
+        if folder is None:  # it may go anywhere by itself
+            return tx.looked.place(cwd, literal=True).worktree
+        made = posixpath.join(cwd, folder.made) if folder.made else ""
+        return git_turns.tree_of(svc, tx, posixpath.join(cwd, folder.path), made)
     except Refusal:
-        worktree = None  # it may go into the repository by itself
-    return git_turns.take(svc, tx, agent, said, worktree)
+        return None  # it may go into the repository by itself
 
 
 def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
     """What to look at before that is decided."""
-    return git_turns.needs(cwd) if cwd and commands.git_wide(command) is not None else []
+    return git_turns.needs(cwd) if cwd and commands.git_wide(command) else []
 
 
 def target_needs(command: str, cwd: str | None) -> list[AnyNeed]:

@@ -239,7 +239,7 @@ def weigh(
             _claim_in_the_way(tx, out, holder, asked, lapsed)
         present = tx.present()
         if present.turns or asked.kind == "key":
-            for lease in git_turn.in_the_way(tx, holder, located, mode,
+            for lease in git_turn.in_the_way(svc, tx, holder, located, mode,
                                              BLOCKERS_MAX - len(out.leases)):
                 out.held_at = out.held_at or lease.scope
                 out.leases.append(lease)
