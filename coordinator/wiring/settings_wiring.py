@@ -324,8 +324,9 @@ class Wirer:
             asked = "-" if self._user else str(self._state.socket())
             name = f"{profile.name}:{event}" if event else profile.name
             said = {
-                "guard": lambda: hook_commands.guard(asked, name, patience,
-                                                     is_spoken=dialect == "copilot"),
+                "guard": lambda: hook_commands.guard(
+                    asked, name, patience, "-" if self._user else str(self._state.path),
+                    is_spoken=dialect == "copilot"),
                 "notice": lambda: hook_commands.notice(asked, name, patience),
                 "begin": lambda: hook_commands.begin(name),
                 "python": lambda: sys.executable,

@@ -7,6 +7,9 @@ project=${CLAUDE_PROJECT_DIR:-}
 if command -v coord-plugin >/dev/null 2>&1; then
     case $1 in
     mcp) [ -z "$(coord-plugin socket "$project")" ] || exec coord-plugin "$@" ;;
+    guard) # one whose Python is gone stops the write, too: 126 and 127 would let it pass
+        coord-plugin "$@" "$project" && exit 0
+        exit 2 ;;
     *) exec coord-plugin "$@" "$project" ;;
     esac
 fi

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from coordinator.profiles import profiles
 from coordinator.words import requests as rq
 from tests.agents.clis import Extra
 from tests.agents.conftest import need
@@ -321,11 +322,17 @@ def test_where_no_coordinator_can_be_had_nothing_is_written(agent: str, wired: W
         (wired.root / "coord.toml").unlink()
 
 
-def test_a_hook_that_cannot_run_stops_claude(wired: Wired) -> None:
-    need("claude")
-    wired.coord("init", "--agent", "claude-code", "--yes")
-    settings = wired.root / ".claude/settings.local.json"
-    settings.write_text(settings.read_text().replace("/_hook.py", "/moved_away.py"))
+@pytest.mark.parametrize("lost", ["hook", "python"])
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "copilot", "qwen"])
+def test_a_hook_that_cannot_run_stops_the_write(agent: str, lost: str, wired: Wired) -> None:
+    """As after `pip uninstall coord`, or `uv tool uninstall coord`."""
+    need(agent)
+    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    (settings,) = [wired.root / entry.file for entry in next(one for one in profiles(wired.root) if one.name == PROFILES[agent]).wire if any(piece.at[:1] == ("hooks",) for piece in entry.add)]
+    text = settings.read_text()
+    gone = text.replace("/_hook.py", "/moved_away.py") if lost == "hook" else text.replace(f"{sys.executable} ", "/nowhere/bin/python ")
+    assert gone != text
+    settings.write_text(gone)
     heard: dict[str, Result] = {}
 
     def script(_: Scripted) -> Script:
@@ -334,8 +341,9 @@ def test_a_hook_that_cannot_run_stops_claude(wired: Wired) -> None:
         heard["shell"] = yield Shell("n=notes.txt; echo HACK > $n")
         yield Say("done")
 
-    wired.run("claude", script)
-    assert wired.read("notes.txt") == "first line\nsecond line\nthird line\n", heard
+    wired.run(agent, script)
+    assert heard and wired.read("notes.txt") == "first line\nsecond line\nthird line\n", heard
+    assert "coord" in heard["edit"].text or agent == "claude", heard
 
 
 def test_broken_wiring_is_not_launched(wired: Wired) -> None:

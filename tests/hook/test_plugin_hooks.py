@@ -62,6 +62,17 @@ def test_where_coord_is_not_used_it_does_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in place.rglob("*")) == ["src"]
 
 
+@pytest.mark.parametrize("launcher", LAUNCHERS, ids=["claude-code", "gemini"])
+def test_a_command_whose_python_is_gone_stops_the_write_and_nothing_else(launcher: Path, tmp_path: Path) -> None:
+    command = tmp_path / "bin/coord-plugin"
+    command.parent.mkdir()
+    command.write_text("#!/nowhere/python\n")
+    command.chmod(0o755)
+    path = f"{command.parent}:/usr/bin:/bin"
+    assert run("sh", str(launcher), "guard", "x", at=tmp_path, PATH=path).returncode == 2
+    assert run("sh", str(launcher), "notice", "x", at=tmp_path, PATH=path).returncode not in (0, 2)
+
+
 @pytest.mark.parametrize("first", ["settings", "plugin", "both at once"])
 def test_two_hooks_of_one_event_are_one_question(up: Repo, first: str) -> None:
     up.write("a.py", "a = 1\n")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from hypothesis import strategies as st
 
 from coordinator.files.state import StateDir
 from coordinator.profiles import Profile, profiles
-from coordinator.wiring import jsonc
+from coordinator.wiring import hook_commands, jsonc
+from coordinator.wiring.hook_commands import HOOK
 from coordinator.wiring.settings_wiring import Change, Wirer
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -175,19 +179,91 @@ HOOKS = {"claude-code": ".claude/settings.local.json", "codex": ".codex/hooks.js
          "gemini": ".gemini/settings.json", "qwen": ".qwen/settings.json"}
 
 
+def _its_file(python: Path, hook: Path) -> None:
+    """`pip uninstall coord` leaves Python."""
+    hook.unlink()
+
+
+def _all(python: Path, hook: Path) -> None:
+    """`uv tool uninstall coord`, `pipx uninstall coord`."""
+    shutil.rmtree(python.parent.parent)
+
+
+def _a_link(python: Path, hook: Path) -> None:
+    """The distribution has replaced the interpreter."""
+    python.unlink()
+    python.symlink_to("/nowhere/python3")
+
+
+def _no_program(python: Path, hook: Path) -> None:
+    """A disk that allows none."""
+    python.unlink()
+    python.write_text("")
+
+
+def _another_machine(python: Path, hook: Path) -> None:
+    """A program whose loader is not here; sh says 127."""
+    python.unlink()
+    python.write_text("#!/nowhere/ld.so\n")
+    python.chmod(0o755)
+
+
+def _broken(python: Path, hook: Path) -> None:
+    """It starts, and finds nothing of its own: it ends with 1."""
+    python.unlink()
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A coord as `uv tool install` has it: an environment that goes away as a whole."""
+    where = tmp_path_factory.mktemp("tools") / "coord"
+    (where / "bin").mkdir(parents=True)
+    (where / "lib").mkdir()
+    (where / "bin/python").symlink_to(os.path.realpath(sys.executable))
+    for name in ("_hook.py", "_hook_seldom.py"):
+        shutil.copy(HOOK.parent / name, where / "lib")
+    return where
+
+
+@pytest.mark.parametrize("user", [False, True], ids=["project", "user"])
+@pytest.mark.parametrize("lost", [_its_file, _all, _a_link, _no_program, _another_machine, _broken])
 @pytest.mark.parametrize("name", HOOKS)
-def test_once_coord_is_gone_only_the_hook_before_a_tool_stops_anything(name: str, repo: Repo, tmp_path: Path) -> None:
-    """`pip uninstall coord` leaves Python, which exits 2 for a program that is not there; to an agent that means: refused."""
-    one, found = wirer(repo, tmp_path), profile(name)
+def test_once_coord_is_gone_only_the_hook_before_a_tool_stops_anything(
+    name: str, lost: Callable[[Path, Path], None], user: bool, repo: Repo, tmp_path: Path, installed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By what each CLI takes for a refusal: exit code 2, and of Copilot JSON. Where coord is not used any more nothing is stopped."""
+    tools = tmp_path / "tools o'mine"
+    shutil.copytree(installed, tools, symlinks=True)
+    python, hook = tools / "bin/python", tools / "lib/_hook.py"
+    monkeypatch.setattr(hook_commands, "HOOK", hook)
+    monkeypatch.setattr(sys, "executable", str(python))
+    one, found = Wirer(repo.state, tmp_path, user=user), profile(name)
     one.apply(found, one.plan(found))
-    wired = json.loads(repo.read(HOOKS[name]).replace("/_hook.py", "/gone.py").replace("coordinator.cli.main", "coordinator.cli.gone"))["hooks"]
-    stops = set()
-    for event, entries in wired.items():
-        for hook in (hook for entry in entries for hook in entry.get("hooks", [entry])):
-            done = subprocess.run(["sh", "-c", hook.get("command") or hook["bash"]], cwd=repo.root, input="{}", capture_output=True, text=True, check=False)
-            if done.returncode == 2:
-                stops.add(event)
-    assert {event.lower() for event in stops} in ({"pretooluse"}, {"beforetool"}) and len(wired) > 4, stops
+    (entry,) = [entry for entry in found.wire if entry.file == HOOKS[name]]
+    wired = json.loads((tmp_path / entry.user_file.removeprefix("~/") if user else repo.root / entry.file).read_text())["hooks"]
+    lost(python, hook)
+    repo.write("below/x", "")
+
+    def stopping() -> set[str]:
+        """The events whose hooks stop what is about to be done."""
+        out = set()
+        for event, entries in wired.items():
+            for item in (item for entry in entries for item in entry.get("hooks", [entry])):
+                done = subprocess.run(["sh", "-c", item.get("command") or item["bash"]], cwd=repo.root / "below", input="{}", env={"PATH": os.environ["PATH"]},
+                                      capture_output=True, text=True, check=False)
+                if done.returncode == 2 or '"deny"' in done.stdout:
+                    out.add(event.lower())
+                    assert "coord again" in (json.loads(done.stdout)["permissionDecisionReason"] if name == "copilot" else done.stderr)
+                else:
+                    assert (done.returncode == 0 or event.lower() == "sessionstart") and not done.stdout, (event, done)
+        return out
+
+    assert stopping() in ({"pretooluse"}, {"beforetool"}) and len(wired) > 4
+    shutil.rmtree(repo.state.path)
+    assert stopping() == set()
 
 
 def test_foreign_hooks_comments_and_order_stay(repo: Repo, tmp_path: Path) -> None:
