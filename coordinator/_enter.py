@@ -10,11 +10,13 @@ which only a process outside can write; as anybody else its own identity alone. 
 standard library only: it runs before every agent, in the time that its user waits.
 
 `join` is for a command of an agent that a person started by itself (wiring/command_prefix.py): the
-coordinator of ROOT is asked for its agent's namespace. Where there is none the command just runs.
+coordinator of ROOT is asked for its agent's namespace. Where there is none the command just runs;
+so it does in a sandbox of somebody else's that allows neither to ask nor to enter.
 """
 
 import _socket
 import ctypes
+import errno
 import os
 import sys
 
@@ -30,6 +32,46 @@ def check(value: int, what: str) -> None:
         raise OSError(code, f"{what}: {os.strerror(code)}")
 
 
+class NotAllowed(Exception):
+    """A sandbox keeps this process from it: nothing is broken, and nothing was entered."""
+
+
+def door() -> "_socket.socket":
+    """
+    Raises:
+        NotAllowed: no socket may be made here (as in Claude Code's own sandbox). OSError.
+    """
+    try:
+        return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    except OSError as bad:
+        if bad.errno in (errno.EPERM, errno.EACCES):
+            raise NotAllowed from None
+        raise
+
+
+def is_confined(pid: int) -> bool:
+    """Whether this process may do less than that one, the coordinator (0: it cannot be seen from
+    here)."""
+    mine, other = "/proc/self/", f"/proc/{pid}/"
+    if pid == 0 or not os.path.exists(other):
+        return True
+    try:
+        if os.readlink(mine + "ns/user") != os.readlink(other + "ns/user"):
+            return True
+    except OSError:
+        return False
+    ours, theirs = limits(mine), limits(other)
+    return (ours["Seccomp"] > theirs["Seccomp"] or ours["NoNewPrivs"] > theirs["NoNewPrivs"]
+            or bool(theirs["CapBnd"] & ~ours["CapBnd"]))
+
+
+def limits(process: str) -> "dict[str, int]":
+    """What a sandbox takes from its processes, as the kernel tells it."""
+    with open(process + "status") as file:
+        said = dict(line.split(":", 1) for line in file)
+    return {name: int(said.get(name, "0"), 16) for name in ("CapBnd", "NoNewPrivs", "Seccomp")}
+
+
 def write(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)
@@ -37,7 +79,7 @@ def write(path: str, text: str) -> None:
 
 def namespaces(path: str, key: str) -> "list[int]":
     """Descriptors: of the user namespace around (an ordinary user's only), and of the mounts."""
-    link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    link = door()
     link.connect(path)
     link.sendall(b'{"n": 1, "do": "enter", "key": "%b"}\n' % key.encode())
     said, found = b"", []
@@ -54,10 +96,10 @@ def namespaces(path: str, key: str) -> "list[int]":
     return found
 
 
-def session_of_agent(root: str) -> "tuple[str, str] | None":
-    """Where the keeper listens, and the key; None: this process belongs to no agent, is in a
-    session already, or nobody can tell."""
-    link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+def session_of_agent(root: str) -> "tuple[str, str, int] | None":
+    """Where the keeper listens, the key, and the coordinator's process; None: this process belongs
+    to no agent, is in a session already, or nobody can tell."""
+    link = door()
     link.settimeout(PATIENCE_S)
     try:
         path = root + "/.coord/socket"
@@ -78,7 +120,10 @@ def session_of_agent(root: str) -> "tuple[str, str] | None":
             if not piece:
                 return None
             said += piece
-        return (value(said, b"socket"), value(said, b"key")) if b'"key":"' in said else None
+        if b'"key":"' not in said:
+            return None
+        pid = int.from_bytes(peer[:4], sys.byteorder)
+        return value(said, b"socket"), value(said, b"key"), pid
     except OSError:
         return None
     finally:
@@ -145,39 +190,60 @@ def all_identities() -> None:
         raise OSError("the identities could not be mapped")
 
 
-def descriptors() -> "list[int] | None":
-    """Of the session that this process is to be in; None: in none."""
+def descriptors() -> "tuple[list[int], int] | None":
+    """Of the session that this process is to be in, and the coordinator's process, where that was
+    asked; None: in none."""
     if sys.argv[1] != "join":
-        return namespaces(sys.argv[1], sys.argv[2])
+        return namespaces(sys.argv[1], sys.argv[2]), os.getpid()
     while True:
         found = session_of_agent(sys.argv[2])
         if found is None:
             return None
         try:
-            return namespaces(*found)
+            return namespaces(*found[:2]), found[2]
         except OSError as bad:  # nobody had come to it for a while: it was just given up
             if found == session_of_agent(sys.argv[2]):
                 raise bad
 
 
-def main() -> int:
+def enter() -> None:
+    """Enter the session that this process is to be in, if there is one.
+
+    Raises:
+        NotAllowed; OSError: it is there, and could not be entered.
+    """
     uid, gid = os.getuid(), os.getgid()
+    given = descriptors()
+    if given is None:
+        return
+    numbers, coordinator = given
+    *around, mounts = numbers
     try:
-        given = descriptors()
-        if given is not None:
-            *around, mounts = given
-            for descriptor in around:
-                check(libc.setns(descriptor, CLONE_NEWUSER), "setns")
-                os.close(descriptor)
+        for descriptor in around:
+            check(libc.setns(descriptor, CLONE_NEWUSER), "setns")
+            os.close(descriptor)
+        if not around:
             check(libc.setns(mounts, CLONE_NEWNS), "setns")
-            os.close(mounts)
-            own_identity(uid, gid) if around else all_identities()
-            # The directory that was open before lies outside: relative paths would go round the
-            # mounts.
-            os.chdir(sys.argv[3])
-    except OSError as bad:
-        sys.stderr.write(f"coord: the session could not be entered ({bad}); nothing was run.\n")
-        return 126
+    except PermissionError:  # of the first: nothing was entered
+        if is_confined(coordinator):
+            raise NotAllowed from None
+        raise
+    if around:
+        check(libc.setns(mounts, CLONE_NEWNS), "setns")
+    os.close(mounts)
+    own_identity(uid, gid) if around else all_identities()
+    # The directory that was open before lies outside: relative paths would go round the mounts.
+    os.chdir(sys.argv[3])
+
+
+def main() -> int:
+    try:
+        enter()
+    except (OSError, NotAllowed) as bad:
+        if not (isinstance(bad, NotAllowed) and sys.argv[1] == "join"):
+            why = str(bad) or "not allowed here"
+            sys.stderr.write(f"coord: the session could not be entered ({why}); nothing was run.\n")
+            return 126
     try:
         os.execvp(sys.argv[4], sys.argv[4:])
     except OSError as bad:

@@ -28,7 +28,7 @@ from coordinator.wiring.hook_trust import trusted
 from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import counted
 
 
@@ -70,6 +70,11 @@ def doctor(
             problems.append(f"the database is damaged: {health.integrity}")
     except Refusal as refusal:
         problems.append(f"{refusal.code.value}: {refusal.message} {refusal.next}")
+        if refusal.code is Code.SANDBOXED:
+            problems.append(
+                "In this sandbox what others hold is not read-only for commands (but in a session "
+                "of `coord run`), and git asks nobody: what they change is found afterwards. Edits "
+                "are asked for before, as ever.")
         health, facts["sqlite"] = None, _sqlite()
     if state.landing.exists() and (interrupted := recovery.cut_off(state)) is not None:
         problems.append(interrupted)

@@ -30,7 +30,7 @@ from coordinator.client.connection import (
     ends_before,
     head,
 )
-from coordinator.client.locating import check_peer, unreachable
+from coordinator.client.locating import check_peer, unix_socket, unreachable
 from coordinator.files.state import StateDir, check_socket
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import REQUEST_BYTES_MAX
@@ -241,12 +241,12 @@ async def _connect(path: Path) -> socket.socket | None:
     """A connection to the running daemon; None: there is none.
 
     Raises:
-        Refusal: FOREIGN; DAEMON_DOWN.
+        Refusal: FOREIGN; SANDBOXED; DAEMON_DOWN.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + CONNECT_S
     while True:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock = unix_socket()
         sock.setblocking(False)
         try:
             check_socket(path)

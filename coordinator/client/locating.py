@@ -6,6 +6,7 @@ Owns finding the root and the socket, and the look at who serves there. Starts n
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -62,7 +63,7 @@ def connect(state: StateDir, timeout_s: float = 5.0) -> socket.socket | None:
     """A connection to the running daemon, or None when there is none (a dead socket included).
 
     Raises:
-        Refusal: FOREIGN: what is there is another user's; DAEMON_DOWN.
+        Refusal: FOREIGN: what is there is another user's; SANDBOXED; DAEMON_DOWN.
     """
     return reach(state.socket(), timeout_s)
 
@@ -71,9 +72,9 @@ def reach(path: Path, timeout_s: float = 5.0) -> socket.socket | None:
     """A connection to the daemon at this socket, or None when there is none.
 
     Raises:
-        Refusal: FOREIGN: what is there is another user's; DAEMON_DOWN.
+        Refusal: FOREIGN: what is there is another user's; SANDBOXED; DAEMON_DOWN.
     """
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = unix_socket()
     sock.settimeout(timeout_s)
     try:
         check_socket(path)
@@ -87,6 +88,26 @@ def reach(path: Path, timeout_s: float = 5.0) -> socket.socket | None:
     return sock
 
 
+def unix_socket() -> socket.socket:
+    """
+    Raises:
+        Refusal: SANDBOXED: none may be made here; DAEMON_DOWN: none can be made.
+    """
+    try:
+        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError as bad:
+        if bad.errno in (errno.EPERM, errno.EACCES):
+            raise sandboxed(bad) from None
+        raise Refusal(Code.DAEMON_DOWN, f"No socket can be made: {bad.strerror or bad}.") from None
+
+
+def sandboxed(bad: OSError) -> Refusal:
+    """SANDBOXED: this process may not reach the coordinator."""
+    return Refusal(
+        Code.SANDBOXED, "A sandbox around this process keeps it from the coordinator "
+        f"({bad.strerror or bad}): nobody was asked, and nothing was done.")
+
+
 def unreachable(path: Path, bad: OSError | Refusal) -> Refusal | None:
     """What keeps us from the daemon at this socket; None: there is none."""
     if isinstance(bad, Refusal):
@@ -94,6 +115,8 @@ def unreachable(path: Path, bad: OSError | Refusal) -> Refusal | None:
     if isinstance(bad, (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)):
         return None
     if isinstance(bad, PermissionError):
+        if bad.errno == errno.EPERM or os.access(path, os.W_OK):
+            return sandboxed(bad)
         with contextlib.suppress(OSError):
             if path.parent.stat().st_uid == ownership.user():
                 return ownership.closed(path.parent)

@@ -22,6 +22,7 @@ from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.serving import who
 from coordinator.daemon.session_processes import SessionProcesses, has_prefix
 from coordinator.daemon.twin_questions import TwinQuestions
+from coordinator.daemon.unjoined_commands import UnjoinedCommands
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
@@ -85,8 +86,9 @@ class AgentHooks:
 
     def __init__(self, router: RequestRouter, own: CoordCommand,
                  processes: SessionProcesses, git_asks: Callable[[str | None], bool],
-                 rests: Callable[[str, bool], None]) -> None:
+                 rests: Callable[[str, bool], None], unjoined: UnjoinedCommands) -> None:
         self._router = router
+        self._unjoined = unjoined
         self._rests = rests
         self._git_asks = git_asks
         self._processes = processes
@@ -168,6 +170,7 @@ class AgentHooks:
         def told(value: Any) -> None:
             if token is None and caller and isinstance(value, tool_calls.Heeded):
                 self._note_process(profile, heard, value)
+                self._note_command(heard, value, caller)
             if isinstance(value, Refusal):
                 receipt.lost()
                 if heard.moment != "before":  # nothing to stop: the agent must not be
@@ -268,6 +271,16 @@ class AgentHooks:
             above = None if owner is None or isinstance(owner, Refusal) else owner.parent
             self._processes.belongs(profile, session, above or holder)
             self._rests(above or holder, heard.moment == "stop" and not heeded.again)
+
+    def _note_command(self, heard: HookCall, heeded: tool_calls.Heeded, caller: int) -> None:
+        """Whether commands of agents that persons have started join their sessions."""
+        if heard.moment == "end":
+            self._unjoined.gone(heeded.holder)
+        elif heard.call is not None and heard.call.kind == "shell" and not heard.sub:
+            if heard.moment == "before" and not heeded.deny:
+                self._unjoined.began(heeded.holder, heard.call_id, caller)
+            elif heard.moment == "after":
+                self._unjoined.ended(heard.call_id)
 
     def _table(self, name: str) -> HookTable:
         root = self._router.service.tree.root

@@ -42,6 +42,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.daemon.unix_server import UnixServer
+from coordinator.daemon.unjoined_commands import UnjoinedCommands
 from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.writer import Writer
@@ -171,9 +172,10 @@ class Daemon:
              "git_turn": lambda req, answer: self._gits.take(req, answer),
              "open_session": lambda req, answer: self.router.engine.task(
                  self.namespaces.open(req), answer),
-             "join_session": lambda req, answer: self.router.engine.task(
-                 self.namespaces.join(self._agent_of(req.pid), req), answer)},
+             "join_session": self._join},
         )
+        self._unjoined = UnjoinedCommands(
+            self._tell_holder, lambda: self.service.settings.hooks.confine)
         notes = NotedProcesses(self.state.processes)
         self._alive = AgentsAlive(self.router, notes)
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
@@ -215,7 +217,7 @@ class Daemon:
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         self.router.resume()
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
-                           self.namespaces.git_asks, self._alive.rests)
+                           self.namespaces.git_asks, self._alive.rests, self._unjoined)
         self._heard = guard.heard
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
@@ -452,7 +454,12 @@ class Daemon:
         return health.reply(
             req, state=self.state, reader=self._reader, loaded=self._loaded,
             started_at=self._started_at, watcher=watcher, http=self._http_address,
-            heard=self._heard, warnings=self._warnings)
+            heard=self._heard, warnings=[*self._warnings, *self._unjoined.warnings()])
+
+    def _join(self, req: rq.JoinSession, answer: Callable[[Any], None]) -> None:
+        agent = self._agent_of(req.pid)
+        self._unjoined.joins(agent)
+        self.router.engine.task(self.namespaces.join(agent, req), answer)
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
         self._loop.call_later(0.01, self._stop.set)

@@ -4,7 +4,9 @@
 
 Exit code 0: go on; 1: stop, with the reason on standard error. Where nobody can tell, it stops
 with words: a person goes on with COORD_GUARD=off. Where the coordinator is another user's, whom it
-tells nothing of what is held, it goes on with words: nobody's work here can be asked for.
+tells nothing of what is held, it goes on with words: nobody's work here can be asked for. So it
+does in a sandbox that keeps git from the coordinator, but for what is read-only there
+(sandboxed.py).
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ import os
 import sys
 from pathlib import Path
 
-from coordinator.git_guard import repository, turn
+from coordinator.git_guard import repository, sandboxed, turn
 from coordinator.git_guard.commit_check import IN_VIEW, OFF, SWITCH, CommitCheck
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import harmless
 
 
@@ -25,7 +27,7 @@ def main(arguments: list[str]) -> int:
     if hook in ("turn", "commit"):
         return turn.main(rest) if hook == "turn" else turn.commit(rest)
     told = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
-    judge = None
+    judge = top = None
     try:
         # (A commit may see a scratch tree in place of the working tree: commit.py.)
         top = Path(os.environ[IN_VIEW]) if os.environ.get(IN_VIEW) else repository.top()
@@ -39,10 +41,21 @@ def main(arguments: list[str]) -> int:
             sys.stderr.write(f"coord: the coordinator here is {whose}'s and tells you nothing: "
                              "git goes on, and nobody has looked who holds these files\n")
             return 0
+        if refusal.code is Code.SANDBOXED and judge is not None and top is not None:
+            return _unasked(top, hook)
         return _cannot_tell(refusal)
     except Exception as bad:
         return _cannot_tell(refusal=None, bug=f"{type(bad).__name__}: {bad}")
     sys.stderr.write(harmless(said))
+    return 1 if said else 0
+
+
+def _unasked(top: Path, hook: str) -> int:
+    """In a sandbox that keeps git from the coordinator: only what is read-only here is known."""
+    said = "" if hook == "pre-push" else sandboxed.stopped(top, repository.staged(top), "commit")
+    sys.stderr.write(harmless(said or (
+        "coord: a sandbox keeps git from asking who holds these files: it goes on, and nobody has "
+        "looked\n")))
     return 1 if said else 0
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from coordinator.client.client import Client
 from coordinator.files.git import clean_environment
-from coordinator.git_guard import repository
+from coordinator.git_guard import repository, sandboxed
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.program import Program
 from coordinator.rules import git_commands, git_listings
 from coordinator.settings import load
 from coordinator.words import requests as rq
-from coordinator.words.refusals import HELD, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.texts import harmless
 
 #: Exit codes: it may run; it may, and has the turn; it may not.
@@ -42,23 +42,30 @@ _ALL = {"add": ("-A",), "rm": ("-r", "-f", "--cached", ":/"), "commit": ("-a",)}
 def main(arguments: Sequence[str]) -> int:
     """REAL PID WORD…: the real git, the process that becomes it, and how it was called."""
     real, pid, *words = arguments
-    return _answered(lambda: _judged(real, int(pid), words))
+    return _answered(lambda: _judged(real, int(pid), words), lambda: _unasked(real, words))
 
 
 def commit(arguments: Sequence[str]) -> int:
     """REAL WORD…: make this commit, if it may happen; git's exit code."""
     real, *words = arguments
     carried: list[int] = []
-    code = _answered(lambda: _judged(real, os.getpid(), words, carried))
+    code = _answered(lambda: _judged(real, os.getpid(), words, carried),
+                     lambda: _unasked(real, words))
     if carried or code == STOP:
         return carried[0] if carried else code
     os.execv(real, [real, *words])
 
 
-def _answered(ask: Callable[[], int]) -> int:
-    """What is answered, or the words why nobody could."""
+def _answered(ask: Callable[[], int], without: Callable[[], int]) -> int:
+    """What is answered, or the words why nobody could; `without`: where a sandbox keeps us from the
+    coordinator."""
     try:
-        return ask()
+        try:
+            return ask()
+        except Refusal as refusal:
+            if refusal.code is not Code.SANDBOXED:
+                raise
+            return without()
     except Refusal as refusal:
         said = refusal.message
         if refusal.code not in HELD:
@@ -72,12 +79,31 @@ def _answered(ask: Callable[[], int]) -> int:
     return STOP
 
 
-def _judged(real: str, pid: int, words: list[str], carried: list[int] | None = None) -> int:
-    """`carried`: gets the exit code of a commit that had to be carried out in a view of its own."""
+def _unasked(real: str, words: list[str]) -> int:
+    """In a sandbox that keeps us from the coordinator: what is read-only here may be held, and is
+    left alone; git does all else, as it would without coord."""
+    git, rest, top = _called(real, words)
+    if rest[0] == "commit":
+        taken = _committed(git, Path(top), rest)[0]
+    elif rest[0] in git_commands.INDEXING:
+        taken = _indexed(git, Path(top), rest)
+    else:
+        taken = Program(git.path, ["-C", top]).names("ls-files", "-z", "--full-name")
+    said = sandboxed.stopped(Path(top), taken, rest[0])
+    sys.stderr.write(harmless(said))
+    return STOP if said else RUN
+
+
+def _called(real: str, words: list[str]) -> tuple[Program, list[str], str]:
+    """The git with its options, the subcommand and what follows it, and the top of its tree."""
     rest = git_commands.git_command(["git", *words])
     git = Program(real, words[: len(words) - len(rest)])
-    rest = _meant(git, rest)
-    top = git.line("rev-parse", "--show-toplevel")
+    return git, _meant(git, rest), git.line("rev-parse", "--show-toplevel")
+
+
+def _judged(real: str, pid: int, words: list[str], carried: list[int] | None = None) -> int:
+    """`carried`: gets the exit code of a commit that had to be carried out in a view of its own."""
+    git, rest, top = _called(real, words)
     check = CommitCheck(Path(top), os.environ) if top else None
     if check is None or not check.used or not rest:
         return RUN

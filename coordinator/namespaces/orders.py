@@ -151,7 +151,10 @@ def _connected(path: Path) -> socket.socket | None:
         ownership.check_folder(path.parent)
     except FileNotFoundError:
         return None
-    link = socket.socket(socket.AF_UNIX)
+    try:
+        link = socket.socket(socket.AF_UNIX)
+    except OSError as bad:
+        raise no_session(f"no socket can be made: {bad.strerror or bad}") from None
     try:
         link.connect(str(path))
     except (FileNotFoundError, ConnectionRefusedError):

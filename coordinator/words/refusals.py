@@ -52,6 +52,7 @@ class Code(StrEnum):
     VERIFY_FAILED = "VERIFY_FAILED"
     SHUTTING_DOWN = "SHUTTING_DOWN"
     DAEMON_DOWN = "DAEMON_DOWN"
+    SANDBOXED = "SANDBOXED"
     VERSION_SKEW = "VERSION_SKEW"
     STORAGE = "STORAGE"
     INTERNAL = "INTERNAL"
@@ -211,6 +212,10 @@ CATALOGUE: dict[Code, Row] = {
     ),
     Code.DAEMON_DOWN: Row(
         503, 5, True, "The coordinator cannot be reached.", "`coord up`, or `coord doctor`.",
+    ),
+    Code.SANDBOXED: Row(
+        403, 5, False, "A sandbox around this process keeps it from the coordinator, which may run "
+        "well; nothing was asked.", "Run it outside of the sandbox, or go on without an answer.",
     ),
     Code.VERSION_SKEW: Row(
         409, 11, False, "The database or the daemon is of a newer version than this program.",

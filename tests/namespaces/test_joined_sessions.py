@@ -31,7 +31,7 @@ for line in sys.stdin:
         done = subprocess.run(words, input=json.dumps(told["hook"]), capture_output=True, text=True)
     else:
         shell = "{ source /nowhere/shell-snapshots/snapshot-bash-1.sh || true; } 2>/dev/null && eval " + told["run"]
-        words = ["/bin/bash", "-c", "'" + prefix + "' \"$1\"", "bash", shell]
+        words = [*told.get("around", ()), "/bin/bash", "-c", "'" + prefix + "' \"$1\"", "bash", shell]
         done = subprocess.run(words, capture_output=True, text=True, cwd=told.get("cwd"), env={**os.environ, **told.get("env", {})})
     print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
 """

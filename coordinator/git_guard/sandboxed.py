@@ -1,0 +1,51 @@
+"""What can be told of a commit where a sandbox keeps git from asking the coordinator.
+
+In an agent's session what others hold is mounted read-only, in a sandbox within it, too: the kernel
+tells of it. A sandbox may have read-only files of its own; git is kept from these as well. Reads
+one file of the kernel's; asks nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from coordinator.files.roots import STATE_DIR
+
+MOUNTS = Path("/proc/self/mountinfo")
+#: Files that are named in words.
+NAMED_MAX = 20
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+
+
+def stopped(top: Path, paths: Sequence[str], name: str) -> str:
+    """Why the git command of this name may not take or change these files, which are named from
+    the top of their working tree; empty if it may."""
+    mounted = read_only(top)
+    kept = [path for path in paths
+            if any(path == one or path.startswith(f"{one}/") for one in mounted)]
+    if not kept:
+        return ""
+    shown = ", ".join(kept[:NAMED_MAX]) + (" …" if len(kept) > NAMED_MAX else "")
+    return (f"coord: git {name} was not run: {shown} is read-only here, as what others hold is, "
+            "and the sandbox around this command keeps it from asking the coordinator.\n"
+            f"  next: name your own files: git {name} -- FILE…; or run it outside of the sandbox\n")
+
+
+def read_only(top: Path) -> list[str]:
+    """What is mounted read-only by itself below the top of a working tree, named from there; but
+    for coord's own folder, and git's."""
+    try:
+        lines = MOUNTS.read_bytes().splitlines()
+    except OSError:
+        return []
+    base, out = os.fsencode(str(top)).rstrip(b"/") + b"/", []
+    for fields in map(bytes.split, lines):
+        place = _ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), fields[4])
+        if place.startswith(base) and b"ro" in fields[5].split(b","):
+            name = os.fsdecode(place.removeprefix(base))
+            if name.split("/")[0] not in (STATE_DIR, ".git"):
+                out.append(name)
+    return out
