@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.daemon import file_stamps, hook_protocol
+from coordinator.daemon.callers_trees import CallersTrees
 from coordinator.daemon.command_comparison import CommandComparison
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.git_questions import GitQuestions
@@ -97,6 +98,7 @@ class AgentHooks:
         self.calls = RunningCalls()
         self.comparison = CommandComparison(router, self.calls)
         self.git = GitQuestions(router)
+        self._trees = CallersTrees(router)
         self._others = OtherRepositories(router.service.tree.root)
         self._twins = TwinQuestions(self._now_ms)
         self._unknown: set[tuple[str, str]] = set()
@@ -114,8 +116,9 @@ class AgentHooks:
         """Serve one hook of the profile `name` (`name:event` where its payload does not tell the
         event; `name+plugin` for one that came with a plugin); `answer` is called once, after what
         it was granted is on disk. `confirms`: the hook will say when it has printed that; what
-        follows from it is recorded only then. `caller`: its process, if that is known. `gone()`:
-        whether it has hung up; then it waits no more, and nothing is granted unheard."""
+        follows from it is recorded only then. `caller`: its process, if that is known (`UNSEEN`:
+        it cannot be seen from here). `gone()`: whether it has hung up; then it waits no more, and
+        nothing is granted unheard."""
         name, first = self._twins.ask(name, token, payload, answer)
         if first is not None:
             self._serve(name, token, payload, first, True, confirms, caller, gone)
@@ -128,11 +131,18 @@ class AgentHooks:
             table = self._table(profile)
             self.heard[profile] = self._router.now()
             heard = decode(table, payload, event)
-            if token is None and caller:
+            if token is None and caller > 0:
                 heard = self._told_apart(profile, heard, caller)
         except Refusal as refusal:
             answer(hook_protocol.refused(refusal))
             return
+        self._trees.seen_from_here(heard, caller, lambda heard: self._decide(
+            name, profile, table, heard, token, payload, answer, wait, confirms, max(caller, 0),
+            gone))
+
+    def _decide(self, name: str, profile: str, table: HookTable, heard: HookCall,
+                token: str | None, payload: bytes, answer: Told, wait: bool, confirms: bool,
+                caller: int, gone: Callable[[], bool]) -> None:
         if heard.stopped is not None:
             verdict = HookAnswer(deny=tool_calls.told(heard.stopped))
             answer(hook_protocol.Answer(0, encode(table, heard, verdict)))

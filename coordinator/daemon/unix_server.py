@@ -22,6 +22,7 @@ import msgspec
 
 from coordinator.daemon import hook_protocol
 from coordinator.daemon.agent_hooks import AgentHooks
+from coordinator.daemon.callers_trees import UNSEEN
 from coordinator.daemon.command_lines import CommandLines
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.request_router import RequestRouter
@@ -191,7 +192,8 @@ class Conversation(asyncio.Protocol):
                     self._commands.ask(hook.token, payload, self._print, self._peer, self._gone)
                     continue
                 self._guard.hook(hook.profile, hook.token, payload, self._print,
-                                 confirms=hook.confirms, caller=self._peer, gone=self._gone)
+                                 confirms=hook.confirms, caller=self._peer or UNSEEN,
+                                 gone=self._gone)
                 continue
             end = data.find(b"\n", at)
             if end < 0:

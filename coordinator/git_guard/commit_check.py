@@ -208,7 +208,7 @@ class CommitCheck:
                 out.append(item)
         out = self._parts_pushed(out, push)
         if out and self._off() and self._who().person:
-            self._note([str(self._top / item.path) for item in out], "push")
+            self._note([self._named(item.path) for item in out], "push")
             return []
         return out
 
@@ -262,19 +262,25 @@ class CommitCheck:
               noted: bool = True) -> list[rq.GuardHeld]:
         """What others hold of these; empty where a person goes on over it, which is noted."""
         who = self._who()
-        absolute = [str(self._top / path) for path in paths]
+        named = [self._named(path) for path in paths]
         if noted and self._off() and who.person:
-            self._note(absolute, action)
+            self._note(named, action)
             return []
         out: list[rq.GuardHeld] = []
         with self._client(who) as client:
-            for portion in repository.listed(absolute, PORTION):
+            for portion in repository.listed(named, PORTION):
                 out += client.call(rq.GuardCheck(
                     paths=portion, agent=who.agent, profile=who.profile, session=who.session,
                 )).items
         for item in out:
-            item.path = os.path.relpath(item.path, self._top)
+            item.path = os.path.relpath(self.root / item.path, self._top)
         return out
+
+    def _named(self, path: str) -> str:
+        """A file of this tree, from the root if it lies in there: where the coordinator runs, that
+        may be mounted elsewhere."""
+        place = self._top / path
+        return str(place.relative_to(self.root) if place.is_relative_to(self.root) else place)
 
     def _who(self) -> Committer:
         """By its environment, else by the session that this process is in."""

@@ -7,17 +7,15 @@ one file of the kernel's; asks nobody.
 
 from __future__ import annotations
 
-import os
-import re
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from coordinator.files.mount_views import mounts
 from coordinator.files.roots import STATE_DIR
 
-MOUNTS = Path("/proc/self/mountinfo")
 #: Files that are named in words.
 NAMED_MAX = 20
-_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def stopped(top: Path, paths: Sequence[str], name: str) -> str:
@@ -37,15 +35,11 @@ def stopped(top: Path, paths: Sequence[str], name: str) -> str:
 def read_only(top: Path) -> list[str]:
     """What is mounted read-only by itself below the top of a working tree, named from there; but
     for coord's own folder, and git's."""
-    try:
-        lines = MOUNTS.read_bytes().splitlines()
-    except OSError:
-        return []
-    base, out = os.fsencode(str(top)).rstrip(b"/") + b"/", []
-    for fields in map(bytes.split, lines):
-        place = _ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), fields[4])
-        if place.startswith(base) and b"ro" in fields[5].split(b","):
-            name = os.fsdecode(place.removeprefix(base))
-            if name.split("/")[0] not in (STATE_DIR, ".git"):
-                out.append(name)
+    base, out = str(top).rstrip("/") + "/", []
+    with contextlib.suppress(OSError):
+        for mount in mounts():
+            if mount.place.startswith(base) and b"ro" in mount.options:
+                name = mount.place.removeprefix(base)
+                if name.split("/")[0] not in (STATE_DIR, ".git"):
+                    out.append(name)
     return out

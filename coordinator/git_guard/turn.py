@@ -129,8 +129,11 @@ def _judged(real: str, pid: int, words: list[str], carried: list[int] | None = N
         if rest[0] == "stash":
             return _put_aside(git, check, rest)
         return _brought_back(git, check, rest[0], git_commands.brought_back(rest, names_commit))
-    tree = top if _is_usual(git, top) else str(check.root)
-    _wait_for_turn(check.root, rq.GitTurn(pid=pid, top=tree, command=" ".join(["git", *rest])))
+    tree = Path(top) if _is_usual(git, top) else check.root
+    if tree.is_relative_to(check.root):  # which the coordinator may see elsewhere
+        tree = tree.relative_to(check.root)
+    _wait_for_turn(check.root, rq.GitTurn(
+        pid=pid, top=str(tree), command=" ".join(["git", *rest])))
     return HAS_TURN
 
 

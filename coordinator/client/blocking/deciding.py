@@ -79,9 +79,9 @@ class Deciding(Asking):
     ) -> rq.GuardHeldList:
         """Which of these files others than the committer are about to change (hold exclusively).
 
-        `paths` are absolute, and of files, whatever signs they contain; what is not in the
-        repository is left out. The committer is the token's agent, else `agent`, else the session
-        of `profile`, else a person, to whom every agent is another. Changes nothing.
+        `paths` are absolute or from the root, and of files, whatever signs they contain; what is
+        not in the repository is left out. The committer is the token's agent, else `agent`, else
+        the session of `profile`, else a person, to whom every agent is another. Changes nothing.
 
         Args:
             paths: Absolute paths of files.
@@ -112,7 +112,7 @@ class Deciding(Asking):
 
         Args:
             pid: The process that becomes git, on this machine.
-            top: The top of its working tree, absolute.
+            top: The top of its working tree, absolute or from the root.
             command: As it was called, for others to read.
         """
         return self.call(rq.GitTurn(pid=pid, top=top, command=command))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from unicodedata import normalize
 
 from coordinator.looking.facts import Place
@@ -56,9 +57,11 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
         raise Refusal(Code.LIMIT, f"{len(paths)} paths; {PATHS_MAX} at most in one request.")
     mine = {agent, _parent(view, agent)} - {None}
     out: dict[tuple[str, int], rq.GuardHeld] = {}
-    view.looked.require(Place(path, None, True) for path in paths)
-    for path in paths:
-        entry = _entry(svc, view, path)
+    # (One whose tree is mounted elsewhere names them from the root.)
+    names = {path: posixpath.join(svc.root, path) for path in paths}
+    view.looked.require(Place(name, None, True) for name in names.values())
+    for path, name in names.items():
+        entry = _entry(svc, view, name)
         if entry is None:
             continue  # outside, or of git's own: nobody can hold it
         asked, inode = entry

@@ -8,6 +8,7 @@ own below the root (a submodule, a fixture), in which only what lies in it count
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from functools import partial
 
@@ -51,9 +52,9 @@ def needs(cwd: str) -> list[AnyNeed]:
 
 
 def tree_of(svc: Service, tx: Tx, folder: str, made: str = "") -> str | None:
-    """The tree that git changes which runs in a folder (absolute): a linked worktree, or the top of
-    a repository of its own below the root; None: it is the main working tree; ELSEWHERE: it is that
-    of a repository outside, which nobody holds anything of here.
+    """The tree that git changes which runs in a folder (absolute, or from the root): a linked
+    worktree, or the top of a repository of its own below the root; None: it is the main working
+    tree; ELSEWHERE: it is that of a repository outside, which nobody holds anything of here.
 
     Args:
         made: a folder, absolute, that will be a repository by then.
@@ -62,6 +63,7 @@ def tree_of(svc: Service, tx: Tx, folder: str, made: str = "") -> str | None:
         Refusal: it lies outside of this repository, and git there may be its own.
         Unready: that was not looked at.
     """
+    folder = posixpath.join(svc.root, folder)
     own = tx.looked.after(f"the repository around {folder} once {made} is one", partial(
         branches.own_repository, str(svc.tree.root), folder, made))
     try:

@@ -26,9 +26,9 @@ class GuardHeldList(Reply):
 class GuardCheck(Request[GuardHeldList]):
     """Which of these files others than the committer are about to change (hold exclusively).
 
-    `paths` are absolute, and of files, whatever signs they contain; what is not in the repository
-    is left out. The committer is the token's agent, else `agent`, else the session of `profile`,
-    else a person, to whom every agent is another. Changes nothing.
+    `paths` are absolute or from the root, and of files, whatever signs they contain; what is not in
+    the repository is left out. The committer is the token's agent, else `agent`, else the session
+    of `profile`, else a person, to whom every agent is another. Changes nothing.
     """
 
     op = "guard_check"
@@ -67,6 +67,6 @@ class GitTurn(Request[GitTurnTaken]):
     pid: Whole
     """The process that becomes git, on this machine."""
     top: Name
-    """The top of its working tree, absolute."""
+    """The top of its working tree, absolute or from the root."""
     command: Words
     """As it was called, for others to read."""

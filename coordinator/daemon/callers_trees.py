@@ -1,0 +1,106 @@
+"""The same tree under another path: what a hook names, as it is called here.
+
+A hook that comes through this coordinator's door may see the repository elsewhere: in a container,
+by a bind mount. What it names is looked up in its own tree of mounts and asked about in this one;
+where that cannot be looked at, a write is refused: it is never waved through as somebody else's.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.dialects.decode import HookCall
+from coordinator.files import mount_views
+from coordinator.words.file_names import shown
+from coordinator.words.refusals import Code, Refusal
+
+#: A caller that the kernel tells no number of: it lives in another tree of processes.
+UNSEEN = -1
+
+
+class CallersTrees:
+    """One daemon's; used from the loop's thread, and looks at the disk beside it."""
+
+    def __init__(self, router: RequestRouter) -> None:
+        self._router = router
+
+    def seen_from_here(self, heard: HookCall, caller: int,
+                       then: Callable[[HookCall], None]) -> None:
+        """Hand on what was heard, with its paths as they are called here. `caller`: the hook's
+        process; 0: no door that tells it (HTTP), so names mean what they mean here."""
+        tree = self._router.service.tree
+        bases = sorted({str(tree.root), *tree.worktrees()}, key=len, reverse=True)
+        names = {} if not caller else {
+            path: absolute for path, absolute in _named(heard, str(tree.root)).items()
+            if not _is_below(absolute, bases)}
+        if not names:
+            then(heard)
+            return
+
+        def found(here: Any) -> None:
+            known = here if isinstance(here, dict) else None
+            then(_refused(heard, names, bases) if known is None
+                 else _renamed(heard, names, known))
+
+        self._router.engine.task(self._router.engine.do(
+            partial(_look, list(names.values()), caller, bases)), found)
+
+
+def _look(paths: list[str], caller: int, bases: list[str]) -> dict[str, str] | None:
+    try:
+        return mount_views.as_here(paths, caller, bases)
+    except OSError:
+        return None
+
+
+def _named(heard: HookCall, root: str) -> dict[str, str]:
+    """The paths that it names, also the folder that it works in, each with the absolute one."""
+    cwd = heard.cwd or root
+    paths = heard.call.paths if heard.call is not None else ()
+    out = {path: posixpath.join(cwd, path) for path in paths}
+    if heard.cwd is not None:
+        out[heard.cwd] = heard.cwd
+    return out
+
+
+def _is_below(path: str, bases: list[str]) -> bool:
+    plain = posixpath.normpath(path) + "/"
+    return any(plain.startswith(base.rstrip("/") + "/") for base in bases)
+
+
+def _renamed(heard: HookCall, names: dict[str, str], here: dict[str, str]) -> HookCall:
+    def new(path: str) -> str:
+        absolute = names.get(path)
+        if absolute is None:
+            # A relative name was one of the folder, which may be another one now.
+            return posixpath.join(heard.cwd or "", path)
+        return here.get(absolute, absolute)
+
+    if not here:
+        return heard
+    call = heard.call
+    if call is not None and call.paths:
+        call = msgspec.structs.replace(call, paths=tuple(map(new, call.paths)))
+    return replace(heard, call=call, cwd=here.get(heard.cwd or "", heard.cwd))
+
+
+def _refused(heard: HookCall, names: dict[str, str], bases: list[str]) -> HookCall:
+    """Whoever works in this tree, as it is called here, sees the disk as it is here; of others
+    nobody can tell what they would write."""
+    call = heard.call
+    if (heard.moment != "before" or call is None or call.kind != "write"
+            or (heard.cwd is not None and _is_below(heard.cwd, bases))):
+        return heard
+    path = next((one for one in call.paths if one in names), heard.cwd or "")
+    return replace(heard, stopped=Refusal(
+        Code.OUTSIDE_REPO, f"{shown(path)} lies outside of {bases[-1]} as its coordinator sees the "
+        "disk, and how this agent sees it cannot be looked at: nobody can say whether it is the "
+        "same tree. It was not written.",
+        next="Run the coordinator where the agent runs, or mount the repository at the same path."))
