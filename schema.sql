@@ -58,8 +58,11 @@ CREATE TABLE agents (
     hooked_at     TEXT,                     -- when a hook of its first reported in; NULL: never
     rests_until   TEXT,                     -- its provider's limit is reached: it is given nothing before
     rests_why     TEXT,
-    explained     TEXT                      -- sections of the archive that it was shown in this session, a line
+    explained     TEXT,                     -- sections of the archive that it was shown in this session, a line
                                             -- each: instant, section; it is not shown them again
+    -- how it came: it registered; a launch started it; its hooks told of it; a person acted for it
+    origin        TEXT NOT NULL DEFAULT 'program'
+        CHECK (origin IN ('program', 'launch', 'session', 'sub_agent', 'person'))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX agents_token ON agents (token_hash) WHERE token_hash IS NOT NULL;
@@ -91,7 +94,8 @@ CREATE TABLE file_locks (
         CHECK (agreed_as IS NULL OR mode = 'shared'),
     goes_with        TEXT,                  -- a rename made it: it ends with its holder's lease on this
     lent_by          TEXT,                  -- a session, or a sub-agent of it: has it back in the end
-    began_at         TEXT                   -- when what it began with was looked at; NULL: at its grant
+    began_at         TEXT,                  -- when what it began with was looked at; NULL: at its grant
+    purpose          TEXT NOT NULL DEFAULT 'asked' -- what it is for (coordinator/words/purposes.py)
 ) STRICT;
 -- One exclusive lease to a scope; one shared lease to a scope and holder.
 CREATE UNIQUE INDEX one_writer ON file_locks (scope, slot);
@@ -122,7 +126,8 @@ CREATE TABLE waiters (
     task_id        TEXT,
     description    TEXT NOT NULL,
     met            TEXT NOT NULL DEFAULT '', -- scope of the lease in its way, were it under another name
-    gives_way_to   TEXT                     -- told to give its work back, for this agent's sake
+    gives_way_to   TEXT,                    -- told to give its work back, for this agent's sake
+    purpose        TEXT NOT NULL DEFAULT 'asked' -- of the lease that it waits for
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX waiters_by_agent ON waiters (agent);
 CREATE INDEX waiters_by_met   ON waiters (met);

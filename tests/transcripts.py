@@ -127,10 +127,11 @@ def _without_kind(event: ev.Event) -> dict[str, Any]:
 
 
 def _without_empty(value: Any) -> Any:
-    """Without what is null, false or empty, so that it can be read."""
+    """Without what is null, false or empty, or says no more than that, so that it can be read."""
     if isinstance(value, dict):
         kept = {name: _without_empty(one) for name, one in value.items()}
-        return {name: one for name, one in kept.items() if one not in (None, False, "", [], {})}
+        return {name: one for name, one in kept.items()
+                if one not in (None, False, "", [], {}) and (name, one) != ("purpose", "asked")}
     return [_without_empty(one) for one in value] if isinstance(value, list) else value
 
 

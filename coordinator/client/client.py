@@ -186,7 +186,7 @@ class Client(Operations):
                 wire.close()
 
     def register(self, *, unique: bool = True, silence_s: float | None = None,
-                 description: str = "", parent: str | None = None) -> str:
+                 description: str = "", parent: str | None = None, launch: str = "") -> str:
         """Become a registered agent; its name: with a number, if a live session has it already.
         Later requests carry the agent's own token.
 
@@ -197,7 +197,8 @@ class Client(Operations):
             wanted = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
             known = self.call(
                 rq.Register(agent=wanted, profile=self._profile, unique=unique,
-                            silence_s=silence_s, description=description, parent=parent)
+                            silence_s=silence_s, description=description, parent=parent,
+                            launch=launch)
             )
             self.agent, self._wire.token = known.agent, known.token
             self.silence_s = silence_s

@@ -17,7 +17,6 @@ from coordinator.launch.runs import Worker as Recorded
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.requests.agents import LAUNCHED
 from coordinator.words.texts import WORDS_MAX
 
 T = TypeVar("T")
@@ -51,7 +50,8 @@ class Enrolment:
         self.agent = self.steady(
             lambda: self.client.register(
                 unique=True, silence_s=max(60.0, self._launch.limits.ttl_s),
-                description=f"{LAUNCHED}{self._launch.run.record.run}",
+                description=f"launched by run {self._launch.run.record.run}",
+                launch=self._launch.run.record.run,
             )
         )
         self._launch.names.add(self.agent)

@@ -24,6 +24,7 @@ from coordinator.service.review.verdicts import Journal, Performed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import (
@@ -70,7 +71,7 @@ def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: st
             fencing_token=token, resource=one.name, agent=verdicts.holder(name),
             expires_at=tx.later(HOLD_MS), lease_kind="key", mode="exclusive", scope=one.scope,
             acquisition_id=f"A-{token}", ttl_ms=HOLD_MS, max_until=tx.later(HOLD_MS),
-            description=f"{why} for {agent}",
+            description=f"{why} for {agent}", purpose=purposes.of_commit(name),
         ))
     return name
 
@@ -182,13 +183,8 @@ def close(tx: Tx, name: str, agent: str) -> None:
     for holder in (verdicts.holder(name), agent):
         for raw in tx.rows("leases_of_holder", holder):
             row = LeaseRow(*raw)
-            if holder != agent or row.task_description == for_commit(name):
+            if row.purpose == purposes.of_commit(name):
                 grant.end(tx, row)
-
-
-def for_commit(name: str) -> str:
-    """What is said of a lease that is for one commit alone."""
-    return f"writes {name}"
 
 
 def _note(plan: Plan) -> str:

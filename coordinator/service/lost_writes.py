@@ -13,13 +13,12 @@ from coordinator.service.leasing import grant, waiting_line
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, copy_name
 
-#: Why a lease was asked for that an agent is to win by.
-TOO_OFTEN = "it has lost its writes too often"
 #: Codes of refusals by which work is lost.
 LOST = frozenset({Code.VERSION_CHANGED, Code.REGION_CHANGED})
 
@@ -46,22 +45,19 @@ def note(svc: Service, tx: Tx, agent: str, located: Sequence[Located], refusal: 
 
 def stood(svc: Service, tx: Tx, agent: str, written: Sequence[Resource]) -> None:
     """An agent has written these: what it had lost before counts no more, and the lease that it was
-    to win by, or its place in line for that, is given up. (One that it has asked for itself since
-    is longer than an offer.)"""
+    to win by, or its place in line for that, is given up."""
     scopes = {asked.scope for asked in written}
     for asked in written:
         if in_a_row(tx, agent, asked):
             tx.record(ev.WriteStood(agent=agent, resource=asked.name, scope=asked.scope))
     for raw in tx.rows("waiters_of_agent", agent) if tx.present().waiters else ():
         waiter = WaiterRow(*raw)
-        if waiter.description == TOO_OFTEN and scopes.issuperset(
+        if waiter.purpose == purposes.LOSSES and scopes.issuperset(
                 scope for _, _, scope in tx.rows("waiter_resources_of", waiter.acquisition_id)):
             waiting_line.step_out(tx, waiter, "it has written it")
-    offered = ms(svc.settings.leases.offered_ttl_s)
     for raw in tx.rows("leases_of_holder", agent):
         row = LeaseRow(*raw)
-        if (row.task_description == TOO_OFTEN and row.scope in scopes
-                and from_iso(row.expires_at) - from_iso(row.locked_at) <= offered):
+        if row.purpose == purposes.LOSSES and row.scope in scopes:
             grant.end(tx, row)
 
 
@@ -98,7 +94,7 @@ def _stand_in_line(svc: Service, tx: Tx, agent: str, located: Sequence[Located])
         ev.WaiterQueued(
             acquisition_id=name, agent=agent, mode="exclusive", priority=0, asked_at=tx.now,
             until=tx.later(ms(limits.line_s)), held=False, ttl_ms=ms(limits.ttl_s), task=None,
-            description=TOO_OFTEN,
+            description="it has lost its writes too often", purpose=purposes.LOSSES,
             resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
             worktrees={r.resource.name: r.worktree for r in located if r.worktree},
         )

@@ -33,7 +33,6 @@ from coordinator.service.commit_journal import (
     TRIES,
     Plan,
     begin,
-    for_commit,
     open_windows,
 )
 from coordinator.service.core import Actor, Service
@@ -50,7 +49,7 @@ from coordinator.service.state import proposed_values
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
-from coordinator.words import file_names
+from coordinator.words import file_names, purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.resource_names import (
@@ -400,7 +399,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     agents.noted(tx, request.agent, asking)
     name = open_windows(svc, tx, request.agent, paths, "writes what was proposed")
     grant.grant(svc, tx, request.agent, wanted, obstacles, ttl_ms=MOMENT_MS, task=None,
-                description=for_commit(name))
+                description=f"writes {name}", purpose=purposes.of_commit(name))
     begun = begin(tx, name, request.agent, plan)
     assert begun is not None  # it has steps
     return Begun(begun, plan, located)

@@ -13,14 +13,6 @@ from coordinator.service.core import Service
 from coordinator.service.leasing.conflicts import Wanted
 from coordinator.words.resource_names import Located, Resource
 
-#: How the description of a lease ends that a hook has taken.
-BY_HOOK = "by its hook"
-
-
-def by_hook(tool: str) -> str:
-    """What a lease is described with that was taken for a call of this tool."""
-    return f"{tool[:180]} {BY_HOOK}"
-
 
 def of(svc: Service, asked: Resource) -> Strategy:
     """The strategy of a resource."""

@@ -3,7 +3,9 @@
 `schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
-SCHEMA_VERSION = 26
+from coordinator.store import older_purposes
+
+SCHEMA_VERSION = 27
 #: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
 MIGRATIONS: dict[int, str] = {
     1: """
@@ -495,4 +497,11 @@ CREATE TABLE kept_edits (
     PRIMARY KEY (agent, copy, n)
 ) STRICT, WITHOUT ROWID;
 """,
+    # What a lease and a place in line are for, and how an agent came: until now in their texts.
+    26: """
+ALTER TABLE file_locks ADD COLUMN purpose TEXT NOT NULL DEFAULT 'asked';
+ALTER TABLE waiters ADD COLUMN purpose TEXT NOT NULL DEFAULT 'asked';
+ALTER TABLE agents ADD COLUMN origin TEXT NOT NULL DEFAULT 'program'
+    CHECK (origin IN ('program', 'launch', 'session', 'sub_agent', 'person'));
+""" + older_purposes.OF_ROWS + older_purposes.OF_EVENTS,
 }

@@ -15,6 +15,7 @@ import apsw
 import msgspec
 
 from coordinator.store import events as ev
+from coordinator.store import older_purposes
 from coordinator.store.database import in_memory
 from coordinator.store.projections import apply
 from coordinator.store.statements import STATEMENTS as Q
@@ -32,6 +33,8 @@ STATE_TABLES = (
     "lost_writes", "finished_work", "finished_files", "verifications", "verified_base",
     "messages",
 )
+#: Tables that got a column last when purposes became fields.
+WITH_PURPOSE = ("agents", "file_locks", "waiters")
 
 
 def state(db: apsw.Connection) -> dict[str, list[tuple[Any, ...]]]:
@@ -96,6 +99,7 @@ def clear(db: apsw.Connection) -> None:
 def restore_into(db: apsw.Connection, body: bytes) -> None:
     """Fill empty state tables with what a snapshot holds."""
     tables: dict[str, list[list[Any]]] = msgspec.json.decode(zlib.decompress(body))
+    told = True
     for table, rows in tables.items():
         if rows:
             # A snapshot may be older than the schema: columns that came since are at the end.
@@ -103,5 +107,9 @@ def restore_into(db: apsw.Connection, body: bytes) -> None:
             names = ",".join(known[: len(rows[0])])
             marks = ",".join("?" * len(rows[0]))
             db.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
+            if table in WITH_PURPOSE and len(rows[0]) < len(known):
+                told = False
+    if not told:
+        db.execute(older_purposes.OF_ROWS)
     db.execute(Q["ready_clear"])
     db.execute(Q["ready_fill"])

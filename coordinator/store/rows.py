@@ -37,6 +37,7 @@ class LeaseRow(Row, frozen=True):
     goes_with: str | None = None
     lent_by: str | None = None
     began_at: str | None = None
+    purpose: str = "asked"
 
     @property
     def began(self) -> str:
@@ -58,6 +59,7 @@ class WaiterRow(Row, frozen=True):
     ttl_ms: int
     task_id: str | None
     description: str
+    purpose: str = "asked"
 
 
 class NearWaiter(Row, frozen=True):
@@ -152,6 +154,12 @@ class AgentRow(Row, frozen=True):
     rests_until: str | None = None
     rests_why: str | None = None
     explained: str | None = None
+    origin: str = "program"
+
+    @property
+    def is_label(self) -> bool:
+        """Whether a person acted for this name, and nobody registered it."""
+        return self.origin == "person"
 
 
 class ReviewRow(Row, frozen=True):

@@ -118,7 +118,7 @@ def test_the_time_without_a_task_for_others_hold_what_is_ready_is_lost_too(world
     world.clock.advance(60_000)
     since = iso(world.clock.now_ms())
     for name in ("w-1", "w-2"):
-        world.ask(rq.Register(agent=name, description="launched by run 1"))
+        world.ask(rq.Register(agent=name, launch="1"))
     world.ask(rq.Register(agent="idle", description="a person's"))
     world.clock.advance(10_000)
     world.ask(rq.Release(agent="maria", resources=["a.py"]))

@@ -155,10 +155,10 @@ def test_a_snapshot_of_an_older_schema_fills_what_it_has(tmp_path: Path, world: 
 
     world.acquire("ann", "a")
     (lease,) = world.rows()["file_locks"]
-    older = {"file_locks": [lease[:-1]], "tasks": [], "agents": [world.rows()["agents"][0][:-4]]}
+    older = {"file_locks": [lease[:-1]], "tasks": [], "agents": [world.rows()["agents"][0][:-5]]}
     made = in_memory()
     restore_into(made, zlib.compress(msgspec.json.encode(older)))
-    assert state(made)["file_locks"] == [lease] and len(state(made)["agents"][0]) == 16
+    assert state(made)["file_locks"] == [lease] and len(state(made)["agents"][0]) == 17
 
 
 @pytest.mark.parametrize("foreign", [False, True])

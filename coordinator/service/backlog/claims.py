@@ -24,6 +24,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
+from coordinator.words.purposes import CLAIM
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import READ, path_of, region_of, task_resource
 
@@ -146,7 +147,7 @@ def _take(
     near = _nearest(tx, wanted)
     acquired = grant.grant(
         svc, tx, agent, wanted, obstacles, ttl_ms=ttl_ms, task=task.task_id,
-        description=task.title,
+        description=task.title, purpose=CLAIM,
     ) if wanted else None
     unserved.take_up(tx, "task", task.task_id)
     tasks.move(

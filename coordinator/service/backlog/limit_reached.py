@@ -10,7 +10,7 @@ import math
 import re
 
 from coordinator.service import landing
-from coordinator.service.backlog.limits import NO_PROFILE
+from coordinator.service.backlog.limits import profile_of
 from coordinator.service.core import Actor, Service, ms
 from coordinator.service.holders import agents
 from coordinator.service.leasing import lapse
@@ -45,12 +45,12 @@ def reached(svc: Service, tx: Tx, actor: Actor, req: rq.LimitReached) -> rq.Limi
     why = f"its provider's limit is reached until {short(from_iso(until))}"
     why += f": {quoted(req.note)}" if req.note else ""
     reviews: list[str] = []
-    profile = row.profile if row is not None else ""
+    profile = profile_of(row)
     for task in claimed:
         ending = lapse.fail_claim(svc, tx, task, req.agent, why=why, log_tail=req.log_tail,
                                   blocked=True)
         reviews += ending.reviews
-        if profile not in NO_PROFILE:
+        if profile:
             tx.record(ev.TaskAvoids(task=task.task_id, agent=req.agent, profile=profile,
                                     until=until))
     return rq.Limited(agent=req.agent, rests_until=until,

@@ -7,9 +7,7 @@ ever. Reads only; how a rest begins is `limit_reached`.
 from __future__ import annotations
 
 from coordinator.store.ledger import View
-
-#: Profiles that are none: a person acts, or nobody said.
-NO_PROFILE = ("", "manual")
+from coordinator.store.rows import AgentRow
 
 
 def rest_of(view: View, agent: str) -> str | None:
@@ -21,12 +19,17 @@ def rest_of(view: View, agent: str) -> str | None:
     return last if last is not None and last > view.now else None
 
 
+def profile_of(row: AgentRow | None) -> str:
+    """The profile whose provider has the limit; empty: a person acts, or nobody said."""
+    return "" if row is None or row.is_label else row.profile
+
+
 def left_to_others(view: View, agent: str) -> frozenset[str]:
     """Ready tasks that this agent leaves to those of other profiles, who are there."""
-    row = view.agent(agent)
-    if row is None or row.profile in NO_PROFILE:
+    profile = profile_of(view.agent(agent))
+    if not profile:
         return frozenset()
-    avoided = view.rows("tasks_avoided", row.profile, view.now)
-    if not avoided or view.row("agents_of_others", row.profile, view.now) is None:
+    avoided = view.rows("tasks_avoided", profile, view.now)
+    if not avoided or view.row("agents_of_others", profile, view.now) is None:
         return frozenset()
     return frozenset(str(task) for (task,) in avoided)

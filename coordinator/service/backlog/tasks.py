@@ -221,7 +221,7 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
     if held is not None:
         out.locked_by, out.locked_at = held
         row = view.agent(held[0])
-        said = row.description if row is not None and row.profile != "manual" else ""
+        said = row.description if row is not None and not row.is_label else ""
         out.locked_by_name = said or held[0]
     if full:
         wanted = [(lease_rule.as_resource(n, k, s), str(m)) for n, k, s, m in resources]

@@ -22,6 +22,7 @@ from coordinator.service.leasing import leases
 from coordinator.service.leasing.conflicts import weigh
 from coordinator.service.leasing.grant import Before
 from coordinator.store.ledger import Tx, View
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
@@ -202,7 +203,8 @@ def _lease(svc: Service, tx: Tx, agent: str, located: Located, before: Before | 
         task=str(claimed[0][0]) if len(claimed) == 1 else None,
     )
     try:
-        answer = leases.acquire_located(svc, tx, Actor(), request, [located], held_before=before)
+        answer = leases.acquire_located(svc, tx, Actor(), request, [located], held_before=before,
+                                        purpose=purposes.ADOPTED)
     except Refusal:
         return False
     return not isinstance(answer, Refusal)

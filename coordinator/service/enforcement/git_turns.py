@@ -20,6 +20,7 @@ from coordinator.service.leasing.conflicts import weigh
 from coordinator.service.leasing.git_turn import is_turn
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
@@ -96,7 +97,8 @@ def take(svc: Service, tx: Tx, agent: str,
     try:
         answer = leases.acquire_located(svc, tx, Actor(), rq.Acquire(
             agent=agent, resources=[turn.resource.name for turn in turns.values()], ttl_s=TURN_S,
-            retry=False, description=commands[0][0][:200]), list(turns.values()))
+            retry=False, description=commands[0][0][:200]), list(turns.values()),
+            purpose=purposes.TURN)
     except Refusal as refusal:
         return refusal
     return answer if isinstance(answer, Refusal) else None
@@ -106,14 +108,14 @@ def end(tx: Tx, agent: str) -> None:
     """The agent's turns are over."""
     for raw in tx.rows("leases_of_holder", agent):
         row = LeaseRow(*raw)
-        if is_turn(row.scope):
+        if row.purpose == purposes.TURN:
             grant.end(tx, row)
 
 
 def renew(svc: Service, tx: Tx, *, agent: str) -> None:
     """The agent's git is at it still."""
-    names = [row.acquisition_id for row in (
-        LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent)) if is_turn(row.scope)]
+    names = [row.acquisition_id for raw in tx.rows("leases_of_holder", agent)
+             if (row := LeaseRow(*raw)).purpose == purposes.TURN]
     for name in names:
         leases.renew(svc, tx, Actor(), rq.Renew(agent=agent, acquisition_id=name))
 

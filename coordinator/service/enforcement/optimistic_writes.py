@@ -12,10 +12,11 @@ from coordinator.rules.leases import as_resource
 from coordinator.service import lost_writes
 from coordinator.service.core import Service
 from coordinator.service.leasing import grant
-from coordinator.service.strategies import BY_HOOK, of
+from coordinator.service.strategies import of
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, file_scope
@@ -62,5 +63,5 @@ def over(svc: Service, tx: Tx, agent: str) -> None:
 
 def _taken_for_writes(svc: Service, tx: Tx, agent: str) -> list[LeaseRow]:
     rows = (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent))
-    return [row for row in rows if row.task_description.endswith(BY_HOOK) and of(
+    return [row for row in rows if row.purpose.startswith(purposes.HOOK) and of(
         svc, as_resource(row.file_path, row.kind, row.scope)) == "optimistic"]

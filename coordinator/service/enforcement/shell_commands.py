@@ -29,10 +29,10 @@ from coordinator.service.holders import notices
 from coordinator.service.holders.families import family, owner
 from coordinator.service.leasing import agreements, changed_parts, partial_work
 from coordinator.service.leasing.overlapping import holders_of_regions, near
-from coordinator.service.strategies import by_hook
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
+from coordinator.words import purposes
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, path_of, path_scope, resource
@@ -273,7 +273,7 @@ def of_the_command(tx: Tx, agent: str, tool: str) -> list[LeaseRow]:
     """
     rows = [row for raw in tx.rows("leases_of_holder", agent)
             if (row := LeaseRow(*raw)).kind in ("file", "dir") and row.worktree is None
-            and row.task_description == by_hook(tool)]
+            and row.purpose == purposes.of_hook(tool)]
     names = [row.file_path.rstrip("/") for row in rows]
     tx.looked.require(Ignored(name, is_dir) for name in names for is_dir in (False, True))
     return [row for row, name in zip(rows, names, strict=True)

@@ -30,6 +30,7 @@ from coordinator.service.leasing import agreements, grant, kept_edits, leases
 from coordinator.service.leasing.waiting_line import same_again
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.resource_names import Located
@@ -346,7 +347,7 @@ def take(
     request = rq.Acquire(
         agent=agent, resources=[one.resource.name for one in wanted], wait_s=wait_s,
         retry=in_line,
-        description=strategies.by_hook(tool),
+        description=f"{tool[:180]} by its hook",
         ttl_s=svc.settings.leases.window_s if brief else None,
         task=str(claimed[0][0]) if len(claimed) == 1 else None,
     )
@@ -355,7 +356,7 @@ def take(
     if wanted:
         try:
             answer = leases.acquire_located(svc, tx, actor, request, wanted, lent=lent,
-                                            waits=in_line)
+                                            waits=in_line, purpose=purposes.of_hook(tool))
         except Refusal as refusal:
             return refusal
         if isinstance(answer, Refusal):

@@ -20,8 +20,8 @@ from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
+from coordinator.words import purposes, resource_names
 from coordinator.words import requests as rq
-from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import (
     WINDOW,
@@ -90,7 +90,8 @@ def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
         ttl_s=svc.settings.leases.window_s, description="is writing it",
     )
     answer = leases.acquire_located(svc, tx, actor, request, [asked],
-                                    held_before=grant.Before(content.hash))
+                                    held_before=grant.Before(content.hash),
+                                    purpose=purposes.WINDOW)
     if isinstance(answer, Refusal):
         return answer
     tx.keep_found(content)
@@ -115,7 +116,8 @@ def wait_for_parent(svc: Service, tx: Tx, actor: Actor, agent: str, located: Seq
         tx.looked.require([Content(str(one.path))])
         leases.acquire_located(svc, tx, Actor(), rq.Acquire(
             agent=parent, resources=[asked.resource.name], retry=False,
-            ttl_s=svc.settings.leases.window_s, description="is writing it"), [asked])
+            ttl_s=svc.settings.leases.window_s, description="is writing it"), [asked],
+            purpose=purposes.WINDOW)
         refusal = open_one(svc, tx, actor, agent, one, wait_s)
         if refusal is not None:
             return refusal

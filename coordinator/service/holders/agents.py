@@ -23,6 +23,8 @@ from coordinator.words.refusals import Code, Refusal
 SEEN_EVERY_MS = 15_000
 #: Whom a message may go to, or come from, besides an agent of that name: there is none.
 ALL, HUMAN = "all", "human"
+#: How a name came that only a person acted for, and one that a CLI's hooks told of.
+PERSON, SESSION = "person", "session"
 _NAME = re.compile(r"[^\x00-\x20\x7f/\\\"'`$]{1,100}")
 
 
@@ -52,24 +54,27 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
             )
     token = answered.agent_token(svc, tx.once) if tx.once else secrets.token_hex(16)
     enrol(tx, name, req.profile, req.parent, req.description, token,
-          ms(req.silence_s) if req.silence_s else None)
+          ms(req.silence_s) if req.silence_s else None,
+          "launch" if req.launch and actor.operator else "program")
     return rq.Registered(agent=name, token=token)
 
 
 def _only_a_label(row: AgentRow) -> bool:
     """Whether a name was only acted for by a person: no session has it."""
-    return row.profile == "manual" and row.token_hash is None
+    return row.is_label and row.token_hash is None
 
 
 def enrol(
     tx: Tx, name: str, profile: str, parent: str | None, description: str, token: str | None,
-    silence_ms: int | None,
+    silence_ms: int | None, origin: str = "program",
 ) -> None:
-    """Write the registration of a new session: it inherits nothing from one that had its name."""
+    """Write the registration of a new session: it inherits nothing from one that had its name.
+    `origin`: how it came, as `schema.sql` lists it."""
     tx.record(
         ev.AgentRegistered(
             agent=name, parent=parent, profile=profile, description=description,
             token_hash=token_hash(token) if token else None, silence_ms=silence_ms, anew=True,
+            origin=origin,
         )
     )
 
@@ -152,7 +157,7 @@ def acting(tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
 def noted(tx: Tx, name: str, row: AgentRow | None) -> None:
     """Note that an agent that `may_act` let pass has done something; `row` is what that gave."""
     if row is None:
-        enrol(tx, name, "manual", None, "acted for by a person", None, None)
+        enrol(tx, name, "manual", None, "acted for by a person", None, None, PERSON)
     else:
         heard_of(tx, row, moved=True)
 

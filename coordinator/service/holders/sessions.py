@@ -35,7 +35,7 @@ def holder(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall) ->
     row = tx.agent(name)
     if row is None or row.state == "gone":
         kind = heard.sub_type or "sub-agent"
-        agents.enrol(tx, name, profile, root, f"{kind} of {root}", None, None)
+        agents.enrol(tx, name, profile, root, f"{kind} of {root}", None, None, "sub_agent")
     _hooked(tx, name, heard.session)
     return name
 
@@ -70,7 +70,7 @@ def join(svc: Service, tx: Tx, actor: Actor, req: rq.Join) -> rq.Joined:
         _enrol(svc, tx, name, req.profile)
         return rq.Joined(agent=name)
     of_old = row.session if row.session is not None else req.session
-    if row.description != f"a session of {row.profile}" or of_old != req.session:
+    if row.origin != agents.SESSION or of_old != req.session:
         raise Refusal(
             Code.UNAUTHORIZED, f"{name} is another agent, not this session; nobody acts for it so.",
             next="Start the agent with a session of its own.",
@@ -80,7 +80,8 @@ def join(svc: Service, tx: Tx, actor: Actor, req: rq.Join) -> rq.Joined:
 
 def _enrol(svc: Service, tx: Tx, name: str, profile: str) -> None:
     silence_ms = ms(svc.settings.leases.ttl_s)
-    agents.enrol(tx, name, profile, None, f"a session of {profile}", None, silence_ms)
+    agents.enrol(tx, name, profile, None, f"a session of {profile}", None, silence_ms,
+                 agents.SESSION)
 
 
 def _left(tx: Tx, agent: str) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from sys import intern
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +21,7 @@ from coordinator.service.leasing.other_names import with_other_names
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
-from coordinator.words import file_names
+from coordinator.words import file_names, purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
@@ -61,7 +62,7 @@ def grant(
     svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], obstacles: Obstacles, *,
     ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
     no_longer_than: str | None = None, before: Before | None = None,
-    agreed: Agreed | None = None,
+    agreed: Agreed | None = None, purpose: str = purposes.ASKED,
 ) -> rq.Acquired:
     """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
     however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
@@ -90,7 +91,7 @@ def grant(
             if own.mode == "exclusive" or (
                     own.mode == mode and (agreed is None or own.agreed_as == agreed.name)) or (
                     obstacles.shares and own.agreed_as is not None and agreed is None):
-                leases.append(_again(svc, tx, own, first_ttl_ms or ttl_ms))
+                leases.append(_again(svc, tx, own, first_ttl_ms or ttl_ms, purpose))
                 continue
             tx.record(
                 ev.LeaseReleased(
@@ -112,6 +113,9 @@ def grant(
         if copies:
             event.slot = free_slot(tx, holder, asked, mode, located.worktree)
         event.worktree = located.worktree
+        # What its holder has asked for, to read it, ends no sooner because it is written now.
+        event.purpose = purposes.ASKED if (
+            own is not None and own.purpose == purposes.ASKED) else purpose
         if agreed is not None:
             event.agreed_as, event.content_hash, event.baselines = agreed
             event.began_at = EARLIER
@@ -132,7 +136,7 @@ def grant(
                 locked_at=tx.now, expires_at=ends, fencing_token=token,
                 content_hash=event.content_hash, acquisition_id=acquisition, task=task,
                 description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
-                worktree=located.worktree,
+                worktree=located.worktree, purpose=event.purpose,
                 further=any((one.scope, one.file_path) == (asked.scope, asked.name)
                             for one in obstacles.elsewhere),
             )
@@ -184,14 +188,20 @@ def _is_braced(located: Located) -> bool:
             and _BRACES.search(resource.name) is not None)
 
 
-def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int) -> rq.Lease:
-    """The holder asks for what it has: the same lease, renewed, with its other names."""
+def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int, purpose: str) -> rq.Lease:
+    """The holder asks for what it has: the same lease, renewed, with its other names. What was
+    taken for it until now does not end by itself any more, once its holder asks for it."""
     current = from_iso(own.expires_at)
     until = rule.renewed_until(tx.now_ms, ttl_ms, from_iso(own.max_until), current)
-    if until > current:
-        tx.record(ev.LeaseRenewed(agent=own.locked_by, until=[
-            (row.fencing_token, iso(until)) for row in with_other_names(svc, tx, [own])
-            if from_iso(row.expires_at) < until]))
+    stays = purposes.ends_by_itself(own.purpose) and not purposes.ends_by_itself(purpose)
+    if until > current or stays:
+        rows = with_other_names(svc, tx, [own])
+        tx.record(ev.LeaseRenewed(
+            agent=own.locked_by, asked=[row.fencing_token for row in rows] if stays else [],
+            until=[(row.fencing_token, iso(until)) for row in rows
+                   if from_iso(row.expires_at) < until]))
+    if stays:
+        own = msgspec.structs.replace(own, purpose=purposes.ASKED)
     return lease_reply(own, expires_at=iso(until), token=svc.seal(own.fencing_token), again=True)
 
 
@@ -388,7 +398,7 @@ def in_its_place(
             acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
             max_until=row.max_until, content_hash=row.content_hash, baselines=known,
             agreed_as=row.agreed_as, goes_with=row.goes_with, lent_by=row.lent_by,
-            began_at=row.began,
+            began_at=row.began, purpose=intern(row.purpose),
         )
     )
     return token
@@ -427,4 +437,5 @@ def lease_reply(
         fencing_token=row.fencing_token, content_hash=row.content_hash,
         acquisition_id=row.acquisition_id, task=row.task_id, description=row.task_description,
         lease_token=token, reentrant=again, agreed_as=row.agreed_as, worktree=row.worktree,
+        purpose=row.purpose,
     )

@@ -52,6 +52,7 @@ from coordinator.service.leasing.typed_names import lease_typed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
@@ -85,11 +86,12 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
 def acquire_located(
     svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located], *,
     held_before: Before | None = None, lent: Sequence[LeaseRow] = (), waits: bool = True,
+    purpose: str = purposes.ASKED,
 ) -> rq.Acquired | Refusal:
     """`acquire` where what the request's resources mean is known already. `held_before`: of
     the one thing that is asked for. `lent`: leases of its
     parent that are handed down to it, if nothing else is in the way. `waits`: else whoever is
-    refused waits for nobody, and closes no circle."""
+    refused waits for nobody, and closes no circle. `purpose`: what coord itself asks for it for."""
     limits = svc.settings.leases
     ttl_ms = checked_ttl(svc, req.ttl_s)
     check_wait(svc, req.wait_s)
@@ -102,6 +104,8 @@ def acquire_located(
         waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
     asked_at = before.asked_at if before is not None else tx.now
+    if before is not None and before.purpose == purposes.ASKED:
+        purpose = purposes.ASKED  # what it has asked for, it is given as that
     obstacles = weigh(
         svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
         acquisition=before.acquisition_id if before is not None else None, lent=lent,
@@ -136,7 +140,7 @@ def acquire_located(
             obstacles.looked = True
         granted = grant(
             svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=task,
-            description=req.description, before=held_before,
+            description=req.description, before=held_before, purpose=purpose,
         )
         if before is not None and before.held:  # whoever is held open for it hears of it, too
             waiting_line.tell(tx, before.acquisition_id, had_already(granted))
@@ -162,7 +166,7 @@ def acquire_located(
                 met=obstacles.held_at,
                 worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
                 contents=contents,
-                gives_way_to=circles.goes_on(circle, req.agent),
+                gives_way_to=circles.goes_on(circle, req.agent), purpose=purpose,
             )
         )
     refusal = redirect.locked(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.words.purposes import CLAIM
 from coordinator.words.resource_names import task_resource
 
 #: The fencing token of a lease that is only a claim.
@@ -30,6 +31,7 @@ def as_lease(view: View, scope: str) -> LeaseRow | None:
         task_description=task.title, expires_at=until, kind="key", mode="exclusive", scope=scope,
         slot="", inode=None, worktree=None, content_hash=None, acquisition_id="",
         task_id=task.task_id, ttl_ms=task.ttl_ms or 1, max_until=task.claim_max or until,
+        purpose=CLAIM,
     )
 
 

@@ -56,6 +56,7 @@ def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
                     expires_at=row.expires_at, lease_kind=row.kind, mode=row.mode, scope=row.scope,
                     acquisition_id=f"A-{token}", ttl_ms=row.ttl_ms, max_until=row.max_until,
                     description=row.task_description, task=row.task_id,
+                    purpose=row.purpose,
                 )
             )
             leases[at] = next(one for one in (

@@ -7,6 +7,7 @@ question the asker is served when the lease ends. The answers are `unlock_answer
 from __future__ import annotations
 
 from shlex import quote
+from sys import intern
 
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.service import answered
@@ -26,6 +27,7 @@ from coordinator.service.leasing.typed_names import held_by_link, lease_typed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
@@ -114,6 +116,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             resources=[(asked.name, asked.kind, asked.scope)], met=obstacles.held_at,
             worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
             contents=contents,
+            purpose=intern(before.purpose) if before is not None else purposes.ASKED,
         )
     )
     holder = theirs[0].locked_by

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from sys import intern
 
 from coordinator.looking.facts import Place
 from coordinator.rules import leases as rule
@@ -275,7 +276,7 @@ def _give(
     reply = grant(
         svc, tx, waiter.agent, wanted, obstacles, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
         description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
-        agreed=agreed,
+        agreed=agreed, purpose=intern(waiter.purpose),
     )
     reply.changed = changed
     if said:

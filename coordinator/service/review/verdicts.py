@@ -37,6 +37,7 @@ from coordinator.service.review.verdict_words import stuck, taken_back, warnings
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, PartRow, ReviewRow, StepRow, VerdictRow
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import write_window
@@ -286,6 +287,7 @@ def _hold_files(svc: Service, tx: Tx, plan: Plan) -> None:
                 fencing_token=token, resource=one.name, agent=name, expires_at=until,
                 lease_kind=one.kind, mode="exclusive", scope=one.scope, acquisition_id=acquisition,
                 ttl_ms=HOLD_MS, max_until=until, description=f"{plan.what} of {plan.review}",
+                purpose=purposes.of_writing(plan.review),
                 inode=None if one.kind == "key" else plan.inodes.get(step.path),
                 worktree=None if one.kind == "key" else step.worktree,
                 content_hash=step.old if one is file else None,

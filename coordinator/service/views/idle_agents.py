@@ -14,7 +14,6 @@ from itertools import islice
 from typing import Any
 
 from coordinator.words.clock import from_iso
-from coordinator.words.requests.agents import LAUNCHED
 
 #: What is shorter (ms) is the time that a program takes from one task to the next.
 LEAST_MS = 1_000
@@ -66,7 +65,7 @@ class IdleAgents:
 
     def registered(self, data: dict[str, Any]) -> None:
         """An agent has come; it counts where a launch started it: it begins tasks by itself."""
-        if str(data.get("description", "")).startswith(LAUNCHED):
+        if data.get("origin") == "launch":
             self._started.add(data["agent"])
             self._idle[data["agent"]] = Idle()
 

@@ -15,6 +15,7 @@ class AgentRegistered(Event, tag="agent_registered"):
     token_hash: str | None
     silence_ms: int | None
     anew: bool = False  # a session of its own: what one before it left under this name is forgotten
+    origin: str = "program"  # how it came: see `agents.origin`
 
 
 class AgentSeen(Event, tag="agent_seen"):

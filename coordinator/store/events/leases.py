@@ -27,6 +27,7 @@ class LeaseGranted(Event, tag="lease_granted"):
     goes_with: str | None = None  # a rename made it: it ends with its holder's lease on this
     lent_by: str | None = None  # a session, or a sub-agent of it, which has it back in the end
     began_at: str | None = None  # when what it began with was looked at, if not now; empty: before
+    purpose: str = "asked"  # see `words.purposes`; left out of the log where it is that very text
 
 
 class LeaseAgreed(Event, tag="lease_agreed"):
@@ -42,6 +43,7 @@ class LeaseAgreed(Event, tag="lease_agreed"):
 class LeaseRenewed(Event, tag="lease_renewed"):
     agent: str
     until: list[tuple[int, str]]  # (fencing token, new expires_at)
+    asked: list[int] = []  # of these tokens: its holder asks for what was taken for it until now
 
 
 class LeaseWarned(Event, tag="lease_warned"):

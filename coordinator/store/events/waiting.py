@@ -31,6 +31,7 @@ class WaiterQueued(Event, tag="waiter_queued"):
     worktrees: dict[str, str] = {}  # of the names that were asked for in a linked worktree
     contents: dict[str, str] = {}  # what was in the files of these names then
     gives_way_to: str | None = None  # it asked again, and was told before to give way to this one
+    purpose: str = "asked"  # of the lease that it waits for
 
 
 class WaiterChanged(Event, tag="waiter_changed"):

@@ -19,7 +19,8 @@ def _agent_registered(db: Database, at: str, e: ev.AgentRegistered) -> None:
         db.execute(Q["notices_delete"], (e.agent, 2**62))
     db.execute(
         Q["agent_put"],
-        (e.agent, e.parent, e.profile, e.description, e.token_hash, at, e.silence_ms),
+        (e.agent, e.parent, e.profile, e.description, e.token_hash, at, e.silence_ms,
+         e.origin),
     )
 
 

@@ -19,7 +19,7 @@ def _lease_granted(db: Database, at: str, e: ev.LeaseGranted) -> None:
             e.fencing_token, e.resource, e.agent, at, e.description, e.expires_at, e.lease_kind,
             e.mode, e.scope, e.slot, e.inode, e.worktree, e.content_hash, e.acquisition_id, e.task,
             e.ttl_ms, e.max_until, e.agreed_as, e.goes_with, e.lent_by,
-            e.began_at,
+            e.began_at, e.purpose,
         ),
     )
     if e.baselines:
@@ -33,6 +33,7 @@ def _lease_agreed(db: Database, at: str, e: ev.LeaseAgreed) -> None:
 
 def _lease_renewed(db: Database, at: str, e: ev.LeaseRenewed) -> None:
     db.executemany(Q["lease_extend"], e.until)
+    db.executemany(Q["lease_asked"], [(token,) for token in e.asked])
 
 
 def _lease_warned(db: Database, at: str, e: ev.LeaseWarned) -> None:

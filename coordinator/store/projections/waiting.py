@@ -18,7 +18,7 @@ def _waiter_queued(db: Database, at: str, e: ev.WaiterQueued) -> None:
         Q["waiter_put"],
         (
             e.acquisition_id, e.agent, e.mode, e.priority, e.asked_at, e.until, int(e.held),
-            e.ttl_ms, e.task, e.description, e.met, e.gives_way_to,
+            e.ttl_ms, e.task, e.description, e.met, e.gives_way_to, e.purpose,
         ),
     )
     rows = [(e.acquisition_id, *one, e.worktrees.get(one[0]), e.contents.get(one[0]))

@@ -1,17 +1,17 @@
 -- name: agent_get
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained FROM agents WHERE agent = ?;
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained, origin FROM agents WHERE agent = ?;
 
 -- name: agent_by_token
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained FROM agents WHERE token_hash = ? AND state <> 'gone';
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained, origin FROM agents WHERE token_hash = ? AND state <> 'gone';
 
 -- name: agent_children
 SELECT agent FROM agents WHERE parent = ? AND state <> 'gone';
 
 -- name: agents_all
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
-       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained, origin
 FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
 
 -- name: agents_named
@@ -26,11 +26,12 @@ SELECT count(*) FROM agents WHERE state = 'active';
 
 -- name: agent_put
 INSERT INTO agents (agent, parent, profile, description, token_hash, state, registered_at, seen_at,
-                    progress_at, silence_ms)
-VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?6, ?7)
+                    progress_at, silence_ms, origin)
+VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?6, ?7, ?8)
 ON CONFLICT (agent) DO UPDATE SET parent = excluded.parent, profile = excluded.profile,
     description = excluded.description, token_hash = excluded.token_hash, state = 'active',
-    seen_at = excluded.seen_at, silence_ms = excluded.silence_ms, explained = NULL;
+    seen_at = excluded.seen_at, silence_ms = excluded.silence_ms, explained = NULL,
+    origin = excluded.origin;
 
 -- name: agent_has_left
 SELECT 1 FROM agents WHERE agent = ? AND state = 'gone';

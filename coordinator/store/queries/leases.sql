@@ -20,7 +20,10 @@ SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
 
 -- name: lease_insert
 -- In the schema's order of columns; nobody was warned yet.
-INSERT INTO file_locks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?);
+INSERT INTO file_locks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?);
+
+-- name: lease_asked
+UPDATE file_locks SET purpose = 'asked' WHERE fencing_token = ?;
 
 -- name: lease_agree
 UPDATE file_locks SET mode = 'shared', slot = ?2, agreed_as = ?3 WHERE fencing_token = ?1;

@@ -3,15 +3,15 @@ SELECT 1 FROM waiters LIMIT 1;
 
 -- name: waiters_all
 SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id,
-       description FROM waiters ORDER BY asked_at, acquisition_id;
+       description, purpose FROM waiters ORDER BY asked_at, acquisition_id;
 
 -- name: waiter_get
 SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id,
-       description FROM waiters WHERE acquisition_id = ?;
+       description, purpose FROM waiters WHERE acquisition_id = ?;
 
 -- name: waiters_of_agent
 SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id,
-       description FROM waiters WHERE agent = ? ORDER BY acquisition_id;
+       description, purpose FROM waiters WHERE agent = ? ORDER BY acquisition_id;
 
 -- name: waiter_met
 SELECT met FROM waiters WHERE acquisition_id = ?;
@@ -62,7 +62,7 @@ WHERE mine.acquisition_id = ?1
 
 -- name: waiter_put
 INSERT INTO waiters (acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms,
-    task_id, description, met, gives_way_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    task_id, description, met, gives_way_to, purpose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: waiter_gives_way
 UPDATE waiters SET gives_way_to = ?2 WHERE acquisition_id = ?1;

@@ -7,9 +7,6 @@ from typing import Any, Literal
 from coordinator.words.requests.base import Number, Reply, Request, Whole
 from coordinator.words.texts import Line, Name, Page, Words
 
-#: How the description of an agent begins that a launch has started; the launch's name follows.
-LAUNCHED = "launched by run "
-
 
 class Registered(Reply):
     agent: str
@@ -28,6 +25,7 @@ class Register(Request[Registered]):
     parent: Name | None = None
     description: Line = ""
     silence_s: Number | None = None  # silent for so many seconds: stale, its leases are closed
+    launch: Line = ""  # the launch that starts it; told by `coord launch` itself
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
 
 

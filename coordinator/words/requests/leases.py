@@ -28,6 +28,7 @@ class Lease(Reply):
     replaces: Replaced | None = None  # the lease that its holder had until now, only to read
     agreed_as: str | None = None  # U-n: others write it, too, as its holders agreed
     worktree: str | None = None  # the linked working tree whose copy it is on; None: the main one
+    purpose: str = "asked"  # what it is for: asked, claim, hook:TOOL, commit:C-3; only coord says
     further: bool = False  # told with its grant: its holder had a copy in another tree before
 
 

@@ -1,0 +1,46 @@
+"""What a lease or a place in line is for: a field that only the coordinator fills.
+
+A description is for people. What coord decides about a lease follows from its purpose. Where a
+purpose has a subject, that follows a colon: `commit:C-3`, `hook:Bash`.
+"""
+
+from __future__ import annotations
+
+#: Its holder has asked for it: it ends by a release, or in time.
+ASKED = "asked"
+#: A task that was claimed needs it.
+CLAIM = "claim"
+#: Its holder has lost its writes too often, and is to win by it.
+LOSSES = "losses"
+#: Its holder changed the file by a command, and has leased it since.
+ADOPTED = "adopted"
+#: An edit of a file of which several hold parts, from its permission to its end.
+WINDOW = "window"
+#: A git command that changes the whole working tree.
+TURN = "turn"
+#: What begins the purpose of a lease that a hook has taken for a call of a tool.
+HOOK = "hook:"
+#: Of one for a commit of regions or a proposal.
+COMMIT = "commit:"
+#: Of one for a verdict on a review.
+VERDICT = "verdict:"
+
+
+def of_hook(tool: str) -> str:
+    """The purpose of what is leased for a call of this tool."""
+    return f"{HOOK}{tool[:180]}"
+
+
+def of_commit(name: str) -> str:
+    """The purpose of what is leased for one commit."""
+    return f"{COMMIT}{name}"
+
+
+def of_writing(name: str) -> str:
+    """The purpose of what coord holds while it writes: for a commit, or a verdict on a review."""
+    return of_commit(name) if name.startswith("C-") else f"{VERDICT}{name}"
+
+
+def ends_by_itself(purpose: str) -> bool:
+    """Whether such a lease ends with what it was taken for, unless its holder asks for it."""
+    return purpose == LOSSES or purpose.startswith((HOOK, COMMIT))
