@@ -92,6 +92,23 @@ def test_a_swap_with_what_nobody_held_comes_back(make_repo: Callable[..., Repo],
     assert [(repo.root / name).read_text() for name in ("a", "b")] == ["a\n", "b\n"]
 
 
+def test_what_a_file_was_moved_over_is_known_where_the_move_is_heard_of_late(make_repo: Callable[..., Repo]) -> None:
+    """On a busy machine the watcher looks at a file for one change, and sees already what the next will tell."""
+    repo = make_repo(git=True, config="[watch]\ndebounce_s = 0.05\n")
+    committed(repo, "a", "b")
+    with repo.client("ann") as ann:
+        ann.acquire("a")
+        os.unlink(repo.root / "b")
+        repo.write("b", (repo.root / "a").read_text())  # what a look sees that comes after the move
+        until(lambda: any(one.kind == "versions_seen" for one in ann.call(rq.Events(limit=100)).items))
+        os.rename(repo.root / "a", repo.root / "b")
+        ann.call(rq.Leave(agent="ann", clean=False))
+    with repo.client() as boss:
+        (review,) = boss.call(rq.Reviews()).items
+        assert {one.path: one.change for one in review.files} == {"a": "deleted", "b": "modified"}
+        assert boss.call(rq.Replay()).equal
+
+
 def test_a_lease_taken_after_a_rename_does_not_follow_it(make_repo: Callable[..., Repo]) -> None:
     """What is heard of late was before it: the lease is on what stands at the old name since."""
     repo = make_repo(config="[watch]\ndebounce_s = 0.8\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 
-from coordinator.looking.facts import Place, Rewound, Twins
+from coordinator.looking.facts import Content, Place, Rewound, Twins
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.service import repository_files
@@ -69,15 +69,23 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
     """The content of files that others were moved over, or linked to, by path: as it was last seen
     there; else as git has it. None: nothing, as far as is known.
 
+    What was seen last and is there now may be what was moved there: the watcher looks at a file
+    when it hears of one change, and may see what it will hear of next. Then git is asked, too.
+
     Raises:
-        Unready: git has to be asked.
+        Unready: the files have to be looked at, or git has to be asked.
     """
     out: dict[str, str | None] = {}
     unsure: dict[str, str | None] = {}
-    for path in paths:
-        seen = tx.row("version_get", path)
+    rows = {path: tx.row("version_get", path) for path in paths}
+    tx.looked.require(Content(svc.where(None, path)) for path, seen in rows.items()
+                      if seen is not None and seen[0] is not None)
+    for path, seen in rows.items():
         last = None if seen is None or seen[0] is None else str(seen[0])
-        if seen is not None and (last is None or tx.row("blob_has", last) is not None):
+        known = last is None or tx.row("blob_has", last) is not None
+        if last is not None and known and _content(tx, svc.where(None, path)) == last:
+            unsure[path] = last
+        elif seen is not None and known:
             out[path] = last
         else:
             unsure[path] = last
@@ -86,11 +94,19 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
         "committed " + "\n".join(names), lambda: repository_files.committed(svc, names))
     for path, last in unsure.items():
         found = asked.get(path, repository_files.NOTHING)
-        if last is None or found.hash == last:
+        moved_there = last is not None and tx.row("blob_has", last) is not None
+        if last is None or found.hash == last or moved_there:
             repository_files.keep(tx, found)
         # (What had been changed since is known by its name alone: its bytes are nowhere.)
-        out[path] = last or found.hash
+        out[path] = (found.hash or last) if moved_there else last or found.hash
     return out
+
+
+def _content(tx: Tx, path: str) -> str | None:
+    try:
+        return tx.looked.content(path).hash
+    except Refusal:
+        return None
 
 
 def is_part(row: LeaseRow) -> bool:
