@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.client.starting import unwritable
-from coordinator.daemon import health, http_door
+from coordinator.daemon import health, http_door, own_events
 from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.agents_alive import AgentsAlive
@@ -35,16 +35,18 @@ from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.log_lines import LogFormat, form_of, log_to
 from coordinator.daemon.look_workers import LookWorkers
-from coordinator.daemon.namespaces import Namespaces, check_outside
+from coordinator.daemon.namespaces import Namespaces
 from coordinator.daemon.noted_calls import NotedCalls
 from coordinator.daemon.noted_processes import NotedProcesses
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
+from coordinator.daemon.session_ground import check_outside
 from coordinator.daemon.session_processes import SessionProcesses
 from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.unjoined_commands import UnjoinedCommands
 from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
+from coordinator.daemon.wiring_watch import WiringWatch
 from coordinator.daemon.writer import Writer
 from coordinator.files import coordinators
 from coordinator.files.canonical import Tree
@@ -54,7 +56,6 @@ from coordinator.files.tracked_state import check_untracked
 from coordinator.looking.looker import Budget, Looker
 from coordinator.meaning.process import Meaning
 from coordinator.profiles import program_name
-from coordinator.resources import program_version
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
@@ -72,6 +73,7 @@ from coordinator.store.database import (
 )
 from coordinator.store.ledger import Ledger, View
 from coordinator.store.statements import STATEMENTS as Q
+from coordinator.wiring import intact
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, SystemClock, iso
 from coordinator.words.refusals import Code, Refusal
@@ -179,7 +181,12 @@ class Daemon:
         notes = NotedProcesses(self.state.processes)
         self._alive = AgentsAlive(self.router, notes)
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
-                                     self._alive.ended, self._tell_holder, notes.note)
+                                     self._alive.ended, self._tell_holder, notes.note,
+                                     partial(intact.protected, self.state))
+        self._wiring = WiringWatch(
+            self._loop, self.state, Path.home(),
+            lambda job: self._writer.submit(job, lambda value: None), self.router.look,
+            lambda: self.router.engine.task(self.namespaces.protect(), lambda value: None))
         self._processes = SessionProcesses(self._loop, self._alive.ended, notes.note, notes.forget,
                                            partial(program_name, root=self.state.root))
         self._gits = GitProcesses(self._loop, self.router, self._agent_of)
@@ -199,7 +206,7 @@ class Daemon:
         if before is not None and (given < before.fencing or not self._last_seq()):
             floor = before.fencing + (0 if before.exact else SKIPPED)
             if floor > given:
-                self._write(_raised(floor))
+                self._write(partial(own_events.raised, fencing=floor))
 
     def _open_archive(self) -> ArchiveIndex:
         folders = tuple(self.settings.archive.folders)
@@ -212,7 +219,7 @@ class Daemon:
                           f"folders` in {self.state.root / FILE}.") from None
 
     async def _serve(self) -> None:
-        self._write(_started(self._started_at))
+        self._write(own_events.started)
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         self.router.resume()
@@ -221,6 +228,7 @@ class Daemon:
         self._heard = guard.heard
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
+        self._wiring.open()
         for one in self._alive.resume():
             if one.profile and one.lives:
                 self._processes.again(one.profile, one.session, one.agent, one.process)
@@ -285,6 +293,7 @@ class Daemon:
             if self._http is not None:
                 await self._http.close()
             await door.close()
+            self._wiring.close()
             await self.namespaces.close()
             self.service.regions.close()  # whoever still waits for them gets an answer now
             if self.service.impact is not None:
@@ -307,7 +316,7 @@ class Daemon:
 
     async def _leave_in_order(self) -> None:
         with contextlib.suppress(Refusal):
-            self._ledger.run(_stopped, self._clock.now_ms())
+            self._ledger.run(own_events.stopped, self._clock.now_ms())
         with contextlib.suppress(OSError):
             self.state.log_format.unlink(missing_ok=True)
             await self._backups.last(self._last_seq())
@@ -454,7 +463,8 @@ class Daemon:
         return health.reply(
             req, state=self.state, reader=self._reader, loaded=self._loaded,
             started_at=self._started_at, watcher=watcher, http=self._http_address,
-            heard=self._heard, warnings=[*self._warnings, *self._unjoined.warnings()])
+            heard=self._heard, warnings=[
+                *self._warnings, *self._unjoined.warnings(), *self._wiring.warnings()])
 
     def _join(self, req: rq.JoinSession, answer: Callable[[Any], None]) -> None:
         agent = self._agent_of(req.pid)
@@ -473,22 +483,3 @@ def _not_kept(digest: str) -> bool:
 
 def _not_kept_here(digest: str, size: int, packed: bytes, mode: int) -> None:
     raise AssertionError("what has to be kept at once is a worker's business")
-
-
-def _started(at: str) -> Callable[[Any], None]:
-    def job(tx: Any) -> None:
-        tx.record(ev.Noted(what="the coordinator started", facts={"version": program_version()}))
-
-    return job
-
-
-def _stopped(tx: Any) -> None:
-    tx.record(ev.Noted(what="the coordinator stopped", facts={}))
-
-
-def _raised(fencing: int) -> Callable[[Any], None]:
-    def job(tx: Any) -> None:
-        tx.raise_counters({"fencing": fencing})
-        tx.record(ev.CountersRaised(above={"fencing": fencing}))
-
-    return job

@@ -23,11 +23,10 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from coordinator.daemon import file_stamps
+from coordinator.daemon import file_stamps, session_ground
 from coordinator.daemon.session_processes import Process, process_of, processes_above
-from coordinator.files import ownership
 from coordinator.files.state import StateDir
-from coordinator.namespaces import git_programs, orders
+from coordinator.namespaces import orders
 from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.enforcement import write_windows
@@ -73,14 +72,16 @@ class Namespaces:
         ended: called with an agent whose session was to end with its first process, and has.
         tell: called with an agent and what it should know of what it holds.
         noted: called with an agent and the process that its session is to end with.
+        protects: files, absolute, that no agent may write.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: apsw.Connection,
                  look: Look, ended: Callable[[str], None],
                  tell: Callable[[str, str], None],
-                 noted: Callable[[str, Process], None]) -> None:
+                 noted: Callable[[str, Process], None],
+                 protects: Callable[[], list[str]] = list) -> None:
         self._loop, self._service, self._db, self._look = loop, service, writer, look
-        self._ended, self._tell, self._noted = ended, tell, noted
+        self._ended, self._tell, self._noted, self._protects = ended, tell, noted, protects
         self._sessions: dict[str, Guarded] = {}
         #: Numbers of their namespaces; also of those whose first process has ended, until they are
         #: gone: numbers are given again.
@@ -94,6 +95,7 @@ class Namespaces:
         self._paths: dict[int, list[str]] = {}
         #: Of which lease and path its holder was told that it is not covered.
         self._told: set[tuple[int, str]] = set()
+        self._wired: list[str] = []
         #: Agents that were told that their commands are in no session.
         self._bare: set[str] = set()
         self._opening, self._learning, self._joining = (asyncio.Lock() for _ in range(3))
@@ -146,9 +148,9 @@ class Namespaces:
                 key = next((key for key, one in self._sessions.items()
                             if one.joins and one.agent == owner), None)
                 if key is None:
-                    await self._loop.run_in_executor(None, _have_keeper)
-                    key = (await self._open(agent, request.path, _directory_of(request.pid),
-                                            joins=True)).key
+                    await self._loop.run_in_executor(None, session_ground.have_keeper)
+                    directory = session_ground.directory_of(request.pid)
+                    key = (await self._open(agent, request.path, directory, joins=True)).key
         except Refusal as refusal:
             log.warning("a command of %s is in no session: %s", agent, refusal.message)
             if agent not in self._bare:
@@ -172,8 +174,10 @@ class Namespaces:
             raise Refusal(Code.INVALID, f"{agent} is not a registered agent, or a sub-agent of "
                           "one: it has no session of its own.")
         async with self._opening:
-            programs = await self._loop.run_in_executor(None, _programs, path)
-            own = await self._loop.run_in_executor(None, _own, self._service.root, directory)
+            programs = await self._loop.run_in_executor(
+                None, session_ground.programs_before_git, path)
+            own = await self._loop.run_in_executor(
+                None, session_ground.own_files, self._service.root, directory)
             made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
                            ends=ends, joins=joins, programs=programs, own=own)
             try:
@@ -236,9 +240,21 @@ class Namespaces:
             self._rights.clear()
             self._paths.clear()
             await self._learn(self._look(_all_leases))
-            await self._hold({f"{StateDir(Path(self._root)).path}/": []}
-                             | {path: _writers(self._rights[path]) for path in self._rights},
-                             all=True)
+            await self._hold({path: _writers(self._rights[path]) for path in self._rights}
+                             | {f"{StateDir(Path(self._root)).path}/": []}
+                             | self._wiring(), all=True)
+
+    async def protect(self) -> None:
+        """What is wired has changed: agents may not write that either."""
+        if self._to is not None:
+            with contextlib.suppress(Refusal):
+                await self._hold(self._wiring())
+
+    def _wiring(self) -> dict[str, list[str] | None]:
+        """What of the wiring nobody may write; None: what is no wiring any more."""
+        before, self._wired = self._wired, self._protects()
+        return {path: _writers(self._rights.get(path, {})) for path in before} | {
+            path: [] for path in self._wired}
 
     def _note(self, kind: int, database: str, table: str, row: int) -> None:
         if table == "file_locks":
@@ -396,63 +412,6 @@ class Namespaces:
             _kill(set(lost.values()))
             for key in lost:
                 self._over(key)
-
-
-def check_outside(root: Path) -> None:
-    """That this process is in no session; if it is, a coordinator is started outside.
-
-    Raises:
-        Refusal: BAD_TRANSITION: another one serves in a moment.
-    """
-    if orders.start_outside(root):
-        raise Refusal(
-            Code.BAD_TRANSITION, "A coordinator is not run in an agent's session. One is started "
-            "outside of it.", next="`coord status` shows it.",
-        )
-
-
-def _have_keeper() -> None:
-    """Start this user's keeper if there is none. In a thread.
-
-    Raises:
-        Refusal: there can be none.
-    """
-    orders.connect(start=True).close()
-
-
-def _programs(path: str) -> list[list[str]]:
-    """What stands before git in a session; nothing where it cannot be had. In a thread."""
-    if not path:
-        return []
-    try:
-        return git_programs.prepare(git_programs.found(path))
-    except (OSError, Refusal) as bad:
-        log.warning("git does not ask in sessions: %s", bad)
-        return []
-
-
-def _own(root: str, directory: str) -> list[str]:
-    """What a session may write of coord's own files, which else nobody's may: the worktree that its
-    agent works in, and the notes of resumable steps. In a thread."""
-    state = StateDir(Path(root))
-    own = []
-    try:
-        ownership.make_folder(state.steps)
-        own.append(str(state.steps))
-    except (OSError, Refusal) as bad:
-        log.warning("a session can have no resumable steps: %s", bad)
-    with contextlib.suppress(ValueError):
-        run, agent, *_ = Path(os.path.realpath(directory)).relative_to(state.worktrees).parts
-        own.append(str(state.worktrees / run / agent))
-    return own
-
-
-def _directory_of(pid: int) -> str:
-    """Where a process works; nothing where it has ended."""
-    try:
-        return str(Path(f"/proc/{pid}/cwd").readlink())
-    except OSError:
-        return ""
 
 
 def _all_leases(view: View) -> list[LeaseRow]:

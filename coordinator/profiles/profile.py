@@ -26,7 +26,7 @@ from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.files.programs import missing
-from coordinator.profiles.entries import Entry
+from coordinator.profiles.entries import Entry, Switch
 from coordinator.profiles.hook_trust import Trust
 from coordinator.profiles.session import Session
 from coordinator.resources import packaged
@@ -101,6 +101,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     hooks: HookTable | None = None
     mcp: McpTable | None = None
     wire: tuple[Entry, ...] = ()
+    off: tuple[Switch, ...] = ()
     session: Session | None = None
     trust: Trust | None = None
     source: str = ""

@@ -98,6 +98,23 @@ def test_its_commands_cannot_write_what_others_hold(stand: Stand, cli: Cli) -> N
     assert waits.wait() == 0 and stand.read("a.py") == "two\n"
 
 
+def test_the_wiring_cannot_be_taken_out_by_a_command(stand: Stand, cli: Cli) -> None:
+    """`git clean -fdx`, a switch that the CLI would heed at once; typed, and in a session of its own. A person's own hand is free."""
+    stand.write("junk.o", "")
+    stand.write(".gitignore", "*.o\n")
+    stand.write(".claude/mine.json", "{}")
+    wired = stand.read(".claude/settings.local.json")
+    agent = stand.agent()
+    cli.runs("git clean -fdxq; rm -rf .claude; echo '{\"disableAllHooks\": true}' > .claude/settings.local.json; mv .claude/settings.local.json x.json; sed -i s/hooks/hocks/ .claude/settings.local.json")
+    assert stand.read(".claude/settings.local.json") == wired and not (stand.root / "junk.o").exists() and not (stand.root / "x.json").exists()
+    agent.does("(git clean -fdxq; rm -f .claude/settings.local.json .mcp.json; echo x > .mcp.json) 2>&1")
+    assert stand.read(".claude/settings.local.json") == wired and "coordinator" in stand.read(".mcp.json")
+    stand.coord("init", "--remove", "--yes")
+    assert not (stand.root / ".claude/settings.local.json").exists()
+    until(lambda: agent.does("mkdir -p .claude && echo '{}' > .claude/settings.local.json") == 0)
+    assert stand.read(".claude/settings.local.json") == "{}\n"
+
+
 def test_everything_else_is_as_without_it(stand: Stand, cli: Cli) -> None:
     stand.coord("lock", "a.py", "--agent", "ann")
     bare = cli.runs

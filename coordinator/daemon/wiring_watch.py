@@ -1,0 +1,142 @@
+"""Whether the agents here are still asked before they write: their wiring is looked at steadily.
+
+It lies in files that every agent's own commands can reach (`git clean -fdx`, a checkout), and a CLI
+follows a change at once, silently. What is gone is said within a second: an event, a message to
+whoever holds something and to the agents themselves, and a warning as long as it lasts. (The file
+watcher hears nothing of these: git ignores them.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from coordinator.files.state import StateDir
+from coordinator.service.core import listed
+from coordinator.service.holders import notices
+from coordinator.store import events as ev
+from coordinator.store.ledger import Job, Tx, View
+from coordinator.store.rows import AgentRow, LeaseRow
+from coordinator.wiring import intact
+
+log = logging.getLogger("coord.wiring")
+#: How often it is looked (seconds). What is gone counts once it is gone at two looks: a file that
+#: is replaced is not there for a moment, and `coord init --remove` notes what it did at its end.
+LOOK_S = 0.35
+#: Leases that are looked through for whoever is to be told.
+LEASES_MAX = 2_000
+_Stamps = dict[Path, tuple[int, int, int] | None]
+
+
+class WiringWatch:
+    """One daemon's. Used from the loop's thread; looks at the disk beside it.
+
+    Args:
+        submit: has the one writer do a job.
+        look: asks the database.
+        on_wired: called when what is wired has changed.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, state: StateDir, home: Path,
+                 submit: Callable[[Job], None], look: Callable[[Callable[[View], Any]], Any],
+                 on_wired: Callable[[], None]) -> None:
+        self._loop, self._state, self._home = loop, state, home
+        self._submit, self._look, self._on_wired = submit, look, on_wired
+        self._stamps: _Stamps = {}
+        self._doubted: dict[str, str] = {}
+        self._lost: dict[str, str] = {}
+        self._warnings: list[str] = []
+        self._going: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Begin to look."""
+        self._going = self._loop.create_task(self._go_on())
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._going is not None:
+            self._going.cancel()
+
+    def warnings(self) -> list[str]:
+        """Whose agents are unguarded now, and why."""
+        return self._warnings
+
+    async def _go_on(self) -> None:
+        while True:
+            try:
+                await self._look_once()
+                # (Who asks for them reads the database already.)
+                self._warnings = [
+                    _said(name, why, self._look(partial(_sessions, profile=name)))
+                    for name, why in self._lost.items()]
+            except OSError as bad:
+                log.error("the wiring of agents could not be looked at: %s", bad)
+            await asyncio.sleep(LOOK_S)
+
+    async def _look_once(self) -> None:
+        stamps = await self._loop.run_in_executor(None, _stamps, list(self._stamps) or [
+            self._state.path / "wired.json"])
+        if stamps == self._stamps and not self._doubted:
+            return
+        found, self._stamps = await self._loop.run_in_executor(
+            None, _judged, self._state, self._home)
+        self._on_wired()
+        lost = {name: why for name, why in found.items()
+                if name in self._lost or name in self._doubted}
+        self._doubted = {name: why for name, why in found.items() if name not in lost}
+        for name in sorted(set(lost) - set(self._lost)):
+            log.error("%s is unguarded: %s", name, lost[name])
+            self._submit(partial(_tell, profile=name, why=lost[name]))
+        for name in sorted(set(self._lost) - set(lost)):
+            self._submit(partial(_note_return, profile=name))
+        self._lost = lost
+
+
+def _judged(state: StateDir, home: Path) -> tuple[dict[str, str], _Stamps]:
+    # (The stamps first: what changes meanwhile is looked at again.)
+    stamps = _stamps(intact.watched(state, home))
+    return intact.unguarded(state, home), stamps
+
+
+def _stamps(paths: list[Path]) -> _Stamps:
+    out: _Stamps = {}
+    for path in paths:
+        try:
+            found = path.stat()
+            out[path] = found.st_ino, found.st_size, found.st_mtime_ns
+        except OSError:
+            out[path] = None
+    return out
+
+
+def _sessions(view: View, profile: str) -> list[str]:
+    """The agents of this profile that have reported in by hooks, and are not gone."""
+    rows = (AgentRow(*raw) for raw in view.rows("agents_all", 0))
+    return [row.agent for row in rows if row.profile == profile and row.hooked_at is not None]
+
+
+def _said(profile: str, why: str, sessions: list[str]) -> str:
+    whose = f"{listed(sessions)} {'is' if len(sessions) == 1 else 'are'}" if sessions else (
+        f"agents of {profile} are")
+    return (f"{profile}: {why}: {whose} unguarded, and not asked before a write. `coord init "
+            f"--agent {profile}` puts it right.")
+
+
+def _note_return(tx: Tx, profile: str) -> None:
+    tx.record(ev.Noted(what=f"{profile} is guarded again: its hooks are as they were", facts={}))
+
+
+def _tell(tx: Tx, profile: str, why: str) -> None:
+    sessions = _sessions(tx, profile)
+    tx.record(ev.Noted(what=f"{profile} is unguarded: {why}", facts={"agents": sessions}))
+    holders = {LeaseRow(*raw).locked_by
+               for raw in tx.rows("leases_live", tx.now, 0, None, LEASES_MAX)}
+    for agent in sorted({*sessions, *holders}):
+        notices.post(tx, agent, "unguarded", f"{_said(profile, why, sessions)} Tell your person."
+                     if agent in sessions else
+                     f"{_said(profile, why, sessions)} What it writes of yours is found "
+                     "afterwards, if at all: look at your files before you go on.")

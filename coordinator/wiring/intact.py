@@ -1,0 +1,125 @@
+"""Whether what was wired into an agent's settings still asks before a write.
+
+An agent CLI reads its settings again while it runs, and they lie where its own commands may write.
+Looks for what guards (the hook before a tool) and for what switches all hooks off; what else a
+person changes in these files is theirs. Reads only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coordinator.files.state import StateDir
+from coordinator.profiles import Entry, Profile, profiles
+from coordinator.wiring import jsonc, toml
+from coordinator.words.refusals import Refusal
+
+#: What of coord's stands in each hook, and in each plugin that is copied.
+_HOOK, _PLUGIN = "/_hook.py", "COORD_PLUGIN"
+
+
+class _Wired(msgspec.Struct):
+    path: str
+    profile: str
+    before: str | None = None
+
+
+def wired(state: StateDir) -> list[_Wired]:
+    """What coord has put in and not taken out (settings_wiring.py), also outside of the root."""
+    try:
+        return msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def protected(state: StateDir) -> list[str]:
+    """The files in the repository, absolute, that hold coord's wiring and nothing else that a
+    person or git has put there: coord has made them."""
+    paths = [state.root / one.path for one in wired(state) if one.before is None]
+    return [str(path) for path in paths if path.is_relative_to(state.root) and path.is_file()]
+
+
+def watched(state: StateDir, home: Path) -> list[Path]:
+    """The files on which it depends whether its agents are guarded."""
+    out = [state.path / "wired.json", *(state.root / one.path for one in wired(state))]
+    for profile in _wired_profiles(state):
+        for switch in profile.off:
+            out += [_named(state, home, name) for name in switch.files]
+    return list(dict.fromkeys(out))
+
+
+def unguarded(state: StateDir, home: Path) -> dict[str, str]:
+    """The wired profiles that do not ask any more -> why."""
+    out = {}
+    for profile in _wired_profiles(state):
+        why = _why(profile, state, home)
+        if why:
+            out[profile.name] = why
+    return out
+
+
+def _wired_profiles(state: StateDir) -> list[Profile]:
+    names = {one.profile for one in wired(state)}
+    try:
+        return [one for one in profiles(state.root, broken=False) if one.name in names]
+    except Refusal:
+        return []
+
+
+def _why(profile: Profile, state: StateDir, home: Path) -> str:
+    for switch in profile.off:
+        for name in switch.files:  # the first that has it is in force
+            value = _at(_named(state, home, name), switch.at)
+            if value is None:
+                continue
+            if value == json.loads(switch.value):
+                return f"{name} switches its hooks off ({'.'.join(switch.at)})"
+            break
+    for entry in profile.wire:
+        if not entry.copy and not any("{guard" in piece.value for piece in entry.add):
+            continue
+        places = [_named(state, home, name) for name in (entry.file, entry.user_file) if name]
+        if any(_guards(entry, place) for place in places):
+            continue
+        return (f"coord's hooks are gone from {entry.file}" if places[0].exists()
+                else f"{entry.file} is gone, and coord's hooks with it")
+    return ""
+
+
+def _guards(entry: Entry, path: Path) -> bool:
+    if entry.copy:
+        return _PLUGIN in _read(path)
+    return all(_HOOK in json.dumps(_at(path, piece.at))
+               for piece in entry.add if "{guard" in piece.value)
+
+
+def _named(state: StateDir, home: Path, name: str) -> Path:
+    return home / name[2:] if name.startswith("~/") else state.root / name
+
+
+def _at(path: Path, keys: Sequence[str]) -> Any:
+    """What a settings file has there; None where it has nothing, or cannot be read."""
+    text = _read(path)
+    if not text.strip():
+        return None
+    try:
+        if path.suffix == ".toml":
+            return toml.at(text, keys)
+        value = jsonc.parse(text).value
+    except (jsonc.BadJson, toml.BadToml):
+        return None
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
