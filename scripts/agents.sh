@@ -12,12 +12,12 @@ usual="claude codex gemini opencode copilot aider mini conformance"
 # name -> registry and what to ask it for; the first package carries the version.
 pins() {
     case $1 in
-        claude)   echo "npm @anthropic-ai/claude-code@2.1.329" ;;
-        codex)    echo "npm @openai/codex@0.169.0" ;;
+        claude)   echo "npm @anthropic-ai/claude-code@2.1.332" ;;
+        codex)    echo "npm @openai/codex@0.171.0" ;;
         gemini)   echo "npm @google/gemini-cli@0.61.0" ;;
         opencode) echo "npm opencode-ai@1.18.33" ;;
         copilot)  echo "npm @github/copilot@1.0.102" ;;
-        qwen)     echo "npm @qwen-code/qwen-code@0.15.10" ;;
+        qwen)     echo "npm @qwen-code/qwen-code@0.24.4" ;;
         pi)       echo "npm @mariozechner/pi-coding-agent@0.73.1" ;;
         aider)    echo "pip aider-chat==0.86.2" ;;
         mini)     echo "pip mini-swe-agent==2.4.6 mcp" ;; # litellm imports mcp and does not say so

@@ -16,7 +16,7 @@ from coordinator.client.owner import ChangeRefused, Owner, update
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
-from tests.waiting import until
+from tests.waiting import patience, until
 
 
 def one_more(value: Any) -> Any:
@@ -51,7 +51,7 @@ def test_a_thread_that_takes_long_loses_to_none_for_ever(repo: Repo) -> None:
                 update(client, "key:n", slow)
         finally:
             over.set()
-        done = sum(one.result(30) for one in others)
+        done = sum(one.result(patience(30)) for one in others)
         assert client.state_get("key:n").decoded() == {"n": 2 + done}
 
 
@@ -72,7 +72,7 @@ def test_a_thread_stands_in_line_for_another_no_longer_than_it_may(repo: Repo) -
         finally:
             go_on.set()
         assert no.value.code is Code.LOCKED and "key:n" in no.value.message and "web" in no.value.message
-        assert first.result(30).version == 1 == client.state_get("key:n").version
+        assert first.result(patience(30)).version == 1 == client.state_get("key:n").version
 
 
 def test_a_function_that_updates_what_it_is_asked_for_is_told_so(repo: Repo) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator.daemon import schedule
 from coordinator.daemon.schedule import Schedule
+from tests.waiting import patience
 
 
 def test_each_job_runs_in_the_loop_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +28,7 @@ def test_each_job_runs_in_the_loop_until_it_is_closed(monkeypatch: pytest.Monkey
             ran.append("seldom")
 
         going = Schedule(asyncio.get_running_loop(), [(often, 0.05), (seldom, 3600.0)], lambda: None)
-        await asyncio.wait_for(twice.wait(), 30)
+        await asyncio.wait_for(twice.wait(), patience(30))
         going.close()
         ended = list(ran)
         await asyncio.sleep(0.2)  # four of its turns, had it not ended: nothing tells of what is not run
@@ -43,7 +44,7 @@ def test_without_a_schedule_it_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -
     async def run() -> None:
         failed = asyncio.Event()
         going = Schedule(asyncio.get_running_loop(), [(failed.clear, 1.0)], failed.set)
-        await asyncio.wait_for(failed.wait(), 30)
+        await asyncio.wait_for(failed.wait(), patience(30))
         going.close()
 
     def broken(name: str) -> None:
@@ -66,7 +67,7 @@ def test_a_job_that_fails_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
             raise OSError("no")
 
         going = Schedule(asyncio.get_running_loop(), [(broken, 0.05)], lambda: left.clear())
-        await asyncio.wait_for(again.wait(), 30)
+        await asyncio.wait_for(again.wait(), patience(30))
         going.close()
 
     asyncio.run(run())

@@ -14,7 +14,7 @@ from coordinator.frameworks.asynchronous import current, guarded, in_thread, lea
 from coordinator.frameworks.postponing import StepPostponed
 from coordinator.words import requests as rq
 from tests.conftest import Repo
-from tests.waiting import until
+from tests.waiting import patience, until
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_whenever_a_call_is_cancelled_nothing_is_left(client: Client, steps: int
         with contextlib.suppress(asyncio.CancelledError):  # on a busy machine it may be over by then
             await task
         assert locks(client).items == [] and locks(client).waiters == []
-        await asyncio.wait_for(work(), 30)
+        await asyncio.wait_for(work(), patience(30))
 
     asyncio.run(main())
 

@@ -28,6 +28,7 @@ from coordinator import Client  # noqa: E402
 from coordinator.frameworks.claude_sdk import ClaudeLeases  # noqa: E402
 from coordinator.words import requests as rq  # noqa: E402
 from tests.conftest import Repo  # noqa: E402
+from tests.waiting import patience  # noqa: E402
 
 BODY = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
 
@@ -105,7 +106,7 @@ def converse(options: ClaudeAgentOptions, *asks: dict[str, Any]) -> list[Any]:
                 if isinstance(message, ResultMessage):
                     return
 
-    asyncio.run(asyncio.wait_for(main(), 60))
+    asyncio.run(asyncio.wait_for(main(), patience(60)))
     assert not cli.asks
     return cli.answers
 

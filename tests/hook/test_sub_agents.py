@@ -11,7 +11,7 @@ import pytest
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.hook.test_sessions import Claude, held
-from tests.waiting import until
+from tests.waiting import patience, until
 
 FILE = "top.txt"
 
@@ -37,7 +37,7 @@ def test_what_a_parent_is_writing_is_handed_down_when_it_is_written(up: Repo, to
         assert not late.done()
         up.write(FILE, "hi\nparent\n")
         parent._call(tool, own, "PostToolUse", tool_response={})
-        answer = late.result(30)
+        answer = late.result(patience(30))
     assert answer["permissionDecision"] == "deny" and "+parent" in answer["permissionDecisionReason"], "it knows what was before"
     assert sub.edit(FILE, "hi\nparent\nsub\n") == "", "it was told"
     assert held(up) == {FILE: sub.name}
