@@ -289,6 +289,7 @@ class World:
         target.write_text(text)
 
     def acquire(self, agent: str, *resources: str, **more: Any) -> rq.Acquired:
+        more.setdefault("reentrant", True)
         got = self.ask(rq.Acquire(agent=agent, resources=list(resources), **more))
         assert isinstance(got, rq.Acquired)
         return got

@@ -21,6 +21,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import msgspec
+
+from coordinator.client import bodies
 from coordinator.client.asking import (
     check_body,
     check_seconds,
@@ -34,10 +37,11 @@ from coordinator.client.async_grants import AsyncGrants
 from coordinator.client.async_held import AsyncHeld, to_the_end
 from coordinator.client.asynchronous import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S
-from coordinator.client.holdings import Holdings
+from coordinator.client.held import GONE
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import read
 
 __all__ = ["AsyncClient", "AsyncHeld"]
@@ -66,7 +70,9 @@ class AsyncClient(Operations):
         self._wire = AsyncWire(StateDir(self.root), token=given, autostart=autostart)
         self._naming = asyncio.Lock()
         self.silence_s: float | None = None
-        self.holdings = Holdings()
+        self._branches = bodies.Branches()
+        #: Whose agent this is: a fork of that process is another one.
+        self._process = os.getpid()
         self._grants = AsyncGrants(self)
 
     def __repr__(self) -> str:
@@ -81,6 +87,11 @@ class AsyncClient(Operations):
     async def close(self) -> None:
         """Hang up; what other tasks wait for they still get, and `follow` goes on: cancel them
         before. Leases stay until they are released, or lapse."""
+        starts, self._wire.autostart = self._wire.autostart, False
+        for branch in self._branches.drain() if self._process == os.getpid() else ():
+            with contextlib.suppress(Refusal):  # where nobody serves any more, it is silent soon
+                await self._ask(rq.Leave(agent=branch.agent, reason="its client was closed"), None)
+        self._wire.autostart = starts
         await self._wire.close()
 
     @property
@@ -106,19 +117,27 @@ class AsyncClient(Operations):
         if isinstance(request, rq.Acquire):
             check_body(request.resources, 0)
             answer: Any = await self._grants.acquire(request, key)
-            self.holdings.acquired(answer.leases)
         elif isinstance(request, rq.TaskClaim):
             answer = await self._grants.claim(request, key)
-            self.holdings.claimed(answer.leases)
         elif getattr(request, "wait_s", 0.0) > 0:
             answer = await self._grants.waited(request, key)
         else:
-            answer = await self._ask(request, key)
-        if isinstance(answer, rq.Released):
-            self.holdings.acquired(answer.released)  # what is only read now has another token
+            answer = await self._asked(request, key)
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
+            self._branches.drain()  # and these have left with it
         return cast(R, answer)
+
+    async def _asked(self, request: rq.Request[Any], key: str | None) -> Any:
+        """Ask as the holder around this code, if that is what it is for."""
+        holder = bodies.as_holder(self, request, self.agent)
+        if holder is not None:
+            try:
+                return await self._ask(msgspec.structs.replace(request, agent=holder), key)
+            except Refusal as refusal:
+                if not bodies.is_of(refusal, self.agent):
+                    raise
+        return await self._ask(request, key)
 
     async def _ask(self, request: rq.Request[R], key: str | None,
                    wire: AsyncWire | None = None) -> R:
@@ -151,11 +170,30 @@ class AsyncClient(Operations):
 
     async def name(self) -> str:
         """The name that all its requests bear; it is registered if it was not."""
+        if self._process != os.getpid():
+            await self._be_another()
         async with self._naming:
             if self.agent is None or self._wire.token is None:
                 await self.register()
         assert self.agent is not None
         return self.agent
+
+    async def _be_another(self) -> None:
+        """This process was forked from the one whose agent this is, as `Client._be_another`."""
+        self._process, self._naming, self._branches = os.getpid(), asyncio.Lock(), bodies.Branches()
+        parent = self.agent
+        if parent is None or self.token is None:
+            return
+        try:
+            known = await self._ask(rq.Register(
+                agent=f"{parent}.1", parent=parent, profile=self._profile, unique=True,
+                silence_s=self.silence_s, description=f"a process of {parent}"), None)
+        except Refusal as refusal:
+            self._wire.token = None
+            if refusal.code not in GONE and refusal.code is not Code.UNKNOWN_AGENT:
+                raise
+            return
+        self.agent, self._wire.token = known.agent, known.token
 
     async def commit_region(self, resource: str, text: str, *, content_hash: str | None = None,
                             lease_token: str | None = None) -> rq.RegionsCommitted:
@@ -184,23 +222,68 @@ class AsyncClient(Operations):
     @contextlib.asynccontextmanager
     async def lease(
         self, *resources: str, ttl: float = 60.0, mode: rq.Mode = "exclusive", wait: float = 0.0,
-        description: str = "", stall: float | None = None,
+        description: str = "", stall: float | None = None, reentrant: bool = False,
     ) -> AsyncIterator[AsyncHeld]:
         """Hold `resources` while the body runs, renewed every third of `ttl` (seconds), as
-        `Client.lease` does. A cancelled body has given them back before its cancellation goes on.
+        `Client.lease` does: each body is a holder of its own, and a task that is started within it
+        is another. A cancelled body has given them back before its cancellation goes on.
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
         check_body(resources, ttl, wait, stall)
-        request = rq.Acquire(
-            agent=await self.name(), resources=listed(resources), ttl_s=ttl, mode=mode, wait_s=wait,
-            description=description, retry=False, cwd=here())
-        held = await self._grants.body(
-            request, lambda got, asked: AsyncHeld(self, got, ttl, stall, mode, asked))
+        around = bodies.around(self)
+        branch = around or (bodies.Branch(await self.name(), private=False) if reentrant
+                            else await self._take())
+        before, branch.spent = branch.spent, True  # until it is known what it holds
         try:
-            yield held
+            try:
+                got = await self._grants.acquire(rq.Acquire(
+                    agent=branch.agent, resources=listed(resources), ttl_s=ttl, mode=mode,
+                    wait_s=wait, description=description, retry=False, cwd=here(),
+                    reentrant=reentrant), None)
+            except Refusal as refusal:
+                branch.spent = before or not bodies.is_plain(refusal)
+                raise
+            held = AsyncHeld(self, got, ttl, stall, branch)
+            with bodies.entered(self, branch):
+                try:
+                    yield held
+                finally:
+                    await to_the_end(held.end())
+                    branch.spent = before or held.lost
+            held.check()
         finally:
-            await to_the_end(held.end())
-        held.check()
+            if around is None:
+                await to_the_end(self._part(branch))
+
+    async def _take(self) -> bodies.Branch:
+        """A holder that nobody else is.
+
+        Raises:
+            Refusal: this client's agent cannot register one.
+        """
+        parent = await self.name()
+        idle = self._branches.take()
+        if idle is not None:
+            return idle
+        request = bodies.registration(parent, self._profile, bodies.SILENCE_S)
+        try:
+            made = await self._ask(request, None)
+        except Refusal as refusal:
+            if refusal.code is not Code.INVALID:
+                raise
+            request.silence_s = None  # so long a silence is not possible here
+            made = await self._ask(request, None)
+        return bodies.Branch(made.agent)
+
+    async def _part(self, branch: bodies.Branch) -> None:
+        """Its body is over."""
+        if self._process != os.getpid() or not branch.private:
+            return
+        if not branch.spent:
+            self._branches.give_back(branch)
+            return
+        with contextlib.suppress(Refusal):  # it cannot be reached: what is held lapses
+            await self._ask(rq.Leave(agent=branch.agent, reason="its body has ended"), None)

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from coordinator.client.asking import how_asked
 from coordinator.client.async_held import AsyncHeld, to_the_end
-from coordinator.client.held import as_first_told
-from coordinator.client.holdings import Asked
-from coordinator.client.turns import Turns, turn_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Code, Refusal
@@ -53,77 +49,6 @@ class AsyncGrants:
         self._claims: deque[str] = deque(maxlen=CLAIMS_MAX)
         #: Leases (fencing tokens) that were granted here, the last ones: the same.
         self._tokens: deque[int] = deque(maxlen=CLAIMS_MAX)
-
-    async def body(self, request: rq.Acquire,
-                   hold: Callable[[rq.Acquired, Asked], AsyncHeld]) -> AsyncHeld:
-        """Acquire, and begin to hold, in the turn of these resources (`hold`: makes the body).
-
-        Raises:
-            Refusal: of `acquire`.
-        """
-        turns = self._client.holdings.turns.of_all(turn_names(
-            request.resources, self._client.root, request.cwd))
-        with self._client.holdings.asked_for(turns.names) as asked:
-            def begun(got: rq.Acquired) -> AsyncHeld:
-                return hold(got, asked)
-
-            if request.wait_s <= 0:
-                return await self._whole(self._take(turns, request, begun, None))
-            return await self._body(turns, request, begun, asked)
-
-    async def _body(self, turns: Turns, request: rq.Acquire,
-                    hold: Callable[[rq.Acquired], AsyncHeld], asked: Asked) -> AsyncHeld:
-        deadline = time.monotonic() + request.wait_s
-        while True:
-            left = msgspec.structs.replace(
-                request, wait_s=max(0.001, deadline - time.monotonic()))
-            with turns.waited_for():
-                question = _Question(self._client, left, None)
-                try:
-                    with self._in_line(left):
-                        got: rq.Acquired = await question.answered()
-                except asyncio.CancelledError:
-                    await to_the_end(self._hand_back(turns, question, left, hold))
-                    raise
-                self._client.holdings.heard(got.leases, asked)
-                self._tokens += (lease.fencing_token for lease in got.leases)
-                try:
-                    return await self._whole(self._take(turns, request, hold, got))
-                except Refusal:  # another body has given it back since
-                    if time.monotonic() > deadline:
-                        raise
-
-    async def _take(self, turns: Turns, request: rq.Acquire,
-                    hold: Callable[[rq.Acquired], AsyncHeld],
-                    got: rq.Acquired | None) -> AsyncHeld:
-        async with turns:
-            if got is None or not turns.is_sure():
-                now: rq.Request[rq.Acquired] = msgspec.structs.replace(request, wait_s=0.0)
-                try:
-                    got = as_first_told(await self._client._ask(now, None), got)
-                except Refusal:
-                    if got is not None:  # of what it was granted some may still be there
-                        await hold(got)._end_in_turn()
-                    raise
-            return hold(got)
-
-    async def _whole(self, taking: Coroutine[Any, Any, AsyncHeld]) -> AsyncHeld:
-        """The body that this begins. Who is cancelled meanwhile ends it at once."""
-        task = asyncio.ensure_future(taking)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await to_the_end(_ended(task))
-            raise
-
-    async def _hand_back(self, turns: Turns, question: _Question, request: rq.Acquire,
-                         hold: Callable[[rq.Acquired], AsyncHeld]) -> None:
-        """Nobody waits for this any more: it leaves the line, and a body that has what it was
-        granted ends at once."""
-        got = await self._came_of(question, request)
-        if got is not None:
-            async with turns:
-                await hold(got)._end_in_turn()
 
     async def acquire(self, request: rq.Acquire, key: str | None) -> rq.Acquired:
         """Ask for leases, without a body.
@@ -175,7 +100,7 @@ class AsyncGrants:
             anew = not lease.reentrant or (
                 lease.locked_at >= question.at and lease.fencing_token not in self._tokens)
             if anew and lease.fencing_token not in line.told:
-                line.late[lease.fencing_token] = lease
+                line.late[lease.fencing_token] = msgspec.structs.replace(lease, reentrant=False)
 
     async def _left(self, request: rq.Acquire, line: _Line) -> None:
         """Nobody waits in this line any more: what none of them has is given back, as it is at the
@@ -183,12 +108,12 @@ class AsyncGrants:
         late, line.late = list(line.late.values()), {}
         if late:
             got = rq.Acquired(acquisition_id=late[0].acquisition_id, leases=late, warnings=[])
-            held = AsyncHeld(self._client, got, request.ttl_s or TTL_S, None, request.mode)
+            held = AsyncHeld(self._client, got, request.ttl_s or TTL_S, None)
+            held.agent = request.agent
             await to_the_end(held.end())
 
     def _place(self, request: rq.Acquire) -> _Place:
-        names = turn_names(request.resources, self._client.root, request.cwd)
-        return request.agent, request.mode, tuple(sorted(set(names)))
+        return request.agent, request.mode, tuple(sorted(set(request.resources)))
 
     @contextlib.contextmanager
     def _in_line(self, request: rq.Acquire) -> Iterator[None]:
@@ -340,12 +265,9 @@ class _Question:
             Refusal: it was refused; DAEMON_DOWN.
         """
         now: Any = msgspec.structs.replace(self.request, wait_s=0.0)
+        if isinstance(now, rq.Acquire | rq.TaskClaim):
+            now.reentrant = True  # what it was granted meanwhile is told
         return await self._client._ask(now, self._key)
-
-
-async def _ended(task: asyncio.Future[AsyncHeld]) -> None:
-    with contextlib.suppress(Refusal):
-        await (await task).end()
 
 
 def _claim(got: rq.Claimed) -> str:

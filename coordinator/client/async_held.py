@@ -12,8 +12,8 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from coordinator.client.bodies import Branch
 from coordinator.client.held import HeldLeases
-from coordinator.client.holdings import Asked
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
@@ -27,8 +27,9 @@ class AsyncHeld(HeldLeases):
     """A lease while its body runs."""
 
     def __init__(self, client: AsyncClient, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None, mode: rq.Mode, asked: Asked | None = None) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode, asked)
+                 stall_s: float | None, branch: Branch | None = None) -> None:
+        agent = branch.agent if branch is not None else str(client.agent)
+        super().__init__(agent, got, ttl_s, stall_s, client.silence_s, branch)
         self._client = client
         self._renewing = asyncio.create_task(self._renew(), name="coord-renew")
 
@@ -36,37 +37,32 @@ class AsyncHeld(HeldLeases):
         while True:
             await asyncio.sleep(self._every_s)
             now = time.monotonic()
-            if self._stalls(now):
+            if not self.runs() or self._stalls(now):
                 return
             try:
-                await self._client.call(self._renewal(str(self._client.agent)))
+                await self._client.call(self._renewal())
                 self._confirmed_at = now
             except Refusal as refusal:
                 if self._refused(refusal, now):
                     return
 
     async def end(self, *, release: bool = True) -> None:
-        """Renew no more and, with `release`, give back what was not held before, as `Held.end`."""
+        """Renew no more and, with `release`, give back what its holder did not have before, as
+        `Held.end`."""
         if self._over or self._process != os.getpid():
             return  # a forked child leaves the body: the lease is its parent's
-        async with self._turns:
-            await self._end_in_turn(release=release)
-
-    async def _end_in_turn(self, *, release: bool = True) -> None:
-        if self._over:
-            return
         self._over = True
         self._renewing.cancel()
         await asyncio.wait([self._renewing])
-        ending, refused = self._ending(str(self._client.agent), release), None
+        ending = self._ending(release)
+        answer: Any = None
         with contextlib.suppress(StopIteration):
             while True:
-                request = ending.send(refused)
+                request = ending.send(answer)
                 try:
-                    await self._client.call(request)
-                    refused = None
+                    answer = await self._client.call(request)
                 except Refusal as no:
-                    refused = no
+                    answer = no
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:

@@ -11,24 +11,27 @@ A client is one agent. It starts the coordinator if need be, and connects again 
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import msgspec
+
+from coordinator.client import bodies
 from coordinator.client.asking import check_body, encoded, here, how_asked, listed
 from coordinator.client.blocking import Operations
 from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import HeldLeases, LeaseLost, as_first_told
-from coordinator.client.holdings import Asked, Holdings
+from coordinator.client.held import GONE, HeldLeases, LeaseLost
 from coordinator.client.locating import locate_root
-from coordinator.client.turns import turn_names
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import read
 
 __all__ = ["Client", "Held", "LeaseLost"]
@@ -66,7 +69,6 @@ class Client(Operations):
         given = token or (os.environ.get("COORD_AGENT_TOKEN") if agent is None else None)
         self._profile = profile
         self._prepares = prepares
-        self.holdings = Holdings()
         self._wire = Wire(StateDir(self.root), token=given, autostart=autostart,
                           starting=starting)
         #: Who asks while another thread waits for its answer does so on a connection of its own.
@@ -76,6 +78,9 @@ class Client(Operations):
         self._idle: list[Wire] = []
         self._busy: set[Wire] = set()
         self._closed = 0
+        self._branches = bodies.Branches()
+        #: Whose agent this is: a fork of that process is another one.
+        self._process = os.getpid()
         self.silence_s: float | None = None
 
     def __repr__(self) -> str:
@@ -90,12 +95,21 @@ class Client(Operations):
     def close(self) -> None:
         """Hang up; what other threads wait for they still get. Leases stay until they are
         released, or lapse."""
+        self._leave_idle()
         self._closed += 1
         while self._idle:
             self._idle.pop().close()
         if self._first.acquire(blocking=False):
             self._wire.close()
             self._first.release()
+
+    def _leave_idle(self) -> None:
+        """Sub-agents that no body has leave; where nobody serves any more, they are silent soon."""
+        starts, self._wire.autostart = self._wire.autostart, False
+        for branch in self._branches.drain() if self._process == os.getpid() else ():
+            with contextlib.suppress(Refusal):
+                self._ask(rq.Leave(agent=branch.agent, reason="its client was closed"))
+        self._wire.autostart = starts
 
     def hang_up(self, *, for_good: bool = False) -> None:
         """From another thread, or a signal handler: the questions that wait for their answers end
@@ -135,14 +149,14 @@ class Client(Operations):
         Raises:
             Refusal: with its code and facts.
         """
-        answer = self._ask(request, key, mark)
-        if isinstance(answer, rq.Acquired):
-            self.holdings.acquired(answer.leases)
-        elif isinstance(answer, rq.Claimed):
-            self.holdings.claimed(answer.leases)
-        elif isinstance(answer, rq.Released):
-            self.holdings.acquired(answer.released)  # what is only read now has another token
-        return answer
+        holder = bodies.as_holder(self, request, self.agent)
+        if holder is not None:
+            try:
+                return self._ask(msgspec.structs.replace(request, agent=holder), key, mark)
+            except Refusal as refusal:
+                if not bodies.is_of(refusal, self.agent):
+                    raise
+        return self._ask(request, key, mark)
 
     def _ask(self, request: rq.Request[R], key: str | None = None, mark: int | None = None) -> R:
         kind = type(request)
@@ -156,6 +170,7 @@ class Client(Operations):
             )
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
+            self._branches.drain()  # and these have left with it
         return read(raw, request.reply_shape())
 
     @contextlib.contextmanager
@@ -206,11 +221,35 @@ class Client(Operations):
 
     def name(self) -> str:
         """The name that all its requests bear; it is registered if it was not."""
+        if self._process != os.getpid():
+            self._be_another()
         with self._naming:
             if self.agent is None or self._wire.token is None:
                 self.register()
             assert self.agent is not None
             return self.agent
+
+    def _be_another(self) -> None:
+        """This process was forked from the one whose agent this is: it is a sub-agent of that one
+        from now on, or an agent like it where that one has left."""
+        for wire in (self._wire, *self._idle, *self._busy):
+            wire.close()
+        self._process, self._naming = os.getpid(), threading.RLock()
+        self._branches, self._idle, self._busy = bodies.Branches(), [], set()
+        self._wire, self._first = self._wire.another(), threading.Lock()
+        parent, token = self.agent, self.token
+        if parent is None or token is None:
+            return
+        try:
+            known = self._ask(rq.Register(
+                agent=f"{parent}.1", parent=parent, profile=self._profile, unique=True,
+                silence_s=self.silence_s, description=f"a process of {parent}"))
+        except Refusal as refusal:
+            self._wire.token = None
+            if refusal.code not in GONE and refusal.code is not Code.UNKNOWN_AGENT:
+                raise
+            return
+        self.agent, self._wire.token = known.agent, known.token
 
     def commit_region(self, resource: str, text: str, *, content_hash: str | None = None,
                       lease_token: str | None = None) -> rq.RegionsCommitted:
@@ -241,112 +280,175 @@ class Client(Operations):
             self._busy.discard(wire)
             wire.close()
 
-    @contextlib.contextmanager
     def lease(
         self, *resources: str, ttl: float = 60.0, mode: rq.Mode = "exclusive", wait: float = 0.0,
-        description: str = "", stall: float | None = None,
-    ) -> Iterator[Held]:
+        description: str = "", stall: float | None = None, reentrant: bool = False,
+    ) -> contextlib.AbstractContextManager[Held]:
         """Hold `resources` while the body runs, renewed every third of `ttl` (seconds), or of the
         `silence_s` that this client has registered with.
 
+        Each body is a holder of its own, a sub-agent of this client's agent: two threads, tasks or
+        processes never have a resource at once, whichever client or token they share. What the body
+        writes through this client (values, regions, proposals) is written as that holder. With
+        `reentrant`, a body within a body of the same thread is that holder, and goes on with what
+        it has; and any other is this client's agent itself, with what that has acquired or claimed.
+        Whoever has something before the body has it after it.
+
         With `stall`, renewal stops when the body has not called `progress()` for that long: a
-        hung body loses its lease. Nested leases of one client on one resource are one lease, which
-        is exclusive as long as one of them is; who holds it last releases it.
+        hung body loses its lease.
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
         check_body(resources, ttl, wait, stall)
-        held = self._begin(resources, ttl, mode, wait, description, stall)
+        request = rq.Acquire(
+            agent="", resources=listed(resources), ttl_s=ttl, mode=mode, wait_s=wait,
+            description=description, retry=False, cwd=here(), reentrant=reentrant)
+        runs = _Running()
+        body = self._body(request, ttl, stall, runs)
+        runs.follow(body.gen)
+        return body
+
+    @contextlib.contextmanager
+    def _body(self, request: rq.Acquire, ttl: float, stall: float | None,
+              runs: Callable[[], bool]) -> Iterator[Held]:
+        around = bodies.around(self)
+        branch = around or (bodies.Branch(self.name(), private=False) if request.reentrant
+                            else self._take())
+        before, branch.spent = branch.spent, True  # until it is known what it holds
         try:
-            yield held
+            try:
+                held = self._begun(branch, request, ttl, stall, runs)
+            except Refusal as refusal:
+                branch.spent = before or not bodies.is_plain(refusal)
+                raise
+            with bodies.entered(self, branch):
+                try:
+                    yield held
+                finally:
+                    held.end()
+                    branch.spent = before or held.lost
+            held.check()
         finally:
-            held.end()
-        held.check()
+            if around is None:
+                self._part(branch)
 
-    def _begin(self, resources: tuple[str, ...], ttl: float, mode: rq.Mode, wait: float,
-               description: str, stall: float | None) -> Held:
-        """Acquire, and begin to hold, in the turn of these resources."""
-        def ask(wait_s: float) -> rq.Acquired:
-            return self._ask(rq.Acquire(
-                agent=self.name(), resources=listed(resources), ttl_s=ttl, mode=mode,
-                wait_s=wait_s, description=description, retry=False, cwd=here()))
+    def _begun(self, branch: bodies.Branch, request: rq.Acquire, ttl: float, stall: float | None,
+               runs: Callable[[], bool]) -> Held:
+        request.agent = branch.agent
+        held = Held(self, self._ask(request), ttl, stall, branch)
+        held.runs = runs
+        held._start()
+        return held
 
-        turns = self.holdings.turns.of_all(turn_names(listed(resources), self.root, here()))
-        deadline = time.monotonic() + wait
-        with self.holdings.asked_for(turns.names) as asked:
-            while wait > 0:
-                with turns.waited_for():
-                    got = ask(max(0.001, deadline - time.monotonic()))
-                    self.holdings.heard(got.leases, asked)
-                    try:
-                        with turns:
-                            now = got if turns.is_sure() else as_first_told(ask(0.0), got)
-                            return self._hold(now, ttl, stall, mode, asked)
-                    except Refusal:  # another body has given it back since, or a part of it
-                        self._hold(got, ttl, None, mode).end()
-                        if time.monotonic() > deadline:
-                            raise
-            with turns:
-                return self._hold(ask(0.0), ttl, stall, mode, asked)
+    def _take(self) -> bodies.Branch:
+        """A holder that nobody else is.
 
-    def hold(self, got: rq.Acquired, *, ttl: float = 60.0, stall: float | None = None,
-             mode: rq.Mode | None = None) -> Held:
-        """Renew in the background what was acquired, every third of `ttl` (seconds), until
-        `Held.end` is called: for whoever's body is no `with`. `mode`: what it was asked for in, if
-        that may be less than was held already. See `lease`."""
+        Raises:
+            Refusal: this client's agent cannot register one.
+        """
+        parent = self.name()
+        idle = self._branches.take()
+        if idle is not None:
+            return idle
+        with self._naming:
+            return bodies.Branch(bodies.registered(
+                lambda silence_s: self._ask(
+                    bodies.registration(parent, self._profile, silence_s))).agent)
+
+    def _part(self, branch: bodies.Branch) -> None:
+        """Its body is over."""
+        if self._process != os.getpid() or not branch.private:
+            return  # a forked child leaves the body: it is its parent's
+        if not branch.spent:
+            self._branches.give_back(branch)
+            return
+        with contextlib.suppress(Refusal):  # it cannot be reached: what is held lapses
+            self._ask(rq.Leave(agent=branch.agent, reason="its body has ended"))
+
+    def hold(self, got: rq.Acquired, *, ttl: float = 60.0, stall: float | None = None) -> Held:
+        """Renew in the background what this client's agent has acquired, every third of `ttl`
+        (seconds), until `Held.end` is called, which gives back what that acquisition got: for
+        whoever's body is no `with`. It ends with the `Held`, too, when nobody has that any more."""
         check_body((), ttl, stall=stall)
-        return self._hold(got, ttl, stall, mode)
-
-    def _hold(self, got: rq.Acquired, ttl: float, stall: float | None, mode: rq.Mode | None,
-              asked: Asked | None = None) -> Held:
-        held = Held(self, got, ttl, stall, mode, asked)
+        held = Held(self, got, ttl, stall)
         held._start()
         return held
 
 
-class Held(HeldLeases):
-    """A lease while its body runs, renewed by a thread."""
+class _Running:
+    """Whether a body runs still: what tells whoever renews its lease, when an exception came so
+    that nobody ends it."""
 
-    def __init__(self, client: Client, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None, mode: rq.Mode | None, asked: Asked | None) -> None:
-        super().__init__(client.holdings, got, ttl_s, stall_s, client.silence_s, mode, asked)
+    def __init__(self) -> None:
+        self._body: Callable[[], Any] = lambda: self
+
+    def follow(self, body: Any) -> None:
+        """Tell of this generator from now on."""
+        self._body = weakref.ref(body)
+
+    def __call__(self) -> bool:
+        body = self._body()
+        return body is self or (body is not None and body.gi_frame is not None)
+
+
+class Held(HeldLeases):
+    """A lease while its body runs, renewed by a thread. The thread knows it weakly, so that it ends
+    when an exception at any instant has left the lease to nobody."""
+
+    def __init__(self, client: Client, got: rq.Acquired, ttl_s: float, stall_s: float | None,
+                 branch: bodies.Branch | None = None) -> None:
+        agent = branch.agent if branch is not None else str(client.agent)
+        super().__init__(agent, got, ttl_s, stall_s, client.silence_s, branch)
         self._client = client
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="coord-renew", daemon=True)
+        self._done, self._ended = threading.Event(), threading.Event()
 
     def _start(self) -> None:
-        self._thread.start()
+        # In one step: `Thread.start` is several, and an exception among them leaves half a thread.
+        _thread.start_new_thread(_renew, (weakref.ref(self), self._done, self._ended,
+                                          self._every_s))
 
-    def _renew(self) -> None:
-        while not self._done.wait(self._every_s):
-            now = time.monotonic()
-            if self._stalls(now):
-                return
-            try:
-                self._client.call(self._renewal(str(self._client.agent)))
-                self._confirmed_at = now
-            except Refusal as refusal:
-                if self._refused(refusal, now):
-                    return
+    def _renewed(self) -> bool:
+        """Renew it; whether that goes on."""
+        now = time.monotonic()
+        if self._over or not self.runs() or self._stalls(now):
+            return False
+        try:
+            self._client.call(self._renewal())
+            self._confirmed_at = now
+        except Refusal as refusal:
+            return not self._refused(refusal, now)
+        return True
 
     def end(self, *, release: bool = True) -> None:
-        """Renew no more and, with `release`, give back what was not held before, once no other
-        body of this client holds it. What is not given back, also because the coordinator cannot
-        be reached, stays until it lapses. `check` tells whether all was held to the end.
+        """Renew no more and, with `release`, give back what its holder did not have before. What is
+        not given back, also because the coordinator cannot be reached, stays until it lapses.
+        `check` tells whether all was held to the end.
         """
         if self._over or self._process != os.getpid():
             return  # a forked child leaves the body: the lease is its parent's
         self._over = True
         self._done.set()
-        self._thread.join()
-        ending, refused = self._ending(str(self._client.agent), release), None
-        with self._turns, contextlib.suppress(StopIteration):
+        self._ended.wait()
+        ending = self._ending(release)
+        answer: Any = None
+        with contextlib.suppress(StopIteration):
             while True:
-                request = ending.send(refused)
+                request = ending.send(answer)
                 try:
-                    self._client.call(request)
-                    refused = None
+                    answer = self._client.call(request)
                 except Refusal as no:
-                    refused = no
+                    answer = no
+
+
+def _renew(held: Callable[[], Held | None], done: threading.Event, ended: threading.Event,
+           every_s: float) -> None:
+    try:
+        while not done.wait(every_s):
+            here = held()
+            if here is None or not here._renewed():
+                return
+            del here
+    finally:
+        ended.set()

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-import msgspec
-
-from coordinator.client.holdings import Asked, GivenBack, Holdings
+from coordinator.client.bodies import Branch
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -32,29 +30,23 @@ class LeaseLost(Exception):
         return type(self), (self.resources, self._why)
 
 
-def as_first_told(now: rq.Acquired, first: rq.Acquired | None) -> rq.Acquired:
-    """A grant as it is by now, with what is told of it only once: that it is new, or what it
-    replaces."""
-    told = {} if first is None else {one.fencing_token: one for one in first.leases}
-    leases = [lease if (one := told.get(lease.fencing_token)) is None else msgspec.structs.replace(
-        lease, reentrant=one.reentrant, replaces=one.replaces) for lease in now.leases]
-    return msgspec.structs.replace(now, leases=leases)
-
-
 class HeldLeases:
     """Leases while a body runs.
 
     Attributes:
         leases: as they were granted, one a resource.
+        agent: who holds them.
     """
 
-    def __init__(self, holdings: Holdings, got: rq.Acquired, ttl_s: float,
-                 stall_s: float | None, silence_s: float | None = None,
-                 mode: str | None = None, asked: Asked | None = None) -> None:
+    def __init__(self, agent: str, got: rq.Acquired, ttl_s: float, stall_s: float | None,
+                 silence_s: float | None = None, branch: Branch | None = None) -> None:
+        self.agent = agent
         self.leases = got.leases
-        self._turns = holdings.turns.of_all(lease.resource for lease in got.leases)
-        self._holdings, self._mode = holdings, mode
-        holdings.begin(got.leases, mode, asked)
+        #: The newest lease token of each copy. Bodies of one holder have them together, for one
+        #: within another may change what that has.
+        self._tokens = branch.tokens if branch is not None else {}
+        self._alone = branch is not None and branch.private
+        self._had(got.leases)
         self._ttl_s = ttl_s
         #: So often it is renewed: an agent that may not be silent for long is heard of by that.
         self._every_s = min(ttl_s, silence_s or ttl_s) / 3
@@ -63,6 +55,8 @@ class HeldLeases:
         self._lost: str | None = None
         self._over = False
         self._process = os.getpid()
+        #: Whether its body runs still, as far as this can be seen from outside of it.
+        self.runs: Callable[[], bool] = lambda: True
 
     def __repr__(self) -> str:
         how = f"lost: {self._lost}" if self._lost else (
@@ -115,43 +109,37 @@ class HeldLeases:
             self._lost = f"it could not be renewed in time: {refusal.message}"
         return self._lost is not None
 
-    def _renewal(self, agent: str) -> rq.Renew:
+    def _renewal(self) -> rq.Renew:
         """Names are from the root here, wherever the program stands: no `cwd`."""
-        return rq.Renew(agent=agent, resources=self.resources, ttl_s=self._ttl_s)
+        return rq.Renew(agent=self.agent, resources=self.resources, ttl_s=self._ttl_s)
 
-    def _ending(self, agent: str, release: bool) -> Generator[rq.Request[Any], Refusal | None]:
-        """What is asked at the end, one after the other: yields it, and is sent the refusal, if
-        that was one. It learns whether all was held so long, and gives back what is to be."""
-        kept = self._holdings.stay(self.leases)
-        if release and kept and self._lost is None:  # others of this client go on with it
-            # It is seen that it is there while this body still counts: none gives it back.
-            self._noted((yield rq.Renew(agent=agent, resources=kept, ttl_s=self._ttl_s)))
-        mine, read = self._holdings.end(self.leases, self._mode)
-        if release:
-            yield from self._given_back(agent, mine)
-            if self._lost is None:
-                yield from self._given_back(agent, read, keep_shared=True)
-            elif mine:  # some are lost: each of the others by itself
-                for one in mine:
-                    yield _release(agent, one)
+    def _ending(self, release: bool) -> Generator[rq.Request[Any], Any]:
+        """What is asked at the end, one after the other: yields it, and is sent the answer, or the
+        refusal. It learns whether all was held so long, and gives back what is to be: not
+        what its holder had before."""
+        if not release:
+            return
+        kept = [lease.resource for lease in self.leases if lease.reentrant]
+        if kept and self._lost is None:  # who has it goes on with it
+            self._noted((yield rq.Renew(agent=self.agent, resources=kept, ttl_s=self._ttl_s)))
+        mine = [lease for lease in self.leases if not lease.reentrant]
+        if self._alone and len(mine) > 1 and not any(
+                lease.further or lease.replaces for lease in mine):
+            self._noted((yield rq.Release(
+                agent=self.agent, resources=[lease.resource for lease in mine])))
+            mine = [] if self._lost is None else mine  # some are lost: each of them by itself
+        for lease in mine:
+            self._noted((yield rq.Release(
+                agent=self.agent, resources=[lease.resource],
+                lease_token=self._tokens.get((lease.resource, lease.worktree)),
+                keep_shared=lease.replaces is not None)))
 
-    def _given_back(self, agent: str, what: Sequence[GivenBack], keep_shared: bool = False
-                    ) -> Generator[rq.Request[Any], Refusal | None]:
-        """At once what is named without doubt, each copy of the others by itself; until one of
-        them is seen to be lost."""
-        together = [one.resource for one in what if one.alone]
-        if together and self._lost is None:
-            self._noted((yield rq.Release(agent=agent, resources=together,
-                                          keep_shared=keep_shared)))
-        for one in what:
-            if not one.alone and self._lost is None:
-                self._noted((yield _release(agent, one, keep_shared)))
+    def _had(self, leases: Sequence[rq.Lease]) -> None:
+        self._tokens.update({(lease.resource, lease.worktree): lease.lease_token
+                             for lease in leases if lease.lease_token is not None})
 
-    def _noted(self, refusal: Refusal | None) -> None:
-        if refusal is not None and refusal.code in GONE:
-            self._lost = refusal.message
-
-
-def _release(agent: str, one: GivenBack, keep_shared: bool = False) -> rq.Release:
-    return rq.Release(agent=agent, resources=[one.resource], lease_token=one.token,
-                      keep_shared=keep_shared)
+    def _noted(self, answer: Any) -> None:
+        if isinstance(answer, rq.Released):
+            self._had(answer.released)  # what is only read from now on has another token
+        elif isinstance(answer, Refusal) and answer.code in GONE and self._lost is None:
+            self._lost = answer.message

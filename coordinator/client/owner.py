@@ -14,14 +14,13 @@ crash), and takes effect once.
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from coordinator.client.asking import json
+from coordinator.client.bodies import around
 from coordinator.client.client import Client, LeaseLost
 from coordinator.client.work_loop import ASK_S, WorkLoop
 from coordinator.words import requests as rq
@@ -162,7 +161,6 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
            wait: float = 60.0) -> rq.StateValue:
     """Change a value by a function of it: optimistically at first (read, make, write if nobody has
     written meanwhile), and under a lease after `tries` losses, so that nobody loses for ever.
-    Threads of one client, which have a lease together, then take turns.
 
     Args:
         make: (value as it is, None: nothing is stored) -> the value from then on; called again for
@@ -173,49 +171,30 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
         Refusal: LOCKED: it could not be leased in time; VERSION_CHANGED: this agent itself writes
             it again and again, under the same lease; and others.
     """
+    token: int | None = None
     for _ in range(tries):
         known = _read(client, key)
         try:
-            return _put(client, key, make(_plain(known.value)), known.version, None)
+            return _put(client, key, make(_plain(known.value)), known.version, token)
         except Refusal as refusal:
-            holds = refusal.code is Code.INVALID and "fencing_token" in refusal.facts
-            if refusal.code is not Code.VERSION_CHANGED and refusal.code not in HELD and not holds:
+            if refusal.code is Code.INVALID and "fencing_token" in refusal.facts:
+                token = refusal.facts["fencing_token"]  # this agent has the key already
+            elif refusal.code is not Code.VERSION_CHANGED and refusal.code not in HELD:
                 raise
-            if refusal.code in HELD or holds:
-                break  # (a lease of its own, left of an attempt that was cut off, is one, too)
-    with (_turn(client, key, wait) as left,
-          client.lease(key, wait=left, description="update") as held):
+            elif refusal.code in HELD:
+                break
+    with client.lease(key, wait=wait, description="update",
+                      reentrant=around(client) is not None) as held:
         for again in reversed(range(max(1, tries))):
             known = _read(client, key)
             made = make(_plain(known.value))
             held.check()
             try:
                 return _put(client, key, made, known.version, held.fencing_token)
-            except Refusal as refusal:  # by another body of this agent, or by `make` itself
+            except Refusal as refusal:  # by `make` itself
                 if refusal.code is not Code.VERSION_CHANGED or not again:
                     raise
     raise AssertionError("the last try returns, or raises")
-
-
-@contextlib.contextmanager
-def _turn(client: Client, key: str, wait: float) -> Iterator[float]:
-    """This thread is the only one of its client that changes this key under a lease. Yields how
-    much of the time is left.
-
-    Raises:
-        Refusal: LOCKED: it was not its turn in time.
-    """
-    began = time.monotonic()
-    turn = client.holdings.turns.of(f"update {key}")
-    if not turn.lock.acquire(timeout=max(0.0, min(wait, threading.TIMEOUT_MAX))):
-        raise Refusal(
-            Code.LOCKED, f"Another thread of {client.agent} was changing {key} for {wait:g} s, and "
-            "has not ended. Nothing was written.",
-            next="Repeat it, with a longer `wait`.", resource=key)
-    try:
-        yield max(0.0, wait - (time.monotonic() - began))
-    finally:
-        turn.lock.release()
 
 
 def _read(client: Client, key: str) -> rq.StateValue:

@@ -130,13 +130,14 @@ def carry(client: Client, *, editor: Editor, task: str | None = None,
         Exception: whatever a role raises; the task has failed then.
     """
     agent = client.name()
-    claimed = client.call(rq.TaskClaim(agent=agent, task=task, cwd=here()))
+    claimed = client.call(rq.TaskClaim(agent=agent, task=task, cwd=here(), reentrant=True))
     name = claimed.task.task
     work = Work(claimed.task, claimed, list(claimed.leases))
     try:
         if planner is not None and (more := list(planner.plan(work))):
             work = replace(work, leases=[*work.leases, *client.call(
-                rq.Acquire(agent=agent, resources=more, task=name, cwd=here())).leases])
+                rq.Acquire(agent=agent, resources=more, task=name, cwd=here(), reentrant=True)
+            ).leases])
         return _try(client, agent, work, editor, recovery or CoordinatorsRecovery(), validator)
     except BaseException as bad:
         why = bad.message if isinstance(bad, Refusal) else f"{type(bad).__name__}: {bad}"

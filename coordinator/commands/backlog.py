@@ -135,6 +135,7 @@ def claim(
             ttl_s=seconds(ttl, "--ttl"),
             wait_s=seconds(wait, "--wait") or 0.0,
             cwd=shell.cwd,
+            reentrant=True,
         )
     )
     if as_json:

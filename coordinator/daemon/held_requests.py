@@ -17,7 +17,7 @@ from coordinator.service.core import Service
 from coordinator.service.leasing import grant, waiting_line
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 #: Places that are remembered as turned back, and for how long (seconds).
 TURNED_MAX, TURNED_S = 1_000, 1.0
@@ -26,15 +26,17 @@ TURNED_MAX, TURNED_S = 1_000, 1.0
 class Held:
     """One of them."""
 
-    __slots__ = ("acquisition", "answer", "gone", "over", "stay")
+    __slots__ = ("acquisition", "alone", "answer", "gone", "over", "stay")
 
-    def __init__(self, acquisition: str, answer: Answer, stay: bool, gone: Callable[[], bool]
-                 ) -> None:
+    def __init__(self, acquisition: str, answer: Answer, stay: bool, gone: Callable[[], bool],
+                 alone: bool) -> None:
         self.acquisition = acquisition
         self.answer = answer
         self.stay = stay
         self.gone = gone
         self.over = False
+        #: It is told of a grant only if nobody else of its agent is.
+        self.alone = alone
 
 
 class HeldRequests:
@@ -52,12 +54,13 @@ class HeldRequests:
         self._turned: dict[str, float] = {}
 
     def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
-             gone: Callable[[], bool] = lambda: False) -> None:
+             gone: Callable[[], bool] = lambda: False, alone: bool = False) -> None:
         """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
         the refusal when its time (`wait_s`, seconds) is over (it then stays in line, or not).
-        `gone()` tells whether whoever asked has hung up."""
+        `gone()` tells whether whoever asked has hung up. `alone`: what another of its agent is
+        granted is none of its own."""
         now = self._stays.get(acquisition)
-        held = Held(now or acquisition, answer, stay or now is not None, gone)
+        held = Held(now or acquisition, answer, stay or now is not None, gone, alone)
         self._at.setdefault(held.acquisition, []).append(held)
         self._loop.call_later(wait_s, self._give_up, held)
         turned = self._turned.pop(held.acquisition, None)
@@ -100,7 +103,8 @@ class HeldRequests:
         waiting = self._at.pop(acquisition, [])
         waiting.sort(key=lambda one: not (one.over or one.gone()))  # who still listens hears first
         while waiting:
-            waiting.pop().answer(value)
+            held = waiting.pop()
+            held.answer(_for_another(value) if held.alone and _is_had(value) else value)
             if isinstance(value, rq.Acquired):  # the others have what the newest was granted
                 value = grant.had_already(value)
 
@@ -151,3 +155,17 @@ class HeldRequests:
             held.answer(value)
 
         self._run.task(engine.decide(self._run, self._service, job), ended)
+
+
+def _is_had(value: Any) -> bool:
+    return isinstance(value, rq.Acquired) and any(lease.reentrant for lease in value.leases)
+
+
+def _for_another(granted: rq.Acquired) -> Refusal:
+    """LOCKED for a request whose agent was granted this for another one."""
+    first = granted.leases[0]
+    return Refusal(
+        Code.LOCKED, f"{first.resource} was granted to {first.locked_by} for another request of "
+        "that name, which waited, too. Nothing was leased for this one.",
+        next="Ask again when it is released; or be an agent of your own.",
+        holder=first.locked_by, resource=first.resource, held_by_itself=True)

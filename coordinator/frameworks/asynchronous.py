@@ -144,7 +144,8 @@ class _Asking:
             if self._over:
                 raise Refusal(Code.SHUTTING_DOWN, "The call was cancelled before it began.")
             got = self._asker.acquire(*self._resources, ttl=self._ttl_s, wait=self._wait_s,
-                                      description=self._description, retry=False)
+                                      description=self._description, retry=False,
+                                      reentrant=self._nested)
             self._held = self.branch.hold(got, ttl=self._ttl_s)
             return self._held
         except Refusal as refusal:

@@ -90,6 +90,7 @@ def acquire_agent_lock(
     try:
         try:
             got = branch.acquire(key, ttl=lock_timeout, wait=wait, description=description or step,
+                                 reentrant=around is not None,
                                  retry=False)
         except Refusal as refusal:
             sound = refusal.code in HELD

@@ -142,14 +142,14 @@ class ResumableStep:
         ended = [name for name, one in before.items() if not self._renewed(client, name, one, ttl)]
         try:
             got = client.acquire(*resources, ttl=ttl, wait=wait, description=description,
-                                 retry=False)
+                                 retry=False, reentrant=True)
         except Refusal as refusal:
             if refusal.code not in _NOBODY:
                 raise
             client = self._as_agent(anew=True)  # a person has ended it
             ended = list(before)
             got = client.acquire(*resources, ttl=ttl, wait=wait, description=description,
-                                 retry=False)
+                                 retry=False, reentrant=True)
         self._record["leases"] = {
             name: one for name, one in before.items() if name not in ended
         } | {one.resource: {

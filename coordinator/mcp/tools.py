@@ -153,7 +153,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         {"task": "Only this task, like `T-3`. Leave it out for the best one.",
          "wait_s": "Wait this many seconds if none can be started now."},
         typed={"wait_s": Annotated[float, msgspec.Meta(ge=0, le=WAIT_S_MAX)]},
-        preset={"wait_s": 0.0},
+        preset={"wait_s": 0.0, "reentrant": True},
     ),
     Tool(
         "complete_task", "Finish a task",
@@ -178,7 +178,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         {"resources": _RESOURCES, "mode": "`shared` to keep others from writing while you read.",
          "description": "Why, for those who have to wait.", "task": "The task it is for.",
          "new": _NEW},
-        typed={"resources": _Names}, again=True,
+        typed={"resources": _Names}, preset={"reentrant": True}, again=True,
     ),
     Tool(
         "release", "Release files",
@@ -210,7 +210,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
         {"resources": _RESOURCES, "wait_s": f"Seconds to wait, at most {WAIT_S_MAX:g}.",
          "description": "Why, for those who hold them.", "new": _NEW},
         typed={"resources": _Names, "wait_s": Annotated[float, msgspec.Meta(gt=0, le=WAIT_S_MAX)]},
-        preset={"wait_s": 30.0}, again=True,
+        preset={"wait_s": 30.0, "reentrant": True}, again=True,
     ),
     Tool(
         "request_unlock", "Ask a holder to let go",

@@ -55,6 +55,8 @@ def once(svc: Service, key: str, op: str, request: Any) -> Once:
         )
     if getattr(request, "wait_s", 0.0):
         request = msgspec.structs.replace(request, wait_s=0.0)
+    if getattr(request, "reentrant", False):  # whoever asks again what came of it, is who asked
+        request = msgspec.structs.replace(request, reentrant=False)
     seal = hashlib.blake2b(msgspec.json.encode(request), key=svc.secret[:64], digest_size=16)
     return Once(key, op, seal.hexdigest())
 

@@ -102,6 +102,7 @@ def _stand_in_line(svc: Service, tx: Tx, actor: Actor, row: BlockedStepRow) -> N
         Refusal: it has left.
     """
     request = msgspec.convert(steps.content_of(tx, row), rq.Acquire)
+    request.reentrant = True
     given = leases.acquire(svc, tx, actor, request)
     if isinstance(given, Refusal) and given.facts.get("acquisition_id") is None:
         raise given

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 #: Its holder has asked for it: it ends by a release, or in time.
 ASKED = "asked"
+#: It was granted from the line while nobody listened: whoever asks first in its name has it.
+OFFERED = "offered"
 #: A task that was claimed needs it.
 CLAIM = "claim"
 #: Its holder has lost its writes too often, and is to win by it.
@@ -42,5 +44,6 @@ def of_writing(name: str) -> str:
 
 
 def ends_by_itself(purpose: str) -> bool:
-    """Whether such a lease ends with what it was taken for, unless its holder asks for it."""
-    return purpose == LOSSES or purpose.startswith((HOOK, COMMIT))
+    """Whether such a lease ends with what it was taken for, or soon, unless its holder asks
+    for it."""
+    return purpose in (LOSSES, OFFERED) or purpose.startswith((HOOK, COMMIT))

@@ -37,7 +37,7 @@ def test_a_lease_is_held_renewed_and_released(repo: Repo) -> None:
         with ann.lease("key:account:12345", ttl=0.6) as held:
             first = ann.call(rq.Locks()).items[0].expires_at
             until(lambda: ann.call(rq.Locks()).items[0].expires_at > first)
-            assert held.fencing_token == 1 and held_by(repo) == ["ann"]
+            assert held.fencing_token == 1 and held_by(repo) == ["ann.1"]
         assert held_by(repo) == []
 
 
@@ -93,11 +93,16 @@ def test_a_hung_body_loses_its_lease(repo: Repo) -> None:
         until(lambda: not held_by(repo))
 
 
-def test_nested_leases_are_one(repo: Repo) -> None:
-    with repo.client("ann") as ann, ann.lease("a.py"):
-        with ann.lease("a.py", "b.py"):
-            assert len(held_by(repo)) == 2
-        assert held_by(repo) == ["ann"]
+def test_being_inside_twice_is_asked_for(repo: Repo) -> None:
+    with repo.client("ann") as ann, ann.lease("a.py") as outer:
+        with pytest.raises(Refusal, match="already") as no, ann.lease("a.py", "b.py", wait=20):
+            raise AssertionError("as every lock")
+        assert no.value.code is Code.LOCKED and held_by(repo) == ["ann.1"]
+        with ann.lease("a.py", "b.py", reentrant=True) as inner:
+            assert held_by(repo) == ["ann.1", "ann.1"] and inner.leases[0].fencing_token == outer.fencing_token
+        assert held_by(repo) == ["ann.1"]
+        outer.check()
+    assert held_by(repo) == []
 
 
 def test_an_error_in_the_body_releases(repo: Repo) -> None:
@@ -110,7 +115,7 @@ def test_an_error_in_the_body_releases(repo: Repo) -> None:
 def test_the_lease_outlives_the_daemon(repo: Repo) -> None:
     with repo.client("ann") as ann, ann.lease("a.py", ttl=5) as held:
         os.kill(repo.pid(), signal.SIGKILL)
-        until(lambda: held_by(repo) == ["ann"])
+        until(lambda: held_by(repo) == ["ann.1"])
         held.progress()
 
 

@@ -121,7 +121,7 @@ def test_never_two_holders_and_never_one_token_twice(repo: Repo, lose: Loss) -> 
     tokens = [x.fencing_token for x in first]
     with repo.client("cyd") as cyd:
         for client, resource in ((two, "g"), (cyd, "f2")):
-            tokens.append(client.acquire(resource).leases[0].fencing_token)
+            tokens.append(client.acquire(resource, reentrant=True).leases[0].fencing_token)
     assert len(set(tokens)) == len(tokens)
     with repo.client() as client:
         assert {x.resource: x.locked_by for x in client.call(rq.Locks()).items}["g"] == "two"
@@ -157,12 +157,12 @@ def test_the_next_command_alone_works(repo: Repo, lose: Loss, quick: bool) -> No
 def test_what_is_on_disk_stays_where_only_lock_or_socket_went(repo: Repo) -> None:
     with repo.client("one") as one:
         for lose in (only_socket, only_lock, lock_and_socket):
-            one.acquire("f")
+            one.acquire("f", reentrant=True)
             old = repo.pid()
             lose(repo)
             until(lambda old=old: gone(old))  # type: ignore[misc]
             assert [x.locked_by for x in repo.client().call(rq.Locks()).items] == ["one"]
-            one.acquire("f")
+            one.acquire("f", reentrant=True)
 
 
 def test_the_later_daemons_socket_outlives_the_older_one(repo: Repo) -> None:

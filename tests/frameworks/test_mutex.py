@@ -71,7 +71,7 @@ def test_a_step_that_finds_it_held_is_postponed_with_all_that_it_takes_to_run_it
                              on_blocked=kept.append)):
         raise AssertionError("entered")
     step = met.value
-    assert kept == [step] and step.holder == "other" and step.retry_after_s > 0
+    assert kept == [step] and step.holder == "other.1" and step.retry_after_s > 0
     assert step.resources == ("key:agent-lock:u",) and step.refusal.code is Code.LOCKED
     assert "closing the month" in str(step)
     body = step.body()

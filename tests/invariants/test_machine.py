@@ -89,7 +89,7 @@ class Coordinator(RuleBasedStateMachine):
             and not (row.mode == mode == "shared")
         ]
         request = rq.Acquire(agent=agent, resources=names, mode=mode, retry=retry,
-                             priority=priority)
+                             priority=priority, reentrant=True)
         try:
             got = self.world.ask(request)
         except Refusal as refusal:
@@ -336,7 +336,7 @@ class Coordinator(RuleBasedStateMachine):
         before = self.world.rows()
         with Sabotage(self.world.db, nth) as sabotage:
             try:
-                self.world.ask(rq.Acquire(agent=agent, resources=names))
+                self.world.ask(rq.Acquire(agent=agent, resources=names, reentrant=True))
             except Refusal as refusal:
                 if sabotage.left <= 0 and refusal.code is not Code.REVIEW_OPEN:
                     assert refusal.code is Code.STORAGE

@@ -52,7 +52,7 @@ class Negotiation(RuleBasedStateMachine):
     @rule(agent=agents, chosen=st.lists(names, min_size=1, max_size=2, unique=True), mode=modes,
           priority=st.integers(0, 2))
     def acquire(self, agent: str, chosen: list[str], mode: Any, priority: int) -> None:
-        request = rq.Acquire(agent=agent, resources=chosen, mode=mode, priority=priority)
+        request = rq.Acquire(agent=agent, resources=chosen, mode=mode, priority=priority, reentrant=True)
         try:
             self.world.ask(request)
         except Refusal as refusal:

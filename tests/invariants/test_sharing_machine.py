@@ -50,7 +50,7 @@ class Sharing(RuleBasedStateMachine):
     @rule(agent=agents, name=names, mode=st.sampled_from(["exclusive", "exclusive", "shared"]))
     def acquire(self, agent: str, name: str, mode: Any) -> None:
         try:
-            self.world.ask(rq.Acquire(agent=agent, resources=[name], mode=mode))
+            self.world.ask(rq.Acquire(agent=agent, resources=[name], mode=mode, reentrant=True))
         except Refusal as refusal:
             assert refusal.code in (Code.LOCKED, Code.DEADLOCK)
 

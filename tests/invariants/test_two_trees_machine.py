@@ -52,7 +52,7 @@ class TwoTrees(RuleBasedStateMachine):
 
     @rule(agent=agents, name=names, tree=trees, mode=st.sampled_from(["exclusive", "exclusive", "shared"]), retry=st.booleans())
     def lock(self, agent: str, name: str, tree: str, mode: Any, retry: bool) -> None:
-        got = self.asks(rq.Acquire(agent=agent, resources=[name], cwd=self.cwd[tree], mode=mode, retry=retry))
+        got = self.asks(rq.Acquire(agent=agent, resources=[name], cwd=self.cwd[tree], mode=mode, retry=retry, reentrant=True))
         if got is not None:
             there = None if tree == "main" else self.cwd[tree]
             assert [one.worktree for one in got.leases] == [there]

@@ -132,7 +132,8 @@ def test_parked_tasks_come_back_one_after_the_other(world: World) -> None:
 def test_the_same_claim_again_is_the_same(world: World) -> None:
     task = world.task("t", "a.py")
     claim(world, "ann")
-    again = world.ask(rq.TaskClaim(agent="ann", task=task))
+    assert world.refused(rq.TaskClaim(agent="ann", task=task)).code is Code.TASK_TAKEN, "another may be at it in its name"
+    again = world.ask(rq.TaskClaim(agent="ann", task=task, reentrant=True))
     assert again.leases[0].reentrant and again.task.attempts == 1
     assert world.refused(rq.TaskClaim(agent="bob", task=task)).code is Code.TASK_TAKEN
 

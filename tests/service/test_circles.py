@@ -22,7 +22,7 @@ from tests.world import World
 
 
 def ask(world: World, agent: str, *names: str, **more: Any) -> Refusal:
-    refusal = world.refused(rq.Acquire(agent=agent, resources=list(names), **more))
+    refusal = world.refused(rq.Acquire(agent=agent, resources=list(names), reentrant=True, **more))
     assert refusal.code is (Code.DEADLOCK if refusal.facts["give_way"] else Code.LOCKED)
     return refusal
 

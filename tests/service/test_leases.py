@@ -315,7 +315,7 @@ def test_who_waits_to_write_what_it_reads_keeps_it_for_as_long(world: World) -> 
     for one in ("ann", "bob"):
         world.acquire(one, "a.py", mode="shared", ttl_s=1800)
     (had,) = [row for row in world.live() if row.locked_by == "ann"]
-    assert world.refused(rq.Acquire(agent="ann", resources=["a.py"])).code is Code.LOCKED
+    assert world.refused(rq.Acquire(agent="ann", resources=["a.py"], reentrant=True)).code is Code.LOCKED
     world.ask(rq.Release(agent="bob", resources=["a.py"]))
     world.settle()
     (lease,) = world.live()

@@ -41,12 +41,12 @@ def test_what_is_granted(told: Transcript) -> None:
     os.link(world.root / "a.py", world.root / "twin.py")
     told.ask(acquire("ann", "a.py", "new.py", description="ordering", ttl_s=60))
     told.later(10)
-    told.ask(acquire("ann", "a.py", "d/", ttl_s=60))
-    told.ask(acquire("ann", "a.py", mode="shared", ttl_s=5))
+    told.ask(acquire("ann", "a.py", "d/", ttl_s=60, reentrant=True))
+    told.ask(acquire("ann", "a.py", mode="shared", ttl_s=5, reentrant=True))
     told.ask(acquire("bob", "lib/*.sql", "key:account:1", "b.py::C.m", "./lib/*.sql"))
     told.ask(acquire("cyd", "s.py", mode="shared"))
     told.later(1)
-    told.ask(acquire("cyd", "s.py"))
+    told.ask(acquire("cyd", "s.py", reentrant=True))
     told.ask(acquire("dan", "./", retry=False))
     told.ask(acquire("dan", "twin.py", retry=False))
     told.ask(acquire("dan", "lib/x.sql", "d/new.py", "key:account:1:x", retry=False))
@@ -68,9 +68,9 @@ def test_requests_for_leases_that_are_refused(tmp_path: Path) -> None:
     for ttl_s in (0.0009, 0.001, 100.0, 100.1, 0.0, -1.0):
         told.ask(acquire("ann", f"ttl{ttl_s}.py", ttl_s=ttl_s))
     for wait_s in (-0.1, 20.0, 20.1):
-        told.ask(acquire("ann", "t.py", wait_s=wait_s))
+        told.ask(acquire("ann", "t.py", wait_s=wait_s, reentrant=True))
     for priority in (-1001, -1000, 1000, 1001):
-        told.ask(acquire("ann", "t.py", priority=priority))
+        told.ask(acquire("ann", "t.py", priority=priority, reentrant=True))
     told.ask(acquire("ann", "t.py", task="T-7"))
     told.ask(acquire("ann", "/etc/passwd"))
     told.ask(acquire("ann", ".coord/coord.db"))

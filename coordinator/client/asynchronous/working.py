@@ -89,18 +89,21 @@ class Working(AsyncAsking):
 
     async def task_claim(
         self, task: str | None = None, *, agent: str | None = None, ttl: float | None = None,
-        wait: float = 0.0,
+        wait: float = 0.0, reentrant: bool = False,
     ) -> rq.Claimed:
         """Take a task and all its leases in one transaction; without `task`, the best it can start.
+        One that the agent has claimed already is told again with `reentrant` only.
 
         Args:
             task: The task's id; null: the best that can be started.
             agent: Whom it is asked for; default: this client's own agent.
             ttl: How long the lease lasts unless it is renewed (seconds); null: as the settings say.
             wait: How long to wait for it at most (seconds); 0: not at all.
+            reentrant: What the agent has already is this asker's.
         """
         return await self.call(rq.TaskClaim(
-            agent=agent or await self.name(), task=task, ttl_s=ttl, wait_s=wait, cwd=here(),
+            agent=agent or await self.name(), task=task, ttl_s=ttl, wait_s=wait,
+            reentrant=reentrant, cwd=here(),
         ))
 
     async def task_done(

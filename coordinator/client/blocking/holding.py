@@ -127,8 +127,12 @@ class Holding(Asking):
         self, *resources: str, agent: str | None = None, mode: rq.Mode = "exclusive",
         ttl: float | None = None, task: str | None = None, description: str = "",
         wait: float = 0.0, priority: int = 0, retry: bool = True, new: bool = False,
+        reentrant: bool = False,
     ) -> rq.Acquired:
         """Lease every resource, or none. Refused: LOCKED with who, why, excerpts and other work.
+
+        What the agent has already is somebody's: another thread or program may act as the same
+        agent. So it is refused, too, but with `reentrant`.
 
         Args:
             resources: Resources: paths from the root (or from `cwd`), `dir/`, globs, regions
@@ -142,11 +146,12 @@ class Holding(Asking):
             priority: The higher, the earlier; 0 is ordinary.
             retry: Stay in line after a refusal; granted when free, told by a notice.
             new: Regions that are not there yet, too: they are about to be added.
+            reentrant: What the agent has already is this asker's, and is renewed.
         """
         return self.call(rq.Acquire(
             agent=agent or self.name(), resources=listed(resources), mode=mode, ttl_s=ttl,
             task=task, description=description, wait_s=wait, priority=priority, retry=retry,
-            new=new, cwd=here(),
+            new=new, reentrant=reentrant, cwd=here(),
         ))
 
     def release(

@@ -200,7 +200,8 @@ def _widened(svc: Service, tx: Tx, actor: Actor, task: TaskRow, agent: str,
     asked = [resource(name, kind_of(name), fold_case=svc.fold_case) for name in names]
     try:
         got = leases.acquire(svc, tx, actor, rq.Acquire(
-            agent=agent, resources=list(names), task=task.task_id, description=task.title[:200]))
+            agent=agent, resources=list(names), task=task.task_id, description=task.title[:200],
+            reentrant=True))
     except Refusal as no:
         got = no
     if isinstance(got, Refusal) and got.code not in HELD:

@@ -50,11 +50,13 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
     named = tasks.find(tx, named.task_id)
     _close_if_lapsed(tx, named)
     if named.state == "claimed":
-        if named.claimed_by == req.agent:
+        if named.claimed_by == req.agent and req.reentrant:
             return _held_already(svc, tx, named)
         return Refusal(
             Code.TASK_TAKEN, f"{named.task_id} is claimed by {named.claimed_by}; it stays so.",
-            holder=named.claimed_by, next=f"`coord task claim --agent {req.agent}` takes another.",
+            holder=named.claimed_by, next=f"`coord task claim --agent {req.agent}` takes another."
+            + (" Ask with `reentrant` if it is you who has it."
+               if named.claimed_by == req.agent else ""),
         )
     if named.state != "ready":
         why = tasks.reply(tx, named, full=True).explanation

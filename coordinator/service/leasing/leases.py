@@ -28,7 +28,14 @@ from coordinator.service.leasing import (
     task_locks,
     waiting_line,
 )
-from coordinator.service.leasing.conflicts import check_count, locate, once, weigh
+from coordinator.service.leasing.conflicts import (
+    Obstacles,
+    check_count,
+    locate,
+    once,
+    own_key,
+    weigh,
+)
 from coordinator.service.leasing.grant import (
     Before,
     baselines,
@@ -54,7 +61,7 @@ from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
-from coordinator.words.clock import from_iso, iso
+from coordinator.words.clock import from_iso, iso, short
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import READ, WHOLE, Located
 
@@ -80,18 +87,19 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
     check_count(svc, len(located))  # (a link may lead through many)
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
-    return acquire_located(svc, tx, actor, req, located)
+    return acquire_located(svc, tx, actor, req, located, reentrant=req.reentrant)
 
 
 def acquire_located(
     svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located], *,
     held_before: Before | None = None, lent: Sequence[LeaseRow] = (), waits: bool = True,
-    purpose: str = purposes.ASKED,
+    purpose: str = purposes.ASKED, reentrant: bool = True,
 ) -> rq.Acquired | Refusal:
     """`acquire` where what the request's resources mean is known already. `held_before`: of
     the one thing that is asked for. `lent`: leases of its
     parent that are handed down to it, if nothing else is in the way. `waits`: else whoever is
-    refused waits for nobody, and closes no circle. `purpose`: what coord itself asks for it for."""
+    refused waits for nobody, and closes no circle. `purpose`: what coord itself asks for it for.
+    `reentrant`: what the holder has already is no other's of its name."""
     limits = svc.settings.leases
     ttl_ms = checked_ttl(svc, req.ttl_s)
     check_wait(svc, req.wait_s)
@@ -110,6 +118,8 @@ def acquire_located(
         svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
         acquisition=before.acquisition_id if before is not None else None, lent=lent,
     )
+    if not reentrant:
+        had_by_another(obstacles, located, req)
     other = circle = None
     blocked = bool(obstacles.leases or obstacles.waiters)
     if blocked:
@@ -175,6 +185,31 @@ def acquire_located(
     if joins and req.retry and req.wait_s <= 0 and acquisition is not None:
         tx.stays[acquisition] = acquisition
     return refusal
+
+
+def had_by_another(obstacles: Obstacles, located: Sequence[Located], req: rq.Acquire) -> None:
+    """That the agent has none of this yet: who has, may be another of its name.
+
+    Raises:
+        Refusal: LOCKED.
+    """
+    rows = [row for one in located
+            if (row := obstacles.own.get(own_key(one.resource))) is not None
+            and row.purpose != purposes.OFFERED]
+    if not rows:
+        return
+    first = rows[0]
+    raise Refusal(
+        Code.LOCKED, f"{first.file_path} is leased by {first.locked_by} already (since "
+        f"{short(from_iso(first.locked_at))}), and this request did not say that it comes from "
+        "whoever took it. Another thread or program of that name may be at it. Nothing was leased.",
+        next="Ask with `reentrant` if it is you who has it; else release it first, or be an agent "
+        "of your own.",
+        conflicts=[{"resource": row.file_path, "kind": row.kind, "mode": row.mode,
+                    "holder": row.locked_by, "task": row.task_id,
+                    "description": row.task_description, "since": row.locked_at,
+                    "until": row.expires_at} for row in rows],
+        holder=first.locked_by, resource=first.file_path, held_by_itself=True)
 
 
 def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:

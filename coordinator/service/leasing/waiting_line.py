@@ -28,6 +28,7 @@ from coordinator.service.leasing.waits import waited_for
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
@@ -276,7 +277,9 @@ def _give(
     reply = grant(
         svc, tx, waiter.agent, wanted, obstacles, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
         description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
-        agreed=agreed, purpose=intern(waiter.purpose),
+        agreed=agreed, purpose=(
+            purposes.OFFERED if offered is not None and waiter.purpose == purposes.ASKED
+            else intern(waiter.purpose)),
     )
     reply.changed = changed
     if said:

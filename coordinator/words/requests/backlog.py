@@ -143,7 +143,8 @@ class Claimed(Reply):
 
 
 class TaskClaim(Request[Claimed]):
-    """Take a task and all its leases in one transaction; without `task`, the best it can start."""
+    """Take a task and all its leases in one transaction; without `task`, the best it can start.
+    One that the agent has claimed already is told again with `reentrant` only."""
 
     op = "task_claim"
     http = ("POST", "/v1/tasks/claim")
@@ -152,6 +153,7 @@ class TaskClaim(Request[Claimed]):
     ttl_s: Number | None = None
     wait_s: Number = 0.0
     cwd: Name | None = None  # in which working tree it is worked on
+    reentrant: bool = False  # what the agent has already is this asker's
 
 
 class TaskDone(Request[Task]):

@@ -46,7 +46,10 @@ class Acquired(Reply):
 
 
 class Acquire(Request[Acquired]):
-    """Lease every resource, or none. Refused: LOCKED with who, why, excerpts and other work."""
+    """Lease every resource, or none. Refused: LOCKED with who, why, excerpts and other work.
+
+    What the agent has already is somebody's: another thread or program may act as the same agent.
+    So it is refused, too, but with `reentrant`."""
 
     op = "acquire"
     http = ("POST", "/v1/locks")
@@ -61,6 +64,7 @@ class Acquire(Request[Acquired]):
     retry: bool = True  # stay in line after a refusal; granted when free, told by a notice
     cwd: Name | None = None
     new: bool = False  # regions that are not there yet, too: they are about to be added
+    reentrant: bool = False  # what the agent has already is this asker's, and is renewed
 
 
 class Released(Reply):

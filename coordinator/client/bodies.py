@@ -1,0 +1,159 @@
+"""Who holds what a body of `lease` holds: a holder of its own, for each thread, task and process.
+
+A client is one agent, and the coordinator keeps agents apart. So each body that is entered is a
+sub-agent of the client's agent. Sub-agents are used again: a client has as many as it ever had
+bodies at once. Bodies within a body, in the same thread or task, are one holder. Asks nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from coordinator.words import requests as rq
+from coordinator.words.refusals import HELD, Code, Refusal
+
+#: A body's sub-agent that was not heard of for so long (seconds) counts as silent. It renews what
+#: it holds much more often; idle ones are to last as long as their program.
+SILENCE_S = 86_400.0
+#: What a body asks for as the one who holds its leases.
+AS_HOLDER = frozenset({
+    rq.ChangeDone, rq.ChangeFail, rq.ChangeNext, rq.CommitRegion, rq.Propose, rq.Release,
+    rq.StateDelete, rq.StatePatch, rq.StatePut,
+})
+
+
+class Branch:
+    """A sub-agent that is one body's at a time, and that of the bodies within it.
+
+    Attributes:
+        agent: its name.
+        tokens: the newest lease token of each (resource, working tree) that it has or had.
+        spent: it may hold more than its bodies know of, so nobody is to have it after.
+        private: it is no other's, and leaves when it is spent; else the client's own agent.
+    """
+
+    def __init__(self, agent: str, private: bool = True) -> None:
+        self.agent, self.private = agent, private
+        self.tokens: dict[tuple[str, str | None], str] = {}
+        self.spent = False
+
+
+class _Around(NamedTuple):
+    """A body around this code."""
+
+    client: object
+    owner: object
+    process: int
+    branch: Branch
+    outer: _Around | None
+
+
+_around: ContextVar[_Around | None] = ContextVar("coord_body", default=None)
+
+
+def owner() -> object:
+    """Whatever runs one thing after the other here: the task in an event loop, else the thread."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None:
+        with contextlib.suppress(RuntimeError):
+            task = asyncio.current_task()
+            if task is not None:
+                return task
+    return threading.current_thread()
+
+
+def around(client: object, *, own: bool = True) -> Branch | None:
+    """Whose body is around this code, of the bodies of this client; None: nobody's. `own`: entered
+    by this very thread or task; else it may also be the one that started it."""
+    here = _around.get()
+    while here is not None:
+        if here.client is client and here.process == os.getpid() and not (
+                own and here.owner is not owner()):
+            return here.branch
+        here = here.outer
+    return None
+
+
+@contextlib.contextmanager
+def entered(client: object, branch: Branch) -> Iterator[None]:
+    """A body of this client runs."""
+    mark = _around.set(_Around(client, owner(), os.getpid(), branch, _around.get()))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # it is ended in another context than it began in
+            _around.reset(mark)
+
+
+def as_holder(client: object, request: rq.Request[Any], agent: str | None) -> str | None:
+    """In whose name this is asked where the body around it holds what it is for; None: as it is."""
+    if type(request) not in AS_HOLDER or getattr(request, "agent", None) != agent:
+        return None
+    branch = around(client, own=False)
+    return branch.agent if branch is not None else None
+
+
+def is_of(refusal: Refusal, agent: str | None) -> bool:
+    """Whether this was refused to a body for its client's own agent has it."""
+    if refusal.code in (Code.NOT_HOLDER, Code.UNKNOWN_LEASE):
+        return True
+    holders = refusal.facts.get("holders") or [refusal.facts.get("holder")]
+    conflicts = refusal.facts.get("conflicts") or []
+    return refusal.code is Code.LOCKED and agent in (
+        *holders, *(one.get("holder") for one in conflicts))
+
+
+def is_plain(refusal: Refusal) -> bool:
+    """Whether whoever was refused so surely holds nothing more than before."""
+    return refusal.code in HELD or refusal.code in (Code.INVALID, Code.OUTSIDE_REPO, Code.LIMIT)
+
+
+class Branches:
+    """The sub-agents of one client that no body has now."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Branch] = []
+
+    def take(self) -> Branch | None:
+        """One that nobody has; None: there is none."""
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def give_back(self, branch: Branch) -> None:
+        """It holds nothing any more; another body may have it."""
+        with self._lock:
+            self._idle.append(branch)
+
+    def drain(self) -> list[Branch]:
+        """All of them; they are nobody's any more."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            return idle
+
+
+def registered(register: Callable[[float | None], rq.Registered]) -> rq.Registered:
+    """What this gives, asked with the silence of a body's sub-agent; without, where so long a one
+    is not possible.
+
+    Raises:
+        Refusal: of registering.
+    """
+    try:
+        return register(SILENCE_S)
+    except Refusal as refusal:
+        if refusal.code is not Code.INVALID:
+            raise
+    return register(None)
+
+
+def registration(parent: str, profile: str, silence_s: float | None) -> rq.Register:
+    """What makes a sub-agent for bodies of this agent."""
+    return rq.Register(agent=f"{parent}.1", parent=parent, profile=profile, unique=True,
+                       silence_s=silence_s, description=f"a body of {parent}")
