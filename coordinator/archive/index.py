@@ -27,6 +27,7 @@ from coordinator.archive.excerpts import Excerpt, choose
 from coordinator.archive.markdown import Remark, Section, document
 from coordinator.archive.resource_terms import tokens
 from coordinator.archive.section_store import SectionStore
+from coordinator.words.pickled import Pickled
 
 DEFAULT_FOLDERS = ("context_archive",)
 LIVING_SOURCE = "(living)"
@@ -66,7 +67,7 @@ def _write_ahead(db: apsw.Connection) -> None:
     db.execute("PRAGMA journal_mode = WAL")
 
 
-class UnknownSection(LookupError):
+class UnknownSection(Pickled, LookupError):
     """No section, or more than one, goes by this reference; `candidates` are refs that work."""
 
     def __init__(self, ref: str, candidates: Sequence[str]) -> None:

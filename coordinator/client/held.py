@@ -12,22 +12,19 @@ from typing import Any
 
 from coordinator.client.bodies import Branch
 from coordinator.words import requests as rq
+from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import Code, Refusal
 
 #: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
 GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
 
 
-class LeaseLost(Exception):
+class LeaseLost(Pickled, Exception):
     """The lease ended while its body ran: what the body wrote since may collide with others."""
 
     def __init__(self, resources: Sequence[str], why: str) -> None:
         super().__init__(f"The lease on {', '.join(resources)} was lost: {why}")
         self.resources = list(resources)
-        self._why = why
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.resources, self._why)
 
 
 class HeldLeases:

@@ -23,6 +23,7 @@ from pathlib import Path
 from coordinator.files import syscalls
 from coordinator.files.content import CHUNK_BYTES, EXECUTABLE, digest, sync_directory
 from coordinator.files.pace import Pace
+from coordinator.words.pickled import Pickled
 
 #: Contents over this size (bytes) are kept as files.
 FILE_FROM = 64 * 1024
@@ -34,7 +35,7 @@ UNSETTLED_MAX = 16
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
-class OverBudget(OSError):
+class OverBudget(Pickled, OSError):
     """The folder may not grow by this much."""
 
     def __init__(self, size: int) -> None:

@@ -19,6 +19,7 @@ from typing import IO, TypeVar
 
 import msgspec
 
+from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import Code, Refusal
 
 #: How long git may take (seconds); a checkout of a large tree may take its time.
@@ -64,7 +65,7 @@ _UNDER_WAY = {
 }
 
 
-class GitError(Exception):
+class GitError(Pickled, Exception):
     """git said no. `said` is its last line."""
 
     def __init__(self, args: Sequence[str], code: int, errors: str) -> None:

@@ -11,13 +11,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import HELD, Refusal
 
 #: When to try again, where the coordinator does not say (seconds).
 RETRY_S = 15.0
 
 
-class StepPostponed(Exception):
+class StepPostponed(Pickled, Exception):
     """Somebody else holds what the step needs. Nothing of it was run.
 
     Attributes:

@@ -26,6 +26,7 @@ from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.frameworks.branches import register
 from coordinator.words import requests as rq
+from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import Code, Refusal
 
 #: How often a step's lock is tried while another process has it (seconds).
@@ -38,7 +39,7 @@ _NOBODY = (Code.UNAUTHORIZED, Code.UNKNOWN_AGENT)
 DONE_MAX = 100
 
 
-class Stale(RuntimeError):
+class Stale(Pickled, RuntimeError):
     """The step goes on where it was stopped, but what it knows may be out of date: its lease had
     ended meanwhile, and somebody else may have written. It was not run. Whoever runs it once more,
     after reading afresh, is told no more of this. (A `RuntimeError`: LangGraph's own retry policy

@@ -21,6 +21,7 @@ from coordinator.simulation.changes import Change, segments
 from coordinator.simulation.edits import applied, with_hunks
 from coordinator.simulation.plan import Plan, Task, path_of
 from coordinator.simulation.worker import carry
+from coordinator.words.pickled import Pickled
 
 if TYPE_CHECKING:
     from coordinator.client.client import Client
@@ -42,7 +43,7 @@ SIGN = "replay-record "
 REDIRECTED = "redirected to "
 
 
-class GivenBack(Exception):
+class GivenBack(Pickled, Exception):
     """The task cannot be finished now; nothing was written."""
 
     def __init__(self, files: list[str]) -> None:
