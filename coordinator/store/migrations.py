@@ -13,10 +13,7 @@ ALTER TABLE agents ADD COLUMN session TEXT;
 ALTER TABLE agents ADD COLUMN hooked_at TEXT;
 ALTER TABLE file_locks ADD COLUMN warned INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1));
 CREATE TABLE agent_reads (
-    agent TEXT NOT NULL,
-    path  TEXT NOT NULL,
-    hash  TEXT,
-    at    TEXT NOT NULL,
+    agent TEXT NOT NULL, path TEXT NOT NULL, hash TEXT, at TEXT NOT NULL,
     PRIMARY KEY (agent, path)
 ) STRICT, WITHOUT ROWID;
 """,
@@ -487,14 +484,8 @@ ALTER TABLE file_locks ADD COLUMN began_at TEXT;
 ALTER TABLE agent_reads ADD COLUMN base TEXT;
 ALTER TABLE agent_reads ADD COLUMN told TEXT CHECK ((told IS NULL) = (base IS NULL));
 CREATE TABLE kept_edits (
-    agent    TEXT NOT NULL,
-    copy     TEXT NOT NULL,
-    n        INTEGER NOT NULL,
-    path     TEXT NOT NULL,
-    worktree TEXT,
-    before   TEXT,
-    after    TEXT,
-    PRIMARY KEY (agent, copy, n)
+    agent TEXT NOT NULL, copy TEXT NOT NULL, n INTEGER NOT NULL, path TEXT NOT NULL, worktree TEXT,
+    before TEXT, after TEXT, PRIMARY KEY (agent, copy, n)
 ) STRICT, WITHOUT ROWID;
 """,
     # What a lease and a place in line are for, and how an agent came: until now in their texts.

@@ -18,7 +18,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from tests.conftest import Repo
 from tests.effort import examples
-from tests.waiting import patience, until
+from tests.waiting import patience
 
 
 async def until(true: Callable[[], Awaitable[object]], seconds: float = 30.0) -> None:
