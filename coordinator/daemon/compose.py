@@ -464,7 +464,8 @@ class Daemon:
             req, state=self.state, reader=self._reader, loaded=self._loaded,
             started_at=self._started_at, watcher=watcher, http=self._http_address,
             heard=self._heard, warnings=[
-                *self._warnings, *self._unjoined.warnings(), *self._wiring.warnings()])
+                *self._warnings, *self.namespaces.warnings, *self._unjoined.warnings(),
+                *self._wiring.warnings()])
 
     def _join(self, req: rq.JoinSession, answer: Callable[[Any], None]) -> None:
         agent = self._agent_of(req.pid)

@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import secrets
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from coordinator.daemon import file_stamps, session_ground
+from coordinator.daemon import file_stamps, session_ground, session_records
 from coordinator.daemon.session_processes import Process, process_of, processes_above
 from coordinator.files.state import StateDir
 from coordinator.namespaces import orders
@@ -86,6 +85,11 @@ class Namespaces:
         #: Numbers of their namespaces; also of those whose first process has ended, until they are
         #: gone: numbers are given again.
         self._numbers: dict[str, int] = {}
+        #: Whose they are, and whether that agent ends with its session; as on the disk.
+        self._owners: dict[str, tuple[str, bool]] = {}
+        self._state = StateDir(Path(service.root))
+        #: What has to be known of sessions that were found without a keeper.
+        self.warnings: list[str] = []
         self._to: asyncio.StreamWriter | None = None
         self._number = 0
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -193,11 +197,14 @@ class Namespaces:
             _, _, number, _, git_asks, _ = said["sessions"][key]
             self._sessions[key] = Guarded(owner, ends, git_asks, joins)
             self._numbers[key] = number
+            self._owners[key] = owner, ends
+            await self._loop.run_in_executor(None, session_records.write, self._state,
+                                             self._recorded())
         return rq.SessionOpened(key=key, socket=str(orders.socket_path()))
 
     async def resume(self) -> None:
         """At the daemon's start: sessions that outlived the one before are guarded again, before
-        anything is granted."""
+        anything is granted. Those that nobody keeps any more are ended."""
         try:
             with contextlib.suppress(Refusal):
                 await self._connect()
@@ -205,11 +212,43 @@ class Namespaces:
                 for key, (agent, lives, number, ends, asks, joins) in said["sessions"].items():
                     self._sessions[key] = Guarded(agent, ends, asks, joins)
                     self._numbers[key] = number
+                    self._owners[key] = agent, ends
                     if not lives:
                         self._over(key)
+            for one in await self._loop.run_in_executor(
+                    None, session_records.end_uncovered, self._state, set(self._numbers.values())):
+                self._end_uncovered(one)
+            self._note_sessions()
         finally:
             if not self._numbers:
                 await self.close()
+
+    def _end_uncovered(self, one: session_records.Ended) -> None:
+        """Nobody kept this session from what others hold, so it was ended."""
+        agent = one.session.agent
+        if one.processes:
+            said = (f"the session of {agent} had lost its keeper and its coordinator: nobody kept "
+                    f"it from what others hold, so what ran in it was ended "
+                    f"({one.processes} {'process' if one.processes == 1 else 'processes'})")
+            if one.left:
+                said += f"; still there, and uncovered: {', '.join(map(str, one.left))}"
+            log.error("%s", said)
+            self.warnings.append(said)
+            self._tell(agent, f"{said[0].upper()}{said[1:]}.")
+        if one.session.ends:
+            self._ended(agent)
+
+    def _recorded(self) -> list[session_records.Recorded]:
+        return [session_records.Recorded(key, number, *self._owners[key])
+                for key, number in self._numbers.items()]
+
+    def _note_sessions(self) -> None:
+        """Some have gone: what is noted of them too long is looked at once more, and no harm."""
+        self._owners = {key: one for key, one in self._owners.items() if key in self._numbers}
+        try:
+            session_records.write(self._state, self._recorded())
+        except OSError as bad:
+            log.error("which sessions there are could not be noted: %s", bad)
 
     async def close(self) -> None:
         """Say good-bye: what is held stays mounted until the next daemon says otherwise."""
@@ -241,7 +280,7 @@ class Namespaces:
             self._paths.clear()
             await self._learn(self._look(_all_leases))
             await self._hold({path: _writers(self._rights[path]) for path in self._rights}
-                             | {f"{StateDir(Path(self._root)).path}/": []}
+                             | {f"{self._state.path}/": []}
                              | self._wiring(), all=True)
 
     async def protect(self) -> None:
@@ -376,6 +415,7 @@ class Namespaces:
                     self._over(said["ended"])
                 elif "gone" in said:
                     self._numbers.pop(said["gone"], None)
+                    self._note_sessions()
                 elif (future := self._asked.get(said["n"])) is not None and not future.done():
                     future.set_result(said)
         except OSError:
@@ -409,7 +449,9 @@ class Namespaces:
         lost, self._numbers = self._numbers, {}
         if lost:
             log.error("the sessions' keeper has gone: the agents in them are ended")
-            _kill(set(lost.values()))
+            # (What is noted stays: should this daemon be killed before their agents have ended,
+            # the next one ends them.)
+            session_records.kill(set(lost.values()))
             for key in lost:
                 self._over(key)
 
@@ -442,10 +484,3 @@ def _writers(rights: dict[int, Right]) -> list[str] | None:
     return sorted(windows or (regions if len(regions) == 1 else
                               owners if len(owners) == 1 else ()))
 
-
-def _kill(namespaces: set[int]) -> None:
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            with contextlib.suppress(OSError):
-                if Path("/proc", name, "ns/mnt").stat().st_ino in namespaces:
-                    os.kill(int(name), signal.SIGKILL)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.namespaces.conftest import ONCE, Stand
 from tests.waiting import gone, until
@@ -258,6 +261,49 @@ def test_a_killed_keeper_ends_the_session(stand: Stand) -> None:
     until(lambda: not stand.left())
     assert stand.read("a.py") == granted
     assert stand.agent().does("echo H >> a.py") != 0, "and the next one has a new keeper"
+
+
+@pytest.mark.parametrize("first", ["daemon", "keeper", "daemon that is asked meanwhile"])
+def test_a_session_whose_keeper_and_coordinator_were_both_killed_is_ended_by_the_next(stand: Stand, first: str) -> None:
+    """Nobody keeps it from what others hold, so nothing is granted over its head; and it is said."""
+    stand.write("a.py", "")
+    agent, other = stand.agent(), stand.agent()
+    assert agent.does(WRITER) == 0 and other.does("true") == 0
+    stand.coord("lock", "other.py", "--agent", "ann")
+    who = [stand.daemon, stand.keeper]
+    for pid in [one() for one in (reversed(who) if first == "keeper" else who)]:
+        os.kill(pid, signal.SIGKILL)
+        if first == "daemon that is asked meanwhile":
+            stand.tries("locks")  # the next one finds a keeper, which is killed then
+    stand.coord("lock", "a.py", "--agent", "ann")
+    granted = stand.read("a.py")
+    until(lambda: not stand.left())
+    assert agent.process.wait(15) == other.process.wait(15) == -signal.SIGKILL
+    assert stand.read("a.py") == granted
+    assert [one["agent"] for one in stand.asks("agents")["items"]] == ["ann"]
+    if first == "daemon":
+        assert "had lost its keeper and its coordinator" in stand.tries("doctor").stdout and "had lost its keeper" in stand.coord("status")
+    later = stand.agent()
+    assert later.does("echo H >> a.py") != 0 == later.does("true"), "and the next one has a new keeper"
+    stand.coord("down")
+    stand.coord("up")
+    assert later.does("true") == 0 and "had lost" not in stand.tries("doctor").stdout
+
+
+def test_a_number_that_another_namespace_has_got_is_left_alone(stand: Stand) -> None:
+    """Numbers of namespaces are given again: to a container of somebody's, say."""
+    stand.coord("up")
+    stand.coord("down")
+    container = subprocess.Popen([*stand.become, "unshare", *([] if stand.uid == 0 else ["-r"]), "-m", "sh", "-c", "echo; exec sleep 600"], stdout=subprocess.PIPE)
+    try:
+        assert container.stdout is not None and container.stdout.readline() == b"\n"
+        number = os.stat(f"/proc/{container.pid}/ns/mnt").st_ino
+        stand.write(".coord/sessions.json", json.dumps([{"key": "k", "number": number, "agent": "shell", "ends": True}]))
+        stand.coord("lock", "a.py", "--agent", "ann")
+        assert container.poll() is None and "had lost" not in stand.tries("doctor").stdout
+    finally:
+        container.kill()
+        container.wait()
 
 
 def test_whoever_is_in_another_container_is_in_no_session(stand: Stand) -> None:
