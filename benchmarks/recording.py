@@ -105,6 +105,9 @@ def play(root: Path) -> Scene:
         scene.type("bob", 15.0, "coord task done T-2 --agent bob --result 'in the API guide'")
         waits = "coord lock shop/limits.py --agent bob --wait 10m"
         waiting = scene.start(waits)
+        while "bob" not in str(scene.start("coord locks --waiting").communicate(timeout=60)[0]):
+            if waiting.poll() is not None:
+                raise SystemExit(f"{waits}: it did not wait")
         scene.type("you", 18.5, "coord locks --waiting")
         scene.type("ann", 22.0, EDIT)
         ends = "coord task done T-1 --agent ann --result '5000 for companies'"

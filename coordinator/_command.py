@@ -148,8 +148,9 @@ def interrupted(words: "list[str]") -> str:
     waits = "--wait" in words or any(word.startswith("--wait=") for word in words)
     if words[:1] != ["lock"] or not waits or "--no-retry" in words:
         return "coord: interrupted"
-    return ("coord: interrupted; who stood in line stands there still.\n  next: `coord locks "
-            "--waiting` tells its place; `coord request withdraw PLACE --agent NAME` leaves it.")
+    return ("coord: interrupted; an agent that is there stands in line still.\n  next: "
+            "`coord locks --waiting` tells its place; `coord request withdraw PLACE --agent NAME` "
+            "leaves it.")
 
 
 def _first(link: socket.socket) -> bytes:

@@ -22,6 +22,7 @@ from coordinator.client import connection
 from coordinator.client.client import Client
 from coordinator.files import trusted
 from coordinator.files.state import StateDir
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from tests.effort import examples
 from tests.forked import Server
@@ -124,6 +125,12 @@ class Repo:
             [sys.executable, "-m", "coordinator.cli.main", *args], cwd=cwd or self.root,
             capture_output=True, text=True, timeout=60, check=False, input=text, env=env,
         )
+
+    def there(self, *names: str) -> None:
+        """Agents of these names are there: programs, which stay when a command of theirs has ended."""
+        with self.client() as client:
+            for name in names:
+                client.call(rq.Register(agent=name))
 
     def write(self, path: str, text: str) -> None:
         file = self.root / path

@@ -32,7 +32,7 @@ def lock(
     wait: Annotated[str | None, typer.Option(help="Stand in line this long: 10s.")] = None,
     priority: Annotated[int, typer.Option(help="Higher is served first.")] = 0,
     retry: Annotated[
-        bool, typer.Option(help="After a refusal stay in line and get it when it is free.")
+        bool, typer.Option(help="After a refusal stay in line, where the agent is there to hear.")
     ] = True,
     new: Annotated[bool, typer.Option("--new", help="Also regions that are to be added.")] = False,
     as_json: AsJson = False,

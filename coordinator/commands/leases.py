@@ -47,6 +47,7 @@ def lock(
             retry=retry,
             cwd=shell.cwd,
             new=new,
+            passing=True,
             reentrant=True,  # whoever types for an agent is that agent, each time
         )
     )

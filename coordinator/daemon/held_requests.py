@@ -26,10 +26,10 @@ TURNED_MAX, TURNED_S = 1_000, 1.0
 class Held:
     """One of them."""
 
-    __slots__ = ("acquisition", "alone", "answer", "gone", "over", "stay")
+    __slots__ = ("acquisition", "alone", "answer", "gone", "over", "passing", "stay")
 
     def __init__(self, acquisition: str, answer: Answer, stay: bool, gone: Callable[[], bool],
-                 alone: bool) -> None:
+                 alone: bool, passing: bool) -> None:
         self.acquisition = acquisition
         self.answer = answer
         self.stay = stay
@@ -37,6 +37,8 @@ class Held:
         self.over = False
         #: It is told of a grant only if nobody else of its agent is.
         self.alone = alone
+        #: Whoever asks is gone with the answer: its place stays only while its agent is there.
+        self.passing = passing
 
 
 class HeldRequests:
@@ -54,13 +56,14 @@ class HeldRequests:
         self._turned: dict[str, float] = {}
 
     def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
-             gone: Callable[[], bool] = lambda: False, alone: bool = False) -> None:
+             gone: Callable[[], bool] = lambda: False, alone: bool = False,
+             passing: bool = False) -> None:
         """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
         the refusal when its time (`wait_s`, seconds) is over (it then stays in line, or not).
         `gone()` tells whether whoever asked has hung up. `alone`: what another of its agent is
         granted is none of its own."""
         now = self._stays.get(acquisition)
-        held = Held(now or acquisition, answer, stay or now is not None, gone, alone)
+        held = Held(now or acquisition, answer, stay or now is not None, gone, alone, passing)
         self._at.setdefault(held.acquisition, []).append(held)
         self._loop.call_later(wait_s, self._give_up, held)
         turned = self._turned.pop(held.acquisition, None)
@@ -140,8 +143,9 @@ class HeldRequests:
             if any(granted == here for granted, _ in tx.granted):
                 return None  # in this very moment: it is about to be told
             last = here not in tx.joined and all(one.over for one in waiting)
+            stays = held.stay and (not held.passing or waiting_line.is_heard(tx, here))
             return waiting_line.stop_holding(
-                self._service, tx, here, held.stay or now is not None, last,
+                self._service, tx, here, stays or now is not None, last,
                 listens=any(not one.gone() for one in waiting))
 
         def ended(value: Any) -> None:

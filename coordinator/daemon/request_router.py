@@ -342,7 +342,7 @@ class RequestRouter:
                 answer(value)
                 return
             self.held.hold(acquisition, deadline - self._loop.time(), answer, stay=request.retry,
-                           gone=gone, alone=not request.reentrant)
+                           gone=gone, alone=not request.reentrant, passing=request.passing)
 
         return first
 

@@ -12,6 +12,7 @@ from tests.waiting import until
 
 
 def test_who_gives_way_types_what_it_is_told(repo: Repo) -> None:
+    repo.there("ann", "bob")
     for agent, name in (("ann", "a.py"), ("bob", "b.py")):
         repo.coord("task", "add", f"change {name}", "--resource", name)
         assert repo.coord("task", "claim", "--agent", agent).returncode == 0

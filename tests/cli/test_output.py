@@ -49,6 +49,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
     left.acquire("half.py")
     (root / "half.py").write_text("two \x1b[31mred\x1b[0m\n")
     left.call(rq.Leave(agent="left", clean=False, log_tail="died \x1b]0;title\x07 here\n"))
+    repo.there("waiting-one")
     repo.coord("lock", "src/some/deep/folder/file_1_1.py", "--agent", "waiting-one")
     yield repo
     repo.down()

@@ -220,21 +220,22 @@ def test_interrupted_it_takes_nothing(busy: Repo) -> None:
 
 @pytest.mark.parametrize("program", [QUICK, PROGRAM], ids=["quick", "itself"])
 def test_who_stands_in_line_when_interrupted_is_told_how_to_leave_it(busy: Repo, program: list[str]) -> None:
-    waiting = subprocess.Popen([*program, "lock", "a.py", "--agent", "dan", "--wait=60s"], cwd=busy.root, text=True, stdout=subprocess.PIPE,
+    busy.there(name := f"dan-{program is QUICK}")
+    waiting = subprocess.Popen([*program, "lock", "a.py", "--agent", name, "--wait=60s"], cwd=busy.root, text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     with busy.client() as boss:
-        place = until(lambda: next((one.acquisition_id for one in boss.call(rq.Locks()).waiters if one.agent == "dan"), None))
+        place = until(lambda: next((one.acquisition_id for one in boss.call(rq.Locks()).waiters if one.agent == name), None))
         waiting.send_signal(signal.SIGINT)
         out, err = waiting.communicate(timeout=30)
-        assert waiting.returncode == 130 and not out and err.splitlines()[0] == "coord: interrupted; who stood in line stands there still.", err
+        assert waiting.returncode == 130 and not out and err.splitlines()[0] == "coord: interrupted; an agent that is there stands in line still.", err
         assert "`coord locks --waiting`" in err and "`coord request withdraw PLACE --agent NAME`" in err and len(err.splitlines()) == 2, err
         assert place in busy.coord("locks", "--waiting").stdout
         other = busy.coord("request", "withdraw", place, "--agent", "bob")
-        assert other.returncode == 6 and "belongs to dan" in other.stderr, other
-        left = busy.coord("request", "withdraw", place.lower(), "--agent", "dan")
-        assert (left.returncode, left.stdout) == (0, f"{place} withdrawn; dan stands in line there no more.\n"), left
-        assert not any(one.agent == "dan" for one in boss.call(rq.Locks()).waiters)
-        again = busy.coord("request", "withdraw", place, "--agent", "dan")
+        assert other.returncode == 6 and f"belongs to {name}" in other.stderr, other
+        left = busy.coord("request", "withdraw", place.lower(), "--agent", name)
+        assert (left.returncode, left.stdout) == (0, f"{place} withdrawn; {name} stands in line there no more.\n"), left
+        assert not any(one.agent == name for one in boss.call(rq.Locks()).waiters)
+        again = busy.coord("request", "withdraw", place, "--agent", name)
         assert again.returncode == 7 and f"{place} does not stand in line" in again.stderr, again
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
 from tests.conftest import Repo
 from tests.waiting import until
 
@@ -69,6 +72,7 @@ def test_nothing_is_told_of_an_agent_that_has_not_begun_and_of_filters_that_fit_
 
 
 def test_the_story_of_whatever_has_an_id_is_told(repo: Repo) -> None:
+    repo.there("bob")
     repo.coord("lock", "a.py", "--agent", "ann")
     repo.coord("lock", "a.py", "--agent", "bob")
     repo.coord("lock", "key:own", "--agent", "ann")
@@ -138,7 +142,7 @@ def test_what_is_settled_by_a_command_is_not_told_after_it(repo: Repo) -> None:
         repo.coord("request", "file", "b.py", "--agent", "bob", "-m", "please")
         assert done.returncode == 0 and "asks you" not in done.stderr, done
     repo.coord("renew", "--agent", "bob")  # hears what it has
-    repo.coord("lock", "c.py", "--agent", "bob")
+    stands_in_line(repo, "bob", "c.py")
     repo.coord("unlock", "c.py", "--agent", "ann")
     given = repo.coord("unlock", "c.py", "--agent", "bob")
     assert given.returncode == 0 and "is yours" not in given.stderr, given
@@ -146,9 +150,15 @@ def test_what_is_settled_by_a_command_is_not_told_after_it(repo: Repo) -> None:
     assert "ann asks you to release a.py" in repo.coord("renew", "--agent", "bob").stderr
 
 
+def stands_in_line(repo: Repo, agent: str, name: str) -> None:
+    """As a tool asks for it, that comes again; whoever types it has gone."""
+    with repo.client() as client, pytest.raises(Refusal):
+        client.call(rq.Acquire(agent=agent, resources=[name]))
+
+
 def test_what_was_given_and_lost_again_is_told_in_order(repo: Repo) -> None:
     repo.coord("lock", "a.py", "--agent", "ann")
-    repo.coord("lock", "a.py", "--agent", "bob")
+    stands_in_line(repo, "bob", "a.py")
     repo.coord("unlock", "a.py", "--agent", "ann")
     repo.coord("unlock", "a.py", "--agent", "bob", "--force")
     heard = repo.coord("renew", "--agent", "bob").stderr

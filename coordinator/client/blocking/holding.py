@@ -127,7 +127,7 @@ class Holding(Asking):
         self, *resources: str, agent: str | None = None, mode: rq.Mode = "exclusive",
         ttl: float | None = None, task: str | None = None, description: str = "",
         wait: float = 0.0, priority: int = 0, retry: bool = True, new: bool = False,
-        reentrant: bool = False,
+        reentrant: bool = False, passing: bool = False,
     ) -> rq.Acquired:
         """Lease every resource, or none. Refused: LOCKED with who, why, excerpts and other work.
 
@@ -147,11 +147,12 @@ class Holding(Asking):
             retry: Stay in line after a refusal; granted when free, told by a notice.
             new: Regions that are not there yet, too: they are about to be added.
             reentrant: What the agent has already is this asker's, and is renewed.
+            passing: Whoever asks is gone with the answer: in line only if its agent lives.
         """
         return self.call(rq.Acquire(
             agent=agent or self.name(), resources=listed(resources), mode=mode, ttl_s=ttl,
             task=task, description=description, wait_s=wait, priority=priority, retry=retry,
-            new=new, reentrant=reentrant, cwd=here(),
+            new=new, reentrant=reentrant, passing=passing, cwd=here(),
         ))
 
     def release(

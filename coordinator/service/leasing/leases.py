@@ -13,6 +13,7 @@ from shlex import quote
 
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
+from coordinator.rules.agents import is_there
 from coordinator.rules.globs import overlaps
 from coordinator.service import answered
 from coordinator.service.backlog import tasks
@@ -118,6 +119,7 @@ def acquire_located(
         svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
         acquisition=before.acquisition_id if before is not None else None, lent=lent,
     )
+    stands = req.retry and not (req.passing and not is_there(asking, tx.now_ms))
     if not reentrant:
         had_by_another(obstacles, located, req)
     other = circle = None
@@ -127,7 +129,7 @@ def acquire_located(
         circle = circles.find(
             svc, tx, req.agent, obstacles, [one.resource for one in located],
             priority=req.priority, before=before.acquisition_id if before is not None else None,
-        ) if waits else None
+        ) if waits and (stands or req.wait_s > 0 or not req.passing) else None
     else:
         check_looked(svc, tx, wanted, obstacles)
     contents = since_asked.contents(
@@ -140,7 +142,7 @@ def acquire_located(
     joins = before is not None and bool(before.held)
     keeps = before is not None and (joins or waiting_line.has_question(tx, before))
     if before is not None:
-        stays = blocked and (req.retry or req.wait_s > 0 or keeps)
+        stays = blocked and (stands or req.wait_s > 0 or keeps)
         asks = waiting_line.asked_again(tx, before, stays, joins)
     if not blocked:
         for lease in lent:
@@ -156,14 +158,14 @@ def acquire_located(
             waiting_line.tell(tx, before.acquisition_id, had_already(granted))
         return granted
     acquisition = None
-    if req.retry or req.wait_s > 0 or keeps:
+    if stands or req.wait_s > 0 or keeps:
         task_locks.make_real(tx, obstacles.leases)
         acquisition = asks or f"W-{tx.number('waiter')}"
         if before is not None and asks is None:  # who asked before is told of the grant, too
             answered.move(tx, before.acquisition_id, acquisition)
         if joins and req.wait_s > 0:
             tx.joined.add(acquisition)
-        stay_ms = ms(max(req.wait_s, limits.line_s if req.retry else 0))
+        stay_ms = ms(max(req.wait_s, limits.line_s if stands else 0))
         until = tx.later(stay_ms)
         tx.record(
             ev.WaiterQueued(
@@ -182,7 +184,7 @@ def acquire_located(
     refusal = redirect.locked(
         svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=task
     )
-    if joins and req.retry and req.wait_s <= 0 and acquisition is not None:
+    if joins and stands and req.wait_s <= 0 and acquisition is not None:
         tx.stays[acquisition] = acquisition
     return refusal
 

@@ -15,6 +15,7 @@ from sys import intern
 
 from coordinator.looking.facts import Place
 from coordinator.rules import leases as rule
+from coordinator.rules.agents import is_there
 from coordinator.rules.globs import overlaps
 from coordinator.service import answered, steps, unserved
 from coordinator.service.core import Actor, Service, listed, ms
@@ -69,6 +70,12 @@ def place_of(tx: Tx, agent: str, scope: str) -> str | None:
         if any(wanted[2] == scope for wanted in tx.rows("waiter_resources_of", name)):
             return str(name)
     return None
+
+
+def is_heard(tx: Tx, acquisition: str) -> bool:
+    """Whether the agent of this place is there, to hear of what it is granted."""
+    raw = tx.row("waiter_get", acquisition)
+    return raw is not None and is_there(tx.agent(WaiterRow(*raw).agent), tx.now_ms)
 
 
 def leave(tx: Tx, acquisition: str, reason: str) -> None:

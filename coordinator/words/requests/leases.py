@@ -65,6 +65,7 @@ class Acquire(Request[Acquired]):
     cwd: Name | None = None
     new: bool = False  # regions that are not there yet, too: they are about to be added
     reentrant: bool = False  # what the agent has already is this asker's, and is renewed
+    passing: bool = False  # whoever asks is gone with the answer: in line only if its agent lives
 
 
 class Released(Reply):

@@ -86,6 +86,7 @@ def test_each_list_fits_and_keeps_ids_and_file_names(busy: Repo, size: tuple[int
 @pytest.mark.parametrize("size", [(80, 24), (60, 20)])
 def test_who_waits_by_another_name_than_it_is_held_by_is_seen_and_questions_keep_their_key(repo: Repo, size: tuple[int, int]) -> None:
     repo.client("claude-code-1f3a9c2b").acquire("docs/")
+    repo.there("bob")
     repo.coord("lock", "docs/a.md", "--agent", "bob")
 
     async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
