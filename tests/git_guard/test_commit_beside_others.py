@@ -58,7 +58,7 @@ class Beside(Guarded):
         return (self.root / name).read_text()
 
 
-@pytest.fixture(params=["namespace", "scratch tree"])
+@pytest.fixture(params=["namespace", pytest.param("scratch tree", marks=pytest.mark.slow)])
 def beside(repo: Repo, request: pytest.FixtureRequest, tmp_path: Path) -> Beside:
     made = Beside(repo)
     if request.param == "namespace" and kernel.refused():
