@@ -201,9 +201,10 @@ class Wire:
 
     def take(self, sock: socket.socket) -> None:
         """Speak over this connection."""
-        self._sock = sock
+        # (An exception may come between any two lines: a connection is there whole, or not.)
         self._file = sock.makefile("rb", buffering=1 << 16)
         self._process = os.getpid()
+        self._sock = sock
 
     def _leave_to_parent(self) -> None:
         """This process was forked from the one that connected: its answers are not for us."""
