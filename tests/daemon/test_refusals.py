@@ -105,9 +105,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repo]:
 def test_the_cases_cover_the_catalogue() -> None:
     elsewhere = {
         Code.UNAUTHORIZED, Code.DAEMON_DOWN, Code.VERSION_SKEW, Code.STORAGE, Code.INTERNAL,
-        Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED,
+        Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED, Code.SANDBOXED,
         Code.REQUIRE_ADDITIONAL_LOCKS, Code.ESCALATION_REQUIRED, Code.VERIFY_FAILED, Code.CONFLICT,
-    }  # below, in test_once, test_process, test_foreign, test_trust, test_machine, test_region_commits and launch/test_worktrees
+    }  # below, in test_once, test_process, test_foreign, test_trust, test_machine, test_region_commits, launch/test_worktrees and namespaces/test_in_a_sandbox
     assert {code for code, _, _ in CASES} | elsewhere == set(CATALOGUE)
 
 
