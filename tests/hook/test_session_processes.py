@@ -306,7 +306,8 @@ def test_what_a_person_saved_while_no_coordinator_ran_is_not_overwritten(how: st
     with (repo.root / "a.py").open("a") as file:
         file.write("a person's line\n")
     assert one.writes("a.py") == "deny", "its own hook starts the next"
-    assert one.writes("a.py") != "deny", "it has been shown the difference"
+    one.hook("PostToolUse", tool_name="Read", tool_use_id="r", tool_response={}, tool_input={"file_path": str(repo.root / "a.py")})
+    assert one.writes("a.py") != "deny", "it has read what the person left"
     (repo.root / "a.py").write_text("")
     one.hook("PostToolUse", tool_name="Write", tool_use_id="a.py", tool_response={}, tool_input={
         "file_path": str(repo.root / "a.py"), "content": ""})
