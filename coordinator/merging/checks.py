@@ -16,7 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from coordinator.merging import taken_away
 from coordinator.merging.items import Item, bound_by, walk
+from coordinator.merging.leaves import BRINGS, brought_in
 from coordinator.regions.reading import PythonNames, Reading
 
 _NUMBER = re.compile(r"#\d+(?=\.|\Z)")
@@ -161,6 +163,15 @@ def imported_once(versions: Sequence[Sequence[Item]], result: Sequence[Item]) ->
     if not names or "*" in names:
         return []
     return [Fault(f"{_listed(names)} imported from two places", tuple(names))]
+
+
+def imports_renamed(versions: Sequence[Sequence[Item]]) -> list[Fault]:
+    """What is wrong with imports that are united: one side brings in something by a name, or from
+    a place, that the other side has renamed."""
+    names = taken_away.imports(*([text for item in walk(items) if item.kind in BRINGS
+                                  for text in brought_in(item)] for items in versions))
+    return [Fault(f"{_listed(names)} newly imported, by what the other side renamed",
+                  tuple(names))] if names else []
 
 
 def lines_of(data: bytes) -> Counter[bytes]:

@@ -25,7 +25,7 @@ from coordinator.merging.model import Clash, LineMerge, Segments
 
 BASE, OURS, THEIRS = 0, 1, 2
 #: Kinds that only bring names in.
-_BRINGS = ("import", "include")
+_BRINGS = leaves.BRINGS
 _WORDS = re.compile(rb"\w+")
 #: Lists of more items, with more of one text and no name, or with more pairs of texts to compare,
 #: are not merged.

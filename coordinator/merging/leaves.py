@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from coordinator.merging import near_lines
+from coordinator.merging import near_lines, taken_away
 from coordinator.merging.items import Item
 from coordinator.merging.model import Clash, LineMerge, Segments
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from coordinator.merging.containers import Notes
 
 _FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import[ \t]*(?=[\w(])")
+_COMMENT = re.compile(rb"#(?:!|[ \t]|\Z)|//|/\*|\*")
+#: Kinds of items that bring in names from elsewhere.
+BRINGS = ("import", "include")
 _NAMES = re.compile(rb"[\w\s,]*")
 _GUARDED = re.compile(rb"[ \t]+(?:from[ \t]+[.\w]+[ \t]+)?import[ \t]+[\w., \t]+")
 #: Where an import would grow longer than this (characters), it gets a line for each name.
@@ -74,12 +77,25 @@ def both(
     merged = lines(base.text, ours.text, theirs.text)
     if not merged.conflicts:
         return [merged.data]
+    away = _taken_away(base, ours, theirs)
+    if away:
+        return [Clash(ours.name, f"both changed it, and what one side took away the other newly "
+                      f"uses ({', '.join(away[:3])})", base.text, ours.text, theirs.text)]
     nearby = near_lines.merged(base.text, ours.text, theirs.text, listed=ours.kind == "section")
     if nearby is not None:
         return [nearby]
     if base.parts and ours.parts and theirs.parts and base.parts != (0, 0):
         return _in_parts(base, ours, theirs, lines)
     return [Clash(ours.name, "both changed it", base.text, ours.text, theirs.text)]
+
+
+def _taken_away(base: Item, ours: Item, theirs: Item) -> list[str]:
+    """What one side took away and the other newly uses. (Prose has words, no names.)"""
+    if ours.kind in BRINGS:
+        return taken_away.imports(*map(brought_in, (base, ours, theirs)))
+    if ours.kind == "section":
+        return []
+    return taken_away.names(base.text, ours.text, theirs.text)
 
 
 def _in_parts(base: Item, ours: Item, theirs: Item, lines: LineMerge) -> Segments:
@@ -146,6 +162,15 @@ def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
             names.sort(key=key)
             break
     return _written(mine, other, names)
+
+
+def brought_in(item: Item) -> list[bytes]:
+    """What an import brings in: a text for each name, with where it is from; else for each line."""
+    parsed = _import(item.text)
+    if parsed is None:
+        return [line for one in item.text.splitlines()
+                if (line := one.strip()) and not _COMMENT.match(line)]
+    return [parsed.where + b" " + name for name in parsed.names]
 
 
 def _import(text: bytes) -> _Import | None:

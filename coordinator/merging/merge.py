@@ -157,6 +157,7 @@ class _Regions:
             faults += checks.kept(self._readings, result)
         without: list[Sequence[Item] | None] = [None] * 4
         made = items(data, result)
+        faults += checks.imports_renamed(listed)
         if result.outline.language == "python":
             faults += checks.imported_once(listed, made or ())
         if noted.imports:

@@ -1,0 +1,63 @@
+"""What one side took away and the other newly uses: the two fit line by line, and cannot work.
+
+Asked only where lines alone would not decide: neighbouring lines of one body, and united imports.
+Knows words, no language. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+
+_NAME = re.compile(rb"[^\W\d]\w+")
+_NUMBER = re.compile(rb"(?<![\w.])\d[\d_]+(?:\.\d+)?(?!\w)")
+#: Comments, and texts in quotes: what they say is no use of a name.
+_SAID = re.compile(rb"#[^\n]*|//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
+#: What begins and joins statements, in one language or another.
+_KEYWORDS = frozenset(
+    b"and as assert async await begin bool break case catch char class const continue def default "
+    b"defer del do double elif else elsif end enum except export extends false False final finally "
+    b"float fn for foreach from func function global go goto if impl import in include int is "
+    b"lambda let long match mod mut namespace new nil None nonlocal not null or package pass "
+    b"private protected pub public raise range require rescue return self short static str string "
+    b"struct super switch then this throw true True try type typeof unless until use using var "
+    b"void when where while with yield".split())
+#: The words of a name: `TextWidget` and `text_widget` have two.
+_PART = re.compile(rb"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+
+
+def names(base: bytes, ours: bytes, theirs: bytes) -> list[str]:
+    """Names of which one side has left none, and of which the other has more than there were; and
+    numbers that both sides put in, as who mends one fault in two ways does."""
+    was, *sides = (Counter(_used(text)) for text in (base, ours, theirs))
+    found = {name for gone, using in (sides, sides[::-1]) for name, count in was.items()
+             if not gone[name] and using[name] > count}
+    numbers = [set(_NUMBER.findall(text)) for text in (base, ours, theirs)]
+    found |= (numbers[1] & numbers[2]) - numbers[0]
+    return sorted(one.decode("utf-8", "replace") for one in found)
+
+
+def _used(text: bytes) -> list[bytes]:
+    return [name for name in _NAME.findall(_SAID.sub(b" ", text)) if name not in _KEYWORDS]
+
+
+def imports(base: Iterable[bytes], ours: Iterable[bytes], theirs: Iterable[bytes]) -> list[str]:
+    """What one side brings in under names, or from a place, that the other has renamed for all the
+    rest. Each of these is a text that says what is imported."""
+    was, mine, other = set(base), set(ours), set(theirs)
+    found: set[bytes] = set()
+    for renaming, adding in ((mine, other), (other, mine)):
+        put_in = [_parts(one) for one in renaming - was]
+        renamed = [parts for one in was - renaming
+                   if any((parts := _parts(one)) & new for new in put_in)]
+        lost = set().union(*renamed).difference(*put_in)
+        found |= {one for one in adding - was - renaming if _parts(one) & lost}
+    return sorted(one.decode("utf-8", "replace") for one in found)
+
+
+def _parts(text: bytes) -> set[tuple[bytes, ...]]:
+    """The words of a text, each alone and with the next."""
+    words = _PART.findall(text)
+    return {(word,) for word in words} | set(pairwise(words))
