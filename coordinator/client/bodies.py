@@ -115,27 +115,27 @@ def is_plain(refusal: Refusal) -> bool:
 
 
 class Branches:
-    """The sub-agents of one client that no body has now."""
+    """The sub-agents of one client that no body has now. Each step on the list is one by itself: an
+    exception at any instant would leave a lock taken for ever."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._idle: list[Branch] = []
 
     def take(self) -> Branch | None:
         """One that nobody has; None: there is none."""
-        with self._lock:
-            return self._idle.pop() if self._idle else None
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def give_back(self, branch: Branch) -> None:
         """It holds nothing any more; another body may have it."""
-        with self._lock:
-            self._idle.append(branch)
+        self._idle.append(branch)
 
     def drain(self) -> list[Branch]:
         """All of them; they are nobody's any more."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-            return idle
+        idle, self._idle = self._idle, []
+        return idle
 
 
 def registered(register: Callable[[float | None], rq.Registered]) -> rq.Registered:

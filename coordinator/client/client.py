@@ -223,6 +223,8 @@ class Client(Operations):
         """The name that all its requests bear; it is registered if it was not."""
         if self._process != os.getpid():
             self._be_another()
+        if self.agent is not None and self._wire.token is not None:
+            return self.agent  # without a lock, which an exception may have left taken
         with self._naming:
             if self.agent is None or self._wire.token is None:
                 self.register()
@@ -308,7 +310,7 @@ class Client(Operations):
         runs = _Running()
         body = self._body(request, ttl, stall, runs)
         runs.follow(body.gen)
-        return body
+        return _Entered(body)
 
     @contextlib.contextmanager
     def _body(self, request: rq.Acquire, ttl: float, stall: float | None,
@@ -352,10 +354,8 @@ class Client(Operations):
         idle = self._branches.take()
         if idle is not None:
             return idle
-        with self._naming:
-            return bodies.Branch(bodies.registered(
-                lambda silence_s: self._ask(
-                    bodies.registration(parent, self._profile, silence_s))).agent)
+        return bodies.Branch(bodies.registered(lambda silence_s: self._ask(
+            bodies.registration(parent, self._profile, silence_s))).agent)
 
     def _part(self, branch: bodies.Branch) -> None:
         """Its body is over."""
@@ -375,6 +375,29 @@ class Client(Operations):
         held = Held(self, got, ttl, stall)
         held._start()
         return held
+
+
+class _Entered(contextlib.AbstractContextManager["Held"]):
+    """A body that is ended at once where an exception comes while it is entered or left: whoever
+    keeps that exception keeps what it came through."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def __enter__(self) -> Held:
+        try:
+            held: Held = self._body.__enter__()
+            return held
+        except BaseException:
+            self._body.gen.close()
+            raise
+
+    def __exit__(self, *raised: Any) -> Any:
+        try:
+            return self._body.__exit__(*raised)
+        except BaseException:
+            self._body.gen.close()  # (nothing, where its end was reached)
+            raise
 
 
 class _Running:

@@ -89,7 +89,7 @@ class Branches:
 
     def __init__(self, client: Client) -> None:
         self._parent = weakref.ref(client)
-        self._lock = threading.Lock()
+        #: Each step on these is one by itself: no exception at any instant leaves a lock taken.
         self._idle: list[Client] = []
         self._spent: set[Client] = set()
         self.process = os.getpid()
@@ -113,13 +113,11 @@ class Branches:
         Raises:
             Refusal: the client's own agent cannot register one.
         """
-        with self._lock:
-            if self.process != os.getpid():  # a fork: those are the parent's
-                self._idle, self.process = [], os.getpid()
-            if self._idle:
-                return self._idle.pop()
-        with _making:  # two that register it at once would make it two agents
-            parent = self._client.name()
+        if self.process != os.getpid():  # a fork: those are the parent's
+            self._idle, self.process = [], os.getpid()
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        parent = self._client.name()
         made = _registered(self._client, rq.Register(
             agent=f"{parent}.1", parent=parent, profile="python", unique=True,
             description=f"a concurrent call of {parent}"))
@@ -127,20 +125,18 @@ class Branches:
 
     def give_back(self, client: Client) -> None:
         """It holds nothing any more; another call may have it. (One that was spent leaves.)"""
-        with self._lock:
-            if self.process != os.getpid():
-                return
-            if client not in self._spent:
-                self._idle.append(client)
-                return
-            self._spent.discard(client)
+        if self.process != os.getpid():
+            return
+        if client not in self._spent:
+            self._idle.append(client)
+            return
+        self._spent.discard(client)
         with contextlib.suppress(Refusal):
             self.end(client)
 
     def spend(self, client: Client) -> None:
         """It may hold more than its call knows of: nobody is to have it after."""
-        with self._lock:
-            self._spent.add(client)
+        self._spent.add(client)
 
     def end(self, client: Client) -> None:
         """What it holds, or waits for, ends now; nobody else gets it.
@@ -153,8 +149,7 @@ class Branches:
 
     def close(self) -> None:
         """The idle ones leave."""
-        with self._lock:
-            idle, self._idle = self._idle, []
+        idle, self._idle = self._idle, []
         for one in idle if self.process == os.getpid() else ():
             with contextlib.suppress(Refusal):
                 self.end(one)
@@ -188,7 +183,7 @@ def _registered(client: Client, request: rq.Register) -> rq.Registered:
 
 _of_clients: weakref.WeakKeyDictionary[Client, Branches] = weakref.WeakKeyDictionary()
 _of_roots: dict[tuple[Path, int], tuple[Client, Branches]] = {}
-_making = threading.Lock()
+_making = threading.RLock()
 
 
 def branches_of(client: Client | None) -> Branches:
@@ -198,12 +193,12 @@ def branches_of(client: Client | None) -> Branches:
     Raises:
         Refusal: the coordinator cannot be reached.
     """
+    if client is not None:
+        return _of_clients.setdefault(client, Branches(client))
+    here = locate_root(), os.getpid()
+    if here in _of_roots:
+        return _of_roots[here][1]
     with _making:
-        if client is not None:
-            if client not in _of_clients:
-                _of_clients[client] = Branches(client)
-            return _of_clients[client]
-        here = locate_root(), os.getpid()
         if here not in _of_roots:
             own = Client(here[0])
             given = own.token is not None  # the agent in whose session this process runs
