@@ -161,7 +161,7 @@ def _globs(tx: Tx) -> None:
             Q["lease_insert"],
             (10_000_000 + n, path, f"g{n}", tx.now, "", LATER, "glob", "exclusive",
              f"p/docs/part{n}/", path, None, None, None, f"G-{n}", None, 86_400_000, LATER,
-             None, None, None, None),
+             None, None, None, None, "asked"),
         )
 
 
@@ -169,7 +169,8 @@ def _fill_leases(place: Inside, have: int, want: int) -> None:
     at = iso(START_MS)
     rows = (
         (n + 1, path, f"h{n % 500}", at, "", LATER, "file", "exclusive", f"p/{path}/", "", None,
-         None, None, f"A-{n}", None, 86_400_000, LATER, None, None, None, None)
+         None, None, f"A-{n}", None, 86_400_000, LATER, None, None, None, None,
+         "asked")
         for n, path in ((n, _lease_path(n)) for n in range(have, want))
     )
     with place.db:

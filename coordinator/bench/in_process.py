@@ -67,7 +67,7 @@ class SqlitePairs:
         run(
             Q["lease_insert"],
             (self._n, scope[2:-1], "c1", _NOW, "", _LATER, "file", "exclusive", scope, "", None,
-             None, None, f"A-{self._n}", None, 1_800_000, _LATER, None, None, None, None),
+             None, None, f"A-{self._n}", None, 1_800_000, _LATER, None, None, None, None, "asked"),
         )
         self._event("lease_granted", scope, GRANTED)
         if self._n % COUNTER_BLOCKS["fencing"] == 1:

@@ -80,7 +80,8 @@ def test_a_request_that_waited(world: World, looks: list[int]) -> None:
     # What it did not change is not asked about further; whether git ignores what it has leased is asked in passing.
     ("Bash", {"command": "echo > a.py; echo > /dev/null; touch d/x.py"}, ([2], [4, 2])),
     ("Bash", {"command": "ls"}, ([], [])),
-    ("Bash", {"command": "git stash; echo > a.py"}, ([2], [2, 1])),
+    # Whose turn it needs is asked about the tree in which git runs, once the files are known.
+    ("Bash", {"command": "git stash; echo > a.py"}, ([2, 1], [2, 1])),
     ("FutureTool", {"file_path": "d/x.py"}, ([], [])),
 ])
 def test_hook_calls(world: World, looks: list[int], tool: str, given: dict[str, object],
