@@ -33,7 +33,9 @@ def a_person_knows(agent: str, root: Path) -> dict[str, str]:
                                  "enabledMcpjsonServers": ["coord"]}},
     }
     codex = '[notice.model_migrations]\n"gpt-5.5" = "gpt-6-sol"\n'
-    return {"claude": {".claude.json": json.dumps(claude)}, "codex": {".codex/config.toml": codex}}[agent]
+    # (2.1.332 takes the answer on a project's MCP servers from a person's settings.)
+    settings = {"enabledMcpjsonServers": ["coord"]}
+    return {"claude": {".claude.json": json.dumps(claude), ".claude/settings.json": json.dumps(settings)}, "codex": {".codex/config.toml": codex}}[agent]
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
