@@ -194,7 +194,7 @@ class Worker:
         """Whoever was put in line after its losses takes the lease, until it has written: one that
         it is given and does not use would keep the others out."""
         if no.facts.get("acquisition_id"):
-            self.client.acquire(edit.path, wait=LINE_S, retry=False)
+            self.client.acquire(edit.path, wait=LINE_S, retry=False, reentrant=True)
             held.callback(self.client.release, edit.path)  # also where it had come meanwhile
 
 

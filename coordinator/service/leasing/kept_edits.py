@@ -92,7 +92,8 @@ def look_at(svc: Service, tx: Tx, agent: str) -> None:
     Raises:
         Unready: it was not.
     """
-    files = [file for file in _files(tx, agent) if not svc.is_launched_worktree(file.worktree)]
+    files = [file for file in _files(tx, agent) if not svc.is_launched_worktree(file.worktree)
+             and not _is_being_written(svc, tx, file)]
     paths = [svc.where(file.worktree, file.path) for file in files
              if not _is_as_told(svc, tx, file)]
     tx.looked.require(map(Content, paths))
@@ -170,10 +171,20 @@ def _content(svc: Service, tx: Tx, file: KeptFile) -> str | None:
 
 
 def _is_being_written(svc: Service, tx: Tx, file: KeptFile) -> bool:
-    """Whether an edit of this file by anybody is in the middle: it may be half there."""
+    """Whether an edit of this file by anybody is in the middle: it may be half there.
+
+    Raises:
+        Unready: one has ended since the file was looked at.
+    """
+    if file.worktree is not None:
+        return False
     scope = write_window(file.path, svc.fold_case).scope
-    return file.worktree is None and any(
-        LeaseRow(*raw).expires_at > tx.now for raw in tx.rows("leases_at_scope", scope))
+    if any(LeaseRow(*raw).expires_at > tx.now for raw in tx.rows("leases_at_scope", scope)):
+        return True
+    ended = tx.ended_since("key", scope)
+    if ended:
+        tx.looked.fresh(ended)
+    return False
 
 
 def _is_as_told(svc: Service, tx: Tx, file: KeptFile) -> bool:
