@@ -149,7 +149,8 @@ class ClaudeLeases:
                 named = file
                 try:
                     await in_thread(lambda: self._client.acquire(
-                        named, retry=False, description=f"{tool} by {self._client.name()}"))
+                        named, retry=False, reentrant=True,  # (it has edited it before)
+                        description=f"{tool} by {self._client.name()}"))
                 except Refusal as refusal:
                     said = refusal.message
                     more = "" if refusal.next in said else f" Next: {refusal.next}"

@@ -163,7 +163,7 @@ class StandIn:
             try:
                 client.call(rq.Acquire(
                     agent=agent, resources=files, task=task_id, ttl_s=TTL_S, wait_s=wait_s,
-                    description=f"discovered while on {task_id}",
+                    description=f"discovered while on {task_id}", reentrant=True,
                 ))
                 return nested
             except Refusal as refusal:
