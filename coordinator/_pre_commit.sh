@@ -4,10 +4,11 @@
 # What it asks is answered in coordinator/daemon/git_questions.py.
 [ -z "${COORD_GUARD-}" ] || exit 1
 # May this hook, $2, put unstaged work aside? The whole check looks whose that is.
+aside='pre[-_]commit|prek|lint-staged|lefthook|overcommit|git (stash|checkout|restore|reset)'
 if [ -z "${COORD_COMMIT_VIEW-}" ]; then
     for hook in "$2" "${2%/*}/coord-kept/pre-commit" "${2%/*}/../pre-commit"; do
         sed '/^# >>> coord guard/,/^# <<< coord guard/d' "$hook" 2>/dev/null
-    done | grep -Eq 'pre[-_]commit|prek|lint-staged|lefthook|overcommit|git (stash|checkout|restore|reset)' && exit 1
+    done | grep -Eq "$aside" && exit 1
 fi
 place=$(git rev-parse --show-toplevel --git-path MERGE_HEAD 2>/dev/null) || exit 1
 top=${COORD_COMMIT_VIEW:-${place%

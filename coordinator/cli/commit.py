@@ -34,7 +34,9 @@ def commit(
                       next="Install git.")
     words = [real, "commit", *_as_typed(arguments or [])]
     sys.stdout.flush()
-    if Path(real).read_bytes()[: len(_STANDS_IN)] == _STANDS_IN:
+    with Path(real).open("rb") as program:
+        stands_in = program.read(len(_STANDS_IN)) == _STANDS_IN
+    if stands_in:
         os.execv(real, words)
     from coordinator.git_guard import turn
 

@@ -39,9 +39,6 @@ _BEGIN, _END = b"# >>> coord guard", b"# <<< coord guard\n"
 #: What stands before its lines in a file that is wholly coord's.
 _FIRST = b"#!/bin/sh\n"
 _WHOLE = b" (the whole file is its)"
-#: What a hook does that puts unstaged work aside, or the name of a manager that may.
-_PUTS_ASIDE = re.compile(rb"pre-commit|pre_commit|prek|lint-staged|lefthook|overcommit|git stash|"
-                         rb"git checkout|git restore|git reset")
 _SHELLS = re.compile(
     rb"#! *(?:/usr/bin/env +(?:-S +)?|(?:/[\w.-]+)*/)(?:ba|da|k|a)?sh(?: [^\n]*)?\n"
 )
@@ -199,11 +196,15 @@ class Hook(msgspec.Struct, frozen=True):
 
 def puts_aside(folder: Path) -> bool:
     """Whether git's commit hook in this folder may put work that is not committed aside for a
-    while, as far as its words tell: a hook manager, or a script that stashes."""
+    while, as far as its words tell: a hook manager, or a script that stashes. The words stand in
+    the script that is asked first."""
+    said = re.search(rb"^aside='(.*)'$", _QUICK.read_bytes(), re.MULTILINE)
+    assert said is not None, "it has them"
+    words = re.compile(said[1])
     for path in (folder / "pre-commit", folder / KEPT / "pre-commit",
                  folder.parent / "pre-commit"):  # (husky's scripts lie above its hooks)
         text = _bytes(path)
-        if text is not None and _PUTS_ASIDE.search(_without(text) if _BEGIN in text else text):
+        if text is not None and words.search(_without(text) if _BEGIN in text else text):
             return True
     return False
 

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from coordinator.client.client import Client
 from coordinator.files.git import clean_environment
@@ -25,6 +26,7 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.texts import harmless
 
+T = TypeVar("T")
 #: Exit codes: it may run; it may, and has the turn; it may not.
 RUN, HAS_TURN, STOP = 0, 10, 1
 #: How often (seconds) it is asked again while others are at work.
@@ -48,15 +50,18 @@ def main(arguments: Sequence[str]) -> int:
 def commit(arguments: Sequence[str]) -> int:
     """REAL WORD…: make this commit, if it may happen; git's exit code."""
     real, *words = arguments
-    carried: list[int] = []
-    code = _answered(lambda: _judged(real, os.getpid(), words, carried),
-                     lambda: _unasked(real, words))
-    if carried or code == STOP:
-        return carried[0] if carried else code
+
+    def make() -> int | None:
+        code = beside_others(real, words)
+        return code if code is not None else _judged(real, os.getpid(), words) or None
+
+    code = _answered(make, lambda: _unasked(real, words) or None)
+    if code is not None:
+        return code
     os.execv(real, [real, *words])
 
 
-def _answered(ask: Callable[[], int], without: Callable[[], int]) -> int:
+def _answered(ask: Callable[[], T], without: Callable[[], T]) -> T | int:
     """What is answered, or the words why nobody could; `without`: where a sandbox keeps us from the
     coordinator."""
     try:
@@ -101,19 +106,13 @@ def _called(real: str, words: list[str]) -> tuple[Program, list[str], str]:
     return git, _meant(git, rest), git.line("rev-parse", "--show-toplevel")
 
 
-def _judged(real: str, pid: int, words: list[str], carried: list[int] | None = None) -> int:
-    """`carried`: gets the exit code of a commit that had to be carried out in a view of its own."""
+def _judged(real: str, pid: int, words: list[str]) -> int:
     git, rest, top = _called(real, words)
     check = CommitCheck(Path(top), os.environ) if top else None
     if check is None or not check.used or not rest:
         return RUN
     if git_commands.stays_in_git(rest) and not _is_shared(git, top, rest[0]):
         return RUN
-    if rest[0] == "commit" and carried is not None:
-        code = beside_others(git, check, Path(top), rest, words)
-        if code is not None:
-            carried.append(code)
-            return RUN
     if rest[0] == "commit" or rest[0] in git_commands.INDEXING:
         if not git_commands.wide(rest) or rest[0] != "update-index":
             return _taken_in(git, check, Path(top), rest)
@@ -137,13 +136,16 @@ def _judged(real: str, pid: int, words: list[str], carried: list[int] | None = N
     return HAS_TURN
 
 
-def beside_others(git: Program, check: CommitCheck, top: Path, rest: list[str],
-                  words: Sequence[str]) -> int | None:
-    """Carry out a commit in a view of its own, where it needs one; git's exit code."""
+def beside_others(real: str, words: list[str]) -> int | None:
+    """Carry out a commit in a view of its own; git's exit code, None where it needs none."""
     from coordinator.git_guard import commit as commits
 
-    return commits.run(git, check, top, rest, words,
-                       lambda inside, rest, parts: _taken_in(inside, check, top, rest, parts))
+    git, rest, top = _called(real, words)
+    check = CommitCheck(Path(top), os.environ) if top else None
+    if check is None or not check.used or rest[:1] != ["commit"]:
+        return None
+    return commits.run(git, check, Path(top), rest, words, lambda inside, rest, parts: _taken_in(
+        inside, check, Path(top), rest, parts))
 
 
 def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:

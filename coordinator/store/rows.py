@@ -46,6 +46,16 @@ class LeaseRow(Row, frozen=True):
         return self.locked_at if self.began_at is None else self.began_at
 
 
+class ReadRow(Row, frozen=True):
+    """What an agent knows of a file's content; see `agent_reads` in schema.sql."""
+
+    hash: str | None
+    at: str
+    partial: int
+    base: str | None
+    told: str | None
+
+
 class WaiterRow(Row, frozen=True):
     """A row of `waiters`."""
 

@@ -180,3 +180,17 @@ def test_a_linked_worktree_that_is_swept(world: World, tmp_path: Path, name: str
     bob.hook("SessionEnd")
     assert sum("-    return 10" in diff for diff in kept(world)) == 1
     assert world.replay_differs() == []
+
+
+def test_of_many_files_in_a_linked_worktree_a_mere_edit_asks_about_none(world: World, tmp_path: Path) -> None:
+    """Nobody tells of changes there, so each would be read at every call: that is done when the agent rests."""
+    git(world, "worktree", "add", "-q", "--detach", str(tmp_path / "w"))
+    bob = Session(world, "bob")
+    for n in range(9):
+        given: dict[str, object] = {"file_path": str(tmp_path / f"w/n{n}.txt"), "content": "new\n"}
+        bob.call("Write", given)
+        (tmp_path / f"w/n{n}.txt").write_text("new\n")
+        bob.call("Write", given, "PostToolUse", tool_response={})
+    (tmp_path / "w/n3.txt").unlink()
+    assert bob.call("Read", given, "PostToolUse", tool_response={}).context == "" and kept(world) == []
+    assert "What you wrote in n3.txt is not there any more" in bob.hook("Stop").again

@@ -18,7 +18,7 @@ from coordinator.service.leasing.kept_edits import KeptEdit
 from coordinator.service.leasing.overlapping import near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, ReadRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, copy_name, path_of
 
@@ -69,14 +69,15 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
         content = tx.looked.content(str(located.path))
         tx.keep_found(content)
         copy = copy_name(name, located.worktree)
-        known = tx.row("read_get", agent, copy)
+        known = _read_of(tx, agent, copy)
         if not (unread and copy in unread) and (
-                known is None or known[0] != content.hash
-                or (known[3] is not None and not written)):
+                known is None or known.hash != content.hash
+                or (known.base is not None and not written)):
             reads.append((copy, content.hash))
         if edited:
-            was = tx.row("version_get", name) if known is None else known
-            before = was[0] if was is not None and was[0] != content.hash else None
+            last = tx.row("version_get", name)
+            before = known.hash if known is not None else last[0] if last is not None else None
+            before = before if before != content.hash else None
             kept_edits.note_edit(tx, agent, name, located.worktree,
                                  KeptEdit(before, content.hash))
         if written and located.worktree is None:
@@ -86,7 +87,7 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads, how="written" if written else "read"))
     partly = [(name, known) for name, known in (unread or {}).items()
-              if (row := tx.row("read_get", agent, name)) is not None and not row[2]]
+              if (row := _read_of(tx, agent, name)) is not None and not row.partial]
     if partly:
         tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
     if versions:
@@ -112,9 +113,9 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
     for one in changed:
         copy = copy_name(one.resource.name, one.worktree)
         was, since = before[str(one.path)]
-        read = tx.row("read_get", agent, copy)
-        if read is not None and (read[2] or (read[0] != was and str(read[1]) < since)):
-            unread[copy] = read[0]
+        read = _read_of(tx, agent, copy)
+        if read is not None and (read.partial or (read.hash != was and read.at < since)):
+            unread[copy] = read.hash
     note(tx, agent, changed, written=True, unread=unread)
 
 
@@ -128,12 +129,12 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
     read: list[Located] = []
     room = SHOWN_BYTES_MAX
     for one in files:
-        row = tx.row("read_get", agent, copy_name(one.resource.name, one.worktree))
+        row = _read_of(tx, agent, copy_name(one.resource.name, one.worktree))
         if row is None or one.path is None or one.resource.kind != "file":
             continue
         tx.looked.require([Content(one.path)])
         content = tx.looked.content(one.path)
-        known = row[0] if row[3] is None else row[3] or None
+        known = row.hash if row.base is None else row.base or None
         if known == content.hash or content.hash is None:
             continue
         before, now = tx.source(known), content.data or tx.source(content.hash)
@@ -154,7 +155,7 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
     for one in files:
         name = one.resource.name
         if (one.resource.kind != "file" or one.worktree is not None
-                or tx.row("read_get", agent, name) is not None):
+                or _read_of(tx, agent, name) is not None):
             continue
         began: list[tuple[bool, str, str | None]] = []  # of several copies, that of this tree first
         for row in (LeaseRow(*raw) for raw in near(tx, "rivals", one.resource)):
@@ -171,6 +172,11 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
         reads += [(name, known) for *_, known in sorted(began, key=lambda one: one[:2])[:1]]
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads))
+
+
+def _read_of(tx: Tx, agent: str, copy: str) -> ReadRow | None:
+    row = tx.row("read_get", agent, copy)
+    return ReadRow(*row) if row is not None else None
 
 
 def _text(source: object) -> str:
@@ -199,11 +205,11 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
         # (Also what the watcher has seen while it ran: by the end of the edit it is still that.)
         versions.append((one.name, now, agent))
         kept_edits.note_edit(tx, agent, one.name, None, KeptEdit(one.before, now))
-        read = tx.row("read_get", agent, one.name)
-        if read is None or read[0] in (None, one.before):
+        read = _read_of(tx, agent, one.name)
+        if read is None or read.hash in (None, one.before):
             whole.append((one.name, now))
         else:
-            partly.append((one.name, _known_then(tx, one, str(read[0]))))
+            partly.append((one.name, _known_then(tx, one, str(read.hash))))
     if versions:
         tx.record(ev.VersionsSeen(versions=versions))
     if whole:
@@ -248,25 +254,25 @@ def stale(
     cut = False
     for located in files:
         name, copy = located.resource.name, copy_name(located.resource.name, located.worktree)
-        row = tx.row("read_get", agent, copy)
+        row = _read_of(tx, agent, copy)
         if row is None or located.path is None:
             continue
         content = tx.looked.content(located.path)
         if by_command and content.hash is None:
             continue
-        if whole and name in whole and row[3] is not None:
+        if whole and name in whole and row.base is not None:
             if not _carries(tx, row, content, whole[name]):
                 cut = True
                 told.append(f"What you write of {name} still lacks what changed since you read it.")
                 continue
-            tx.record(ev.ContentRead(agent=agent, reads=[(copy, row[0])], how="read"))
+            tx.record(ev.ContentRead(agent=agent, reads=[(copy, row.hash)], how="read"))
         last = tx.row("version_get", copy)
         own = regions.get(name) if regions else None
         known = Known(
-            read=row[0], now=content.hash, last=last[0] if last else None,
-            last_by=last[2] if last else None, partial=bool(row[2]),
+            read=row.hash, now=content.hash, last=last[0] if last else None,
+            last_by=last[2] if last else None, partial=bool(row.partial),
             held_since_read=name not in agreed and all(
-                locked_at.get(one, tx.now) <= str(row[1]) for one in (
+                locked_at.get(one, tx.now) <= row.at for one in (
                     [name] if own is None else [f"{name}::{region}" for region in own])),
             by_others=last is not None and last[0] == content.hash and (
                 last[2] is None or owner(tx, last[2]) != owner(tx, agent)),
@@ -282,7 +288,7 @@ def stale(
             continue
         by = f", last by {known.last_by}" if known.last_by and foreign and (
             known.last == known.now) else ""
-        text = difference(tx, name, row[0], content)
+        text = difference(tx, name, row.hash, content)
         if text is None:
             cut = True
             told.append(f"{name} was replaced{by}: read it again before you write it.")
@@ -302,11 +308,11 @@ def stale(
     )
 
 
-def _carries(tx: Tx, read: Sequence[object], now: Bytes, text: str | None) -> bool:
+def _carries(tx: Tx, read: ReadRow, now: Bytes, text: str | None) -> bool:
     """Whether a new content of a file has what the agent was told of and has not read."""
     if text is None:
         return False
-    base, told = (_text(tx.source(str(name) or None)) for name in read[3:5])
+    base, told = (_text(tx.source(name or None)) for name in (read.base, read.told))
     return carries(base, told, _text(now.data or tx.source(now.hash)), text)
 
 
@@ -320,7 +326,7 @@ def unread(tx: Tx, agent: str, files: Sequence[Located]) -> Refusal | None:
     for located in files:
         name = located.resource.name
         last = tx.row("version_get", name)
-        if (located.path is None or tx.row("read_get", agent, name) is not None
+        if (located.path is None or _read_of(tx, agent, name) is not None
                 or last is None or last[2] in (None, agent)):
             continue
         if tx.looked.content(located.path).hash is not None:

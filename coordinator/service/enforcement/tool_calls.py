@@ -91,7 +91,10 @@ def serve(
     if heard.moment == "other":
         return Heeded("")
     name = sessions.holder(svc, tx, actor, profile, heard)
-    kept_edits.look_at(svc, tx, name)
+    # (A command's own doing is told from a loss at its end, whatever that costs.)
+    few = heard.moment in ("before", "after") and not (
+        heard.moment == "after" and heard.call is not None and heard.call.kind == "shell")
+    kept_edits.look_at(svc, tx, name, few=few)
     heeded = Heeded(name)
     edited = {write_windows.path(row) for row in write_windows.of(tx, name)}
     noted = write_windows.noted(svc, tx, name) if edited else set()
@@ -123,7 +126,8 @@ def serve(
         return heeded
     elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
         sessions.turn_over(tx, name)
-    kept_edits.check(svc, tx, name, but=edited | (others or frozenset()), is_busy=is_busy)
+    kept_edits.check(svc, tx, name, but=edited | (others or frozenset()), few=few,
+                     is_busy=is_busy)
     parts = [*broken]
     if name not in on_the_way and (can_add or heeded.deny or heard.moment == "stop"):
         parts += notice_delivery.deliver(svc, tx, name, heeded.receipt)

@@ -23,6 +23,8 @@ from coordinator.words.resource_names import copy_name, path_scope, write_window
 
 #: Edits of one file by one agent that are told apart. (Those of one after the other are one.)
 EDITS_MAX = 8
+#: Files that are looked at at every call. (So many a look takes in passing.)
+FEW = 8
 
 
 class KeptEdit(NamedTuple):
@@ -66,9 +68,9 @@ def note_command(svc: Service, tx: Tx, agent: str, words: Collection[str]) -> No
     Raises:
         Unready: the files have to be looked at.
     """
-    for file in _files(tx, agent):
+    for file in _suspects(svc, tx, agent):
         now = _content(svc, tx, file)
-        if now is None or file.edits[-1].after == now:
+        if now is None or (now or None) == file.edits[-1].after:
             continue
         went_back = not _has_new_lines(tx, file, now)
         named = any(f"/{file.path}".endswith("/" + word.removeprefix("./").rstrip("/"))
@@ -81,45 +83,41 @@ def note_command(svc: Service, tx: Tx, agent: str, words: Collection[str]) -> No
 
 def hand_back(tx: Tx, agent: str, parent: str) -> None:
     """A sub-agent ends: what it has edited is its parent's from now on."""
-    for file in _files(tx, agent):
+    for file in _files(tx, agent, seen=False):
         for edit in file.edits:
             note_edit(tx, parent, file.path, file.worktree, edit)
 
 
-def look_at(svc: Service, tx: Tx, agent: str) -> None:
-    """That all is looked at which a check has to know; before anything is recorded.
+def look_at(svc: Service, tx: Tx, agent: str, *, few: bool = False) -> None:
+    """That all is looked at which a check has to know; before anything is recorded. `few`: as in
+    `check`.
 
     Raises:
         Unready: it was not.
     """
-    files = [file for file in _files(tx, agent) if not svc.is_launched_worktree(file.worktree)
-             and not _is_being_written(svc, tx, file)]
-    paths = [svc.where(file.worktree, file.path) for file in files
-             if not _is_as_told(svc, tx, file)]
-    tx.looked.require(map(Content, paths))
+    files = _suspects(svc, tx, agent, few=few)
+    tx.looked.require(Content(svc.where(file.worktree, file.path)) for file in files)
     tx.looked.require(
         Committed(svc.where(file.worktree, file.path)) for file in files
         if any(_is_lost(tx, edit, now) for edit in file.edits
                if (now := _content(svc, tx, file)) is not None))
 
 
-def check(svc: Service, tx: Tx, agent: str, *, but: Collection[str] = (),
+def check(svc: Service, tx: Tx, agent: str, *, but: Collection[str] = (), few: bool = False,
           is_busy: Callable[[str], bool] = lambda agent: False) -> None:
     """Open a review of what was taken out of files that this agent has edited, and tell it.
 
     Args:
         but: files whose edit is in the middle, by name.
+        few: only if few have to be looked at: the agent waits, and is asked about again soon.
         is_busy: whether commands of others than this agent run: what is gone may come back.
 
     Raises:
         Unready: the files have to be looked at.
     """
-    for file in _files(tx, agent):
-        if (file.path in but or svc.is_launched_worktree(file.worktree)
-                or _is_being_written(svc, tx, file)):
-            continue  # (What a launch does in a worktree of its own is looked at when it lands.)
+    for file in _suspects(svc, tx, agent, few=few):
         now = _content(svc, tx, file)
-        if now is None or file.edits[-1].after == now:
+        if now is None or (now or None) == file.edits[-1].after or file.path in but:
             continue
         gone = [edit for edit in file.edits if _is_lost(tx, edit, now)]
         if not gone or is_busy(agent):
@@ -138,11 +136,25 @@ def _edits(tx: Tx, agent: str, copy: str) -> list[KeptEdit]:
     return [KeptEdit(*row) for row in tx.rows("kept_edits_of_file", agent, copy)]
 
 
-def _files(tx: Tx, agent: str) -> list[KeptFile]:
+def _files(tx: Tx, agent: str, *, seen: bool) -> list[KeptFile]:
+    """The files that an agent has edited; with `seen` those of the main tree that have changed."""
     files: dict[str, KeptFile] = {}
-    for copy, path, worktree, before, after in tx.rows("kept_edits_of", agent):
+    for copy, path, worktree, before, after in tx.rows("kept_edits_of", agent, seen):
         files.setdefault(copy, KeptFile(path, worktree, [])).edits.append(KeptEdit(before, after))
     return list(files.values())
+
+
+def _suspects(svc: Service, tx: Tx, agent: str, *, few: bool = False) -> list[KeptFile]:
+    """The files that may have lost an edit of this agent. What a launch does in a worktree of its
+    own is looked at when it lands.
+
+    Raises:
+        Unready: an edit of one has ended since it was looked at.
+    """
+    files = [file for file in _files(tx, agent, seen=svc.hear is not None)  # a watcher tells
+             if not svc.is_launched_worktree(file.worktree)
+             and not _is_being_written(svc, tx, file)]
+    return [] if few and len(files) > FEW else files
 
 
 def _record(tx: Tx, agent: str, name: str, worktree: str | None,
@@ -157,8 +169,6 @@ def _content(svc: Service, tx: Tx, file: KeptFile) -> str | None:
     Raises:
         Unready: it has to be looked at.
     """
-    if _is_as_told(svc, tx, file):
-        return file.edits[-1].after or ""
     path = svc.where(file.worktree, file.path)
     tx.looked.require([Content(path)])
     try:
@@ -185,13 +195,6 @@ def _is_being_written(svc: Service, tx: Tx, file: KeptFile) -> bool:
     if ended:
         tx.looked.fresh(ended)
     return False
-
-
-def _is_as_told(svc: Service, tx: Tx, file: KeptFile) -> bool:
-    """Whether the watcher, which tells of every change, has told of none since the last edit."""
-    last = tx.row("version_get", file.path)
-    return (svc.hear is not None and file.worktree is None and last is not None
-            and last[0] == file.edits[-1].after)
 
 
 def _text(tx: Tx, digest: str | None) -> str:

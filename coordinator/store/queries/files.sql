@@ -44,7 +44,13 @@ ON CONFLICT (agent, path) DO UPDATE SET hash = excluded.hash, at = excluded.at, 
 UPDATE agent_reads SET hash = ?3, partial = 1 WHERE agent = ?1 AND path = ?2;
 
 -- name: kept_edits_of
-SELECT copy, path, worktree, before, after FROM kept_edits WHERE agent = ? ORDER BY copy, n;
+-- ?2: leave out files of the main tree that are as the last edit left them, as far as was seen.
+SELECT copy, path, worktree, before, after FROM kept_edits AS k
+WHERE agent = ?1 AND NOT (?2 AND worktree IS NULL AND EXISTS (
+    SELECT 1 FROM file_versions AS v WHERE v.path = k.path AND v.hash IS (
+        SELECT after FROM kept_edits AS l WHERE l.agent = k.agent AND l.copy = k.copy
+        ORDER BY n DESC LIMIT 1)))
+ORDER BY copy, n;
 
 -- name: kept_edits_of_file
 SELECT before, after FROM kept_edits WHERE agent = ? AND copy = ? ORDER BY n;
