@@ -253,7 +253,7 @@ class AsyncClient(Operations):
                 finally:
                     await to_the_end(held.end())
                     branch.spent = before or held.lost
-            held.check()
+            held._check_known()
         finally:
             if around is None:
                 await to_the_end(self._part(branch))

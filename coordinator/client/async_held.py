@@ -46,6 +46,25 @@ class AsyncHeld(HeldLeases):
                 if self._refused(refusal, now):
                     return
 
+    def check(self) -> None:
+        """By its last renewal; `confirm` asks.
+
+        Raises:
+            LeaseLost: the lease is known to have ended, or was not confirmed in time.
+        """
+        self._check_known()
+
+    async def confirm(self) -> None:
+        """Ask the coordinator whether it is held still; where that does not answer, as `check`.
+
+        Raises:
+            LeaseLost: it is not.
+        """
+        if self._may_ask():
+            with contextlib.suppress(Refusal):
+                self._compare(await self._client.call(rq.Locks(agent=self.agent)))
+        self._check_known()
+
     async def end(self, *, release: bool = True) -> None:
         """Renew no more and, with `release`, give back what its holder did not have before, as
         `Held.end`."""

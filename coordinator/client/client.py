@@ -39,6 +39,8 @@ __all__ = ["Client", "Held", "LeaseLost"]
 R = TypeVar("R")
 #: Connections beside the first that are kept for the next question.
 IDLE_MAX = 4
+#: So long (seconds) the coordinator has to tell whether something is held still.
+CHECK_S = 2.0
 
 
 class Client(Operations):
@@ -158,14 +160,15 @@ class Client(Operations):
                     raise
         return self._ask(request, key, mark)
 
-    def _ask(self, request: rq.Request[R], key: str | None = None, mark: int | None = None) -> R:
+    def _ask(self, request: rq.Request[R], key: str | None = None, mark: int | None = None,
+             timeout_s: float = REPLY_TIMEOUT_S) -> R:
         kind = type(request)
         params = encoded(request)
         wait_s, repeatable, key = how_asked(request, key)
         with self._connection() as wire:
             wire.prepares = self._prepares or kind.writes
             raw = wire.ask(
-                kind.op, params, REPLY_TIMEOUT_S + wait_s, repeatable=repeatable,
+                kind.op, params, timeout_s + wait_s, repeatable=repeatable,
                 key=key, mark=mark,
             )
         if isinstance(request, rq.Leave) and request.agent == self.agent:
@@ -331,7 +334,7 @@ class Client(Operations):
                 finally:
                     held.end()
                     branch.spent = before or held.lost
-            held.check()
+            held._check_known()
         finally:
             if around is None:
                 self._part(branch)
@@ -443,6 +446,18 @@ class Held(HeldLeases):
         except Refusal as refusal:
             return not self._refused(refusal, now)
         return True
+
+    def check(self) -> None:
+        """Ask the coordinator whether it is held still; where that does not answer soon, its last
+        renewal tells.
+
+        Raises:
+            LeaseLost: the lease has ended, or its renewal was not confirmed in time.
+        """
+        if self._may_ask():
+            with contextlib.suppress(Refusal):
+                self._compare(self._client._ask(rq.Locks(agent=self.agent), timeout_s=CHECK_S))
+        self._check_known()
 
     def end(self, *, release: bool = True) -> None:
         """Renew no more and, with `release`, give back what its holder did not have before. What is

@@ -78,11 +78,13 @@ class HeldLeases:
     def progress(self) -> None:
         """The body moves. Raises if the lease was lost meanwhile."""
         self._moved_at = time.monotonic()
-        self.check()
+        self._check_known()
 
-    def check(self) -> None:
-        """Raises:
-        LeaseLost: the lease has ended, or its renewal was not confirmed in time.
+    def _check_known(self) -> None:
+        """Without asking anybody.
+
+        Raises:
+            LeaseLost: the lease is known to have ended, or was not confirmed in time.
         """
         late = time.monotonic() - self._confirmed_at > self._ttl_s
         ours = self._process == os.getpid() and not self._over  # a fork renews nothing
@@ -105,6 +107,19 @@ class HeldLeases:
         elif now - self._confirmed_at > self._ttl_s:
             self._lost = f"it could not be renewed in time: {refusal.message}"
         return self._lost is not None
+
+    def _may_ask(self) -> bool:
+        """Whether asking the coordinator can tell anything: a fork holds nothing."""
+        return self._lost is None and not self._over and self._process == os.getpid()
+
+    def _compare(self, held: rq.LockList) -> None:
+        """Note what is not held any more. (By name, as it is renewed: a body within this one may
+        have made another lease of it.)"""
+        names = {(lease.resource, lease.worktree) for lease in held.items}
+        gone = [lease.resource for lease in self.leases
+                if (lease.resource, lease.worktree) not in names]
+        if gone and held.next is None:
+            self._lost = f"{self.agent} does not hold {', '.join(gone)} any more"
 
     def _renewal(self) -> rq.Renew:
         """Names are from the root here, wherever the program stands: no `cwd`."""

@@ -72,6 +72,29 @@ def test_the_body_is_not_entered_when_it_is_locked(repo: Repo) -> None:
     assert repo.client().call(rq.Locks()).waiters == []
 
 
+def test_whoever_checks_knows_at_once(repo: Repo) -> None:
+    """Also long before it is renewed; and where nobody answers, the last renewal tells."""
+    with pytest.raises(LeaseLost, match=r"a\.py"), repo.client("ann").lease("a.py", "b.py") as held:
+        held.check()
+        os.kill(repo.pid(), signal.SIGSTOP)
+        held.check()
+        os.kill(repo.pid(), signal.SIGCONT)
+        repo.coord("unlock", "a.py", "--agent", held.agent, "--force")
+        held.check()
+        raise AssertionError("it went on")
+    assert held.lost and repo.client().call(rq.Locks()).items == []
+
+    async def body() -> None:
+        async with AsyncClient(repo.root, agent="kim") as kim, kim.lease("a.py") as theirs:
+            await theirs.confirm()
+            repo.coord("unlock", "a.py", "--agent", theirs.agent, "--force")
+            theirs.check()
+            await theirs.confirm()
+
+    with pytest.raises(LeaseLost):
+        asyncio.run(body())
+
+
 def test_a_lost_lease_is_told_to_the_body(repo: Repo) -> None:
     ann = repo.client("ann")
     with pytest.raises(LeaseLost, match=r"a\.py"), ann.lease("a.py", ttl=0.3) as held:
