@@ -222,12 +222,12 @@ class Daemon:
         self._write(own_events.started)
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
-        self.router.resume()
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
                            self.namespaces.git_asks, self._alive.rests, self._unjoined)
         self._heard = guard.heard
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
+        self.router.resume()  # what that ends may free something, and be granted
         self._wiring.open()
         for one in self._alive.resume():
             if one.profile and one.lives:
