@@ -532,16 +532,18 @@ def test_who_is_cancelled_while_it_waits_for_work_is_given_none(make_repo: Calla
             give = 2 if late else 60
 
             async def take(wait: float) -> None:
+                """Whoever has been given it finishes it, cancelled or not."""
                 if kind == "step":
                     step = await ann.step_next(["s"], wait=wait, give=give)
-                    await ann.step_done(step.step, step.attempts)
-                    done.append(step.step)
-                    attempts.append(step.attempts)
+                    await asyncio.shield(finish(step.step, step.attempts))
                 else:
-                    got = await ann.change_next("key:a", wait=wait, give=give)
-                    await ann.change_done(got.change.change, got.change.attempts, 1)
-                    done.append(got.change.change)
-                    attempts.append(got.change.attempts)
+                    change = (await ann.change_next("key:a", wait=wait, give=give)).change
+                    await asyncio.shield(finish(change.change, change.attempts))
+
+            async def finish(name: str, attempt: int) -> None:
+                await (ann.step_done(name, attempt) if kind == "step" else ann.change_done(name, attempt, 1))
+                done.append(name)
+                attempts.append(attempt)
 
             async def put() -> str:
                 if kind == "step":
