@@ -96,9 +96,24 @@ def _gone(
 
 def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
     counts = [_named(one) for one in (base, ours, theirs, result)]
-    names = sorted(name for name, count in counts[3].items()
-                   if count > 1 and count > max(one[name] for one in counts[:3]))
-    return [Fault(f"{_listed(names)} there more than once", tuple(names))] if names else []
+    names = {name for name, count in counts[3].items()
+             if count > 1 and count > max(one[name] for one in counts[:3])}
+    for before, mine, other, made in (
+            [_regions(one) for one in (base, ours, theirs, result)],
+            [_defined(one) for one in (base, ours, theirs, result)]):
+        # What each has once, and moved: also where the two came to stand next to each other.
+        names |= {name for name, count in made.items()
+                  if count > 1 and before[name] == mine[name] == other[name] == 1}
+    found = sorted(names)
+    return [Fault(f"{_listed(found)} there more than once", tuple(found))] if found else []
+
+
+def _regions(reading: Reading) -> Counter[str]:
+    return Counter(_NUMBER.sub("", region.name) for region in reading.outline.regions)
+
+
+def _defined(reading: Reading) -> Counter[str]:
+    return Counter(reading.python.defined if reading.python is not None else {})
 
 
 def _named(reading: Reading) -> Counter[str]:

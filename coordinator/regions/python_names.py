@@ -51,13 +51,24 @@ def read(data: bytes) -> PythonNames | None:
             one.get_name() for scope in scopes for one in scope.get_symbols()
             if one.is_referenced() and one.is_global()
         } - bound - _GIVEN
-        return PythonNames(True, sorted(unbound), sorted(_Order(tree, bound).early), sorted(bound),
+        return PythonNames(True, sorted(unbound), sorted(_Order(tree, bound).early), _defined(tree),
                            {node.name: _class(node) for node in tree.body
                             if isinstance(node, ast.ClassDef)})
     except (SyntaxError, ValueError):
         return PythonNames(False)
     except (RecursionError, MemoryError):
         return None
+
+
+def _defined(tree: ast.Module) -> dict[str, int]:
+    count: Counter[str] = Counter()
+    for node in tree.body:
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            count[node.name] += 1
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            count.update(target.id for target in targets if isinstance(target, ast.Name))
+    return dict(count)
 
 
 def _class(node: ast.ClassDef) -> ClassNames:

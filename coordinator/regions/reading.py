@@ -63,14 +63,15 @@ class PythonNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
         parsed: whether it is Python, for this interpreter.
         unbound: global names that are used and that nothing in the file binds.
         early: names of the module that are used, when it is imported, before they are bound.
-        bound: names that the module binds.
+        defined: how often the module's own statements define a name (no import, nothing in a
+            branch).
         classes: those directly in the file, by name.
     """
 
     parsed: bool
     unbound: list[str] = []
     early: list[str] = []
-    bound: list[str] = []
+    defined: dict[str, int] = {}
     classes: dict[str, ClassNames] = {}
 
 

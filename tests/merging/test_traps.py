@@ -392,3 +392,15 @@ def test_other_languages(language: str) -> None:
     lines = [one for one in done.split("\n") if one.strip()]
     for side in sides:
         assert not [one for one in side.split("\n") if one.strip() and one not in lines]
+
+
+@pytest.mark.parametrize(("moved", "language"), [
+    ("beta = 0\n", "python"), ("def beta():\n    return 1\n", "python"), ("class Beta:\n    a = 1\n", "python"),
+    ("function beta() {\n  return 1;\n}\n", "javascript"),
+])
+def test_what_both_sides_moved_is_there_once(moved: str, language: str) -> None:
+    """git's merge by lines is clean there, and has it twice, next to each other."""
+    top, other = ("import os\n", "def alpha(a):\n    x = 0\n    return x + 0\n") if language == "python" else (
+        'import os from "os";\n', "function alpha(a) {\n  return 0;\n}\n")
+    base, ours, theirs = ("\n\n".join(parts) for parts in ((top, other, moved), (top, moved, other), (moved, other)))
+    assert clean(base, ours, theirs, language).count(moved) == 1
