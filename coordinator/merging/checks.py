@@ -40,8 +40,9 @@ def sound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
         versions: base, ours, theirs.
     """
     base, ours, theirs = versions
+    counts = [_regions(one) for one in (*versions, result)]
     return [*_parsed(ours, theirs, result), *_bound(versions, result),
-            *_doubled(base, ours, theirs, result)]
+            *_doubled(base, ours, theirs, result), *_kept_after_all(*counts)]
 
 
 def _parsed(ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
@@ -106,6 +107,16 @@ def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> 
                   if count > 1 and before[name] == mine[name] == other[name] == 1}
     found = sorted(names)
     return [Fault(f"{_listed(found)} there more than once", tuple(found))] if found else []
+
+
+def _kept_after_all(
+    base: Counter[str], ours: Counter[str], theirs: Counter[str], result: Counter[str],
+) -> list[Fault]:
+    """What one side took out, and the other only moved: by lines it is new where it came to."""
+    names = sorted(name for name, count in result.items()
+                   if count and base[name] == 1 and {ours[name], theirs[name]} == {0, 1})
+    return [Fault(f"{_listed(names)} gone on one side and still there",
+                  tuple(names))] if names else []
 
 
 def _regions(reading: Reading) -> Counter[str]:
