@@ -87,9 +87,11 @@ class AgentHooks:
 
     def __init__(self, router: RequestRouter, own: CoordCommand,
                  processes: SessionProcesses, git_asks: Callable[[str | None], bool],
-                 rests: Callable[[str, bool], None], unjoined: UnjoinedCommands) -> None:
+                 rests: Callable[[str, bool], None], unjoined: UnjoinedCommands,
+                 unguarded: Callable[[], dict[str, str]]) -> None:
         self._router = router
         self._unjoined = unjoined
+        self._unguarded = unguarded
         self._rests = rests
         self._git_asks = git_asks
         self._processes = processes
@@ -143,6 +145,9 @@ class AgentHooks:
     def _decide(self, name: str, profile: str, table: HookTable, heard: HookCall,
                 token: str | None, payload: bytes, answer: Told, wait: bool, confirms: bool,
                 caller: int, gone: Callable[[], bool]) -> None:
+        if heard.moment == "settings":
+            self._keep_guard(profile, answer)
+            return
         if heard.stopped is not None:
             verdict = HookAnswer(deny=tool_calls.told(heard.stopped))
             answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
@@ -211,6 +216,20 @@ class AgentHooks:
             self._router.engine.decide(job, tool_calls.needs(heard), told)
 
         self.comparison.look_again(heard, compared)
+
+    def _keep_guard(self, profile: str, answer: Told) -> None:
+        """An agent has read changed settings: those that take coord's hooks out do not count."""
+        def looked(unguarded: Any) -> None:
+            if isinstance(unguarded, Refusal):
+                answer(hook_protocol.refused(unguarded))
+            elif profile in unguarded:
+                answer(hook_protocol.Answer(
+                    2, "", f"coord: {unguarded[profile]}. This session keeps the settings that it "
+                    f"has. `coord init --remove --agent {profile}` takes coord out of them.\n"))
+            else:
+                answer(hook_protocol.Answer(0, ""))
+
+        self._router.engine.task(self._router.engine.do(self._unguarded), looked)
 
     def _elsewhere(self, profile: str, table: HookTable, heard: HookCall,
                    heeded: tool_calls.Heeded, then: Callable[[tuple[str, ...]], None]) -> None:

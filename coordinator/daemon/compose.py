@@ -223,7 +223,8 @@ class Daemon:
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
-                           self.namespaces.git_asks, self._alive.rests, self._unjoined)
+                           self.namespaces.git_asks, self._alive.rests, self._unjoined,
+                           partial(intact.unguarded, self.state, Path.home()))
         self._heard = guard.heard
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()

@@ -1,9 +1,10 @@
 """Whether the agents here are still asked before they write: their wiring is looked at steadily.
 
 It lies in files that every agent's own commands can reach (`git clean -fdx`, a checkout), and a CLI
-follows a change at once, silently. What is gone is said within a second: an event, a message to
-whoever holds something and to the agents themselves, and a warning as long as it lasts. (The file
-watcher hears nothing of these: git ignores them.)
+follows a change at once, silently. A file that coord has made, and that is gone, is written anew.
+Anything else is said within a second: an event, a message to whoever holds something and to the
+agents themselves, and a warning as long as it lasts. (The file watcher hears nothing of these: git
+ignores them.)
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.store.rows import AgentRow, LeaseRow
 from coordinator.wiring import intact
+from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.wiring")
 #: How often it is looked (seconds). What is gone counts once it is gone at two looks: a file that
 #: is replaced is not there for a moment, and `coord init --remove` notes what it did at its end.
 LOOK_S = 0.35
+#: What is gone again so soon (seconds) is left to whoever takes it away, and said.
+AGAIN_S = 10.0
 #: Leases that are looked through for whoever is to be told.
 LEASES_MAX = 2_000
 _Stamps = dict[Path, tuple[int, int, int] | None]
@@ -49,6 +53,7 @@ class WiringWatch:
         self._stamps: _Stamps = {}
         self._doubted: dict[str, str] = {}
         self._lost: dict[str, str] = {}
+        self._put_back_at: dict[str, float] = {}
         self._warnings: list[str] = []
         self._going: asyncio.Task[None] | None = None
 
@@ -89,11 +94,39 @@ class WiringWatch:
                 if name in self._lost or name in self._doubted}
         self._doubted = {name: why for name, why in found.items() if name not in lost}
         for name in sorted(set(lost) - set(self._lost)):
+            if await self._put_back(name, lost[name]):
+                del lost[name]
+                continue
             log.error("%s is unguarded: %s", name, lost[name])
             self._submit(partial(_tell, profile=name, why=lost[name]))
         for name in sorted(set(self._lost) - set(lost)):
-            self._submit(partial(_note_return, profile=name))
+            self._submit(partial(
+                _note, what=f"{name} is guarded again: its hooks are as they were"))
         self._lost = lost
+
+
+    async def _put_back(self, name: str, why: str) -> bool:
+        """Whether what was gone of this profile is there again."""
+        now = self._loop.time()
+        if now < self._put_back_at.get(name, 0.0):
+            return False
+        try:
+            written = await self._loop.run_in_executor(
+                None, intact.put_back, self._state, self._home, name)
+        except Refusal as refusal:
+            log.error("%s: %s", name, refusal.message)
+            return False
+        if not written:
+            return False
+        self._put_back_at[name] = now + AGAIN_S
+        log.warning("%s: %s; %s written anew", name, why, listed(written))
+        self._submit(partial(_note, what=f"{name}: {why}. It was written anew; `coord init "
+                             f"--remove --agent {name}` takes it out for good"))
+        return not await self._loop.run_in_executor(None, _is_lost, self._state, self._home, name)
+
+
+def _is_lost(state: StateDir, home: Path, name: str) -> bool:
+    return name in intact.unguarded(state, home)
 
 
 def _judged(state: StateDir, home: Path) -> tuple[dict[str, str], _Stamps]:
@@ -126,8 +159,8 @@ def _said(profile: str, why: str, sessions: list[str]) -> str:
             f"--agent {profile}` puts it right.")
 
 
-def _note_return(tx: Tx, profile: str) -> None:
-    tx.record(ev.Noted(what=f"{profile} is guarded again: its hooks are as they were", facts={}))
+def _note(tx: Tx, what: str) -> None:
+    tx.record(ev.Noted(what=what, facts={}))
 
 
 def _tell(tx: Tx, profile: str, why: str) -> None:

@@ -24,6 +24,7 @@ _MOMENTS: dict[str, dict[str, Moment]] = {
         "SessionStart": "session", "UserPromptSubmit": "prompt", "PreToolUse": "before",
         "PostToolUse": "after", "PostToolUseFailure": "after", "Stop": "stop",
         "SubagentStart": "sub start", "SubagentStop": "sub stop", "SessionEnd": "end",
+        "ConfigChange": "settings",
     },
     "gemini": {
         "SessionStart": "session", "BeforeAgent": "prompt", "BeforeTool": "before",
@@ -39,6 +40,11 @@ _MOMENTS: dict[str, dict[str, Moment]] = {
         "stop": "stop", "sub start": "sub start", "sub stop": "sub stop", "end": "end",
     },
 }
+
+
+def moment_of(dialect: str, event: str) -> Moment:
+    """The moment at which an agent of this dialect reports an event of this name."""
+    return _MOMENTS[dialect].get(event, "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def decode(table: HookTable, payload: bytes, event: str = "") -> HookCall:
 
 def _snake(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
     event = _str(said, "hook_event_name") or event
-    moment = _MOMENTS[table.dialect].get(event, "other")
+    moment = moment_of(table.dialect, event)
     tool, given = _str(said, "tool_name"), said.get("tool_input")
     call, stopped = _call(table, moment, tool, given)
     return HookCall(
@@ -103,7 +109,7 @@ def _snake(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
 
 
 def _copilot(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
-    moment = _MOMENTS["copilot"].get(event, "other")
+    moment = moment_of("copilot", event)
     tool, given = _str(said, "toolName"), said.get("toolArgs")
     call, stopped = _call(table, moment, tool, given)
     return HookCall(

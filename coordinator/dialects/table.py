@@ -16,7 +16,7 @@ from coordinator.words.refusals import Code, Refusal
 
 Dialect = Literal["claude", "gemini", "copilot", "plain"]
 Moment = Literal["session", "prompt", "before", "after", "stop", "end", "sub start", "sub stop",
-                 "other"]
+                 "settings", "other"]
 CallKind = Literal["write", "read", "shell", "own", "unknown"]
 
 

@@ -2,7 +2,7 @@
 
 An agent CLI reads its settings again while it runs, and they lie where its own commands may write.
 Looks for what guards (the hook before a tool) and for what switches all hooks off; what else a
-person changes in these files is theirs. Reads only.
+person changes in these files is theirs. Reads only, but for `put_back`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 
+from coordinator.dialects.decode import moment_of
 from coordinator.files.state import StateDir
-from coordinator.profiles import Entry, Profile, profiles
+from coordinator.profiles import Entry, Piece, Profile, load, profiles
 from coordinator.wiring import jsonc, toml
+from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words.refusals import Refusal
 
 #: What of coord's stands in each hook, and in each plugin that is copied.
@@ -63,6 +65,26 @@ def unguarded(state: StateDir, home: Path) -> dict[str, str]:
     return out
 
 
+def put_back(state: StateDir, home: Path, name: str) -> list[str]:
+    """Write the files anew that coord has made for this profile and that are gone whole (`git clean
+    -fdx`, a checkout); their names. What a person's own file has lost stays as they have it.
+
+    Raises:
+        Refusal: STORAGE.
+    """
+    gone = {state.root / one.path for one in wired(state)
+            if one.profile == name and one.before is None and not (state.root / one.path).exists()}
+    written: list[str] = []
+    if not gone:
+        return written
+    profile = load(name, state.root)
+    for wirer in (Wirer(state, home), Wirer(state, home, user=True)):
+        changes = [change for change in wirer.plan(profile) if change.path in gone]
+        wirer.apply(profile, changes)
+        written += [str(change.path) for change in changes]
+    return written
+
+
 def _wired_profiles(state: StateDir) -> list[Profile]:
     names = {one.profile for one in wired(state)}
     try:
@@ -81,21 +103,28 @@ def _why(profile: Profile, state: StateDir, home: Path) -> str:
                 return f"{name} switches its hooks off ({'.'.join(switch.at)})"
             break
     for entry in profile.wire:
-        if not entry.copy and not any("{guard" in piece.value for piece in entry.add):
+        if not entry.copy and not _before_tools(profile, entry):
             continue
         places = [_named(state, home, name) for name in (entry.file, entry.user_file) if name]
-        if any(_guards(entry, place) for place in places):
+        if any(_guards(profile, entry, place) for place in places):
             continue
         return (f"coord's hooks are gone from {entry.file}" if places[0].exists()
                 else f"{entry.file} is gone, and coord's hooks with it")
     return ""
 
 
-def _guards(entry: Entry, path: Path) -> bool:
+def _before_tools(profile: Profile, entry: Entry) -> list[Piece]:
+    """The pieces that stop a tool. (What an older coord has wired may lack other guards.)"""
+    dialect = profile.hooks.dialect if profile.hooks is not None else "plain"
+    return [piece for piece in entry.add if "{guard" in piece.value
+            and moment_of(dialect, piece.at[-1]) != "settings"]
+
+
+def _guards(profile: Profile, entry: Entry, path: Path) -> bool:
     if entry.copy:
         return _PLUGIN in _read(path)
     return all(_HOOK in json.dumps(_at(path, piece.at))
-               for piece in entry.add if "{guard" in piece.value)
+               for piece in _before_tools(profile, entry))
 
 
 def _named(state: StateDir, home: Path, name: str) -> Path:

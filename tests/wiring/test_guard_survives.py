@@ -1,9 +1,13 @@
-"""The guard of sessions that run is looked at all the time: what takes it out is said within a second, by name."""
+"""The guard of sessions that run is looked at all the time: what takes it out does not take effect in a session that runs, a file of
+coord's that is gone is written anew, and the rest is said within a second, by name."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -13,6 +17,8 @@ from tests.hook.test_session_processes import Session
 from tests.waiting import until
 
 WIRED = ".claude/settings.local.json"
+#: What Claude has read.
+SETTINGS: dict[str, Any] = {}
 
 
 @pytest.fixture
@@ -36,10 +42,6 @@ def told(repo: Repo, agent: str) -> str:
         return "\n".join(one.text for one in client.call(rq.Heartbeat(agent=agent)).notices)
 
 
-def gone(repo: Repo) -> None:
-    (repo.root / WIRED).unlink()
-
-
 def emptied(repo: Repo) -> None:
     repo.write(WIRED, "{}\n")
 
@@ -58,11 +60,24 @@ def switched_off_beside(repo: Repo) -> None:
     repo.write(".claude/settings.json", '{"disableAllHooks": true}')
 
 
-@pytest.mark.parametrize("taken", [gone, emptied, unhooked, switched_off, switched_off_beside])
+def keeps(repo: Repo) -> tuple[int, str]:
+    """What the wired hook says, as Claude runs it, once settings have changed: the exit code, and why."""
+    (entry,) = SETTINGS["hooks"]["ConfigChange"]
+    said = {"session_id": "one", "cwd": str(repo.root), "hook_event_name": "ConfigChange", "source": "local_settings",
+            "file_path": str(repo.root / WIRED)}
+    done = subprocess.run(entry["hooks"][0]["command"], shell=True, cwd=repo.root, input=json.dumps(said), capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("taken", [emptied, unhooked, switched_off, switched_off_beside])
 def test_what_takes_the_guard_out_is_said_and_what_puts_it_back(guarded: Repo, taken: Callable[[Repo], None]) -> None:
     until(lambda: warned(guarded) == "")
     before = guarded.read(WIRED)
+    SETTINGS.update(json.loads(before))
+    assert keeps(guarded) == (0, "")
     taken(guarded)
+    code, why = keeps(guarded)
+    assert code == 2 and "keeps the settings" in why and "coord init --remove --agent claude-code" in why, "Claude goes on with what it had"
     until(lambda: "claude-code-one is unguarded" in warned(guarded))
     assert "claude-code-one is unguarded" in told(guarded, "ann") and "unguarded" in told(guarded, "claude-code-one")
     assert "claude-code-one is unguarded" in guarded.coord("doctor").stdout and "unguarded" in guarded.coord("status").stdout
@@ -71,6 +86,7 @@ def test_what_takes_the_guard_out_is_said_and_what_puts_it_back(guarded: Repo, t
     guarded.write(WIRED, before)
     (guarded.root / ".claude/settings.json").unlink(missing_ok=True)
     until(lambda: warned(guarded) == "")
+    assert keeps(guarded) == (0, "")
 
 
 def test_what_persons_change_there_is_theirs(guarded: Repo) -> None:
@@ -81,7 +97,54 @@ def test_what_persons_change_there_is_theirs(guarded: Repo) -> None:
         guarded.write(f"{WIRED}.new", text)
         (guarded.root / WIRED).unlink()
         (guarded.root / f"{WIRED}.new").rename(guarded.root / WIRED)
+    SETTINGS.update(mine)
+    assert keeps(guarded) == (0, "")
     guarded.coord("init", "--remove", "--agent", "claude-code", "--yes")
-    (guarded.root / ".codex/hooks.json").unlink()
+    assert keeps(guarded) == (0, ""), "a person took coord out"
+    guarded.write(".codex/hooks.json", "{}")
     until(lambda: "codex" in warned(guarded))
     assert "claude" not in warned(guarded) and told(guarded, "ann").count("unguarded") == 1
+
+
+def cleaned(repo: Repo) -> None:
+    """An everyday command; it spares repositories of others, and so the coordinator's folder here."""
+    subprocess.run(["git", "init", "-q"], cwd=repo.root, check=True)
+    subprocess.run(["git", "clean", "-fdxq", "-e", ".coord"], cwd=repo.root, check=True)
+
+
+def removed(repo: Repo) -> None:
+    shutil.rmtree(repo.root / ".claude")
+
+
+@pytest.mark.parametrize("taken", [cleaned, removed])
+def test_a_file_of_coords_that_is_gone_is_written_anew(guarded: Repo, taken: Callable[[Repo], None]) -> None:
+    until(lambda: warned(guarded) == "")
+    before = json.loads(guarded.read(WIRED))
+    taken(guarded)
+    until(lambda: (guarded.root / WIRED).exists())
+    assert json.loads(guarded.read(WIRED)) == before
+    until(lambda: warned(guarded) == "")
+    assert told(guarded, "ann") == "", "nothing is missing"
+    with guarded.client() as client:
+        until(lambda: any("claude-code: " in str(one.data["what"]) and "written anew" in str(one.data["what"])
+                          for one in client.call(rq.Events(kind="noted")).items))
+    (guarded.root / WIRED).unlink()
+    until(lambda: "claude-code-one is unguarded" in warned(guarded))
+    assert not (guarded.root / WIRED).exists(), "somebody wants it away"
+    assert guarded.coord("init", "--agent", "claude-code", "--yes", "--no-guard").returncode == 0
+    assert guarded.coord("init", "--remove", "--yes").returncode == 0
+    assert not (guarded.root / ".claude").exists() and not (guarded.root / ".codex").exists()
+
+
+@pytest.mark.parametrize(("agent", "file", "switch"), [
+    ("gemini", ".gemini/settings.json", {"hooksConfig": {"enabled": False}}), ("qwen", ".qwen/settings.json", {"disableAllHooks": True}),
+    ("codex", ".codex/config.toml", "[features]\nhooks = false\n"),
+])
+def test_each_agents_own_switch(repo: Repo, agent: str, file: str, switch: Any) -> None:
+    repo.coord("init", "--agent", agent, "--yes", "--no-guard")
+    until(lambda: repo.coord("up").returncode == 0)
+    wired = repo.read(file)
+    repo.write(file, wired.replace("[features]\n", switch) if isinstance(switch, str) else json.dumps(json.loads(wired) | switch))
+    until(lambda: f"{file} switches its hooks off" in warned(repo))
+    repo.write(file, wired)
+    until(lambda: warned(repo) == "")

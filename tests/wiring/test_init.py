@@ -66,7 +66,7 @@ def test_init_wires_hooks_tools_and_guard_and_takes_out_exactly_that(mine: str |
     before = owned(repo)
     summed = repo.coord("init", "--agent", "claude-code").stdout  # nobody is asked, so nothing is written
     assert "PreToolUse" not in summed and len(summed.splitlines()) == 4 and owned(repo) == before
-    assert all(name in summed for name in (FILE, ".mcp.json", "+99", "--diff", "pre-commit", "pre-push"))
+    assert all(name in summed for name in (FILE, ".mcp.json", "+110", "--diff", "pre-commit", "pre-push"))
     said = init(repo, "--diff")
     assert "+# >>> coord guard" in said and "mcpServers" in said, "all is in the difference"
     assert commit.read_text().count("coord guard") >= 2 and (repo.root / ".git/hooks/pre-push").exists()
