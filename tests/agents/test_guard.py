@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +47,29 @@ def test_it_commits_its_own_work_and_nobody_elses(agent: str, wired: Wired) -> N
     assert said.split("\n")[:3] == ["A better line", "", "notes.txt"], heard["own"].text
     assert "The sum" not in said
     assert "held by ann until" in heard["ann's"].text
+
+
+WIRED = ".claude/settings.local.json"
+
+
+@pytest.mark.parametrize("write", [
+    lambda root: (root / WIRED).unlink(), lambda root: (root / WIRED).write_text("{}"),
+    lambda root: (root / ".claude/settings.json").write_text('{"disableAllHooks": true}'),
+], ids=["gone", "emptied", "switched off"])
+def test_a_claude_that_runs_keeps_its_hooks(write: Callable[[Path], object], wired: Wired) -> None:
+    need("claude")
+    wired.coord("init", "--agent", "claude-code", "--yes")
+    heard: dict[str, Result] = {}
+    with wired.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["lib/sum.py"], description="rewriting it"))
+
+        def script(_: Scripted) -> Script:
+            yield Read("lib/sum.py")
+            write(wired.root)
+            time.sleep(3.0)  # Claude reads its settings anew a second later, without a word
+            heard["edit"] = yield Edit("lib/sum.py", "a - b", "a + b")
+            yield Say("done")
+
+        ran = wired.run("claude", script)
+    assert ran.code == 0, ran.tail()
+    assert not heard["edit"].ok and "rewriting it" in heard["edit"].text and "a - b" in wired.read("lib/sum.py")
