@@ -95,7 +95,38 @@ def by_programs(repo: Repo, balance: Path) -> None:
         assert [one.wait(60) for one in started] == [0] * 8
 
 
-@pytest.mark.parametrize("by", [by_threads, by_tasks, by_forks, by_programs])
+def by_forked_tasks(repo: Repo, balance: Path) -> None:
+    """A server that makes its asynchronous client, and then forks workers with event loops of their own."""
+    async def work() -> None:
+        async with client.lease(KEY, wait=30) as held:
+            before = int(balance.read_text())
+            await asyncio.sleep(0.02)
+            await held.confirm()
+            balance.write_text(str(before + 1))
+
+    client = AsyncClient(repo.root, agent="web")
+    children = []
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            try:
+                asyncio.run(work())
+            finally:
+                os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def by_a_session(repo: Repo, balance: Path) -> None:
+    """A shell in `coord run` that starts several programs at once."""
+    repo.write("program.py", PROGRAM)
+    each = f"{sys.executable} program.py & "
+    done = repo.coord("run", "shell", "--", "sh", "-c", each * 8 + "wait")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("by", [by_threads, by_tasks, by_forks, by_forked_tasks, by_programs, by_a_session])
 def test_as_many_bookings_as_by_as_many_clients(repo: Repo, balance: Path, by: Callable[[Repo, Path], None]) -> None:
     by(repo, balance)
     assert balance.read_text() == "8"
