@@ -30,7 +30,7 @@ _FIND = ('for at in "$PWD" "$(git rev-parse --path-format=absolute --git-common-
          '[ -z "$at" ] || break; done; [ -n "$at" ] || exit 0; ')
 _STOP = ('cat >/dev/null; if [ -e "$2" ] && "$1" -I -S -E -c pass 2>/dev/null; then exit 2; fi; '
          'if [ "$3" = - ]; then ' + _FIND + 'elif [ ! -d "$3" ]; then exit 0; fi; ')
-_SAYS = {"closed": ('echo "$4" >&2; exit 2', _GONE), "spoken": ('echo "$4"', _AS_JSON)}
+_SAYS = {"closed": ('echo "$4" >&2; exit 2', _GONE), "spoken": ('echo "$4"; exit 2', _AS_JSON)}
 
 
 def guard(socket: str, name: str, patience_s: float, folder: str, *, is_spoken: bool) -> str:
