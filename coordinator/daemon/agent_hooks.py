@@ -107,6 +107,8 @@ class AgentHooks:
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
         self.heard: dict[str, str] = {}
+        #: Sessions that go on with the hooks they have, whatever their settings say now.
+        self.keeping: set[str] = set()
         #: Edits that were allowed by now, and are not noted as running yet: whose, of what, when.
         self._allowed: dict[_Receipt, tuple[str, frozenset[str], int]] = {}
         #: Agents whose messages a hook is about to print.
@@ -146,7 +148,7 @@ class AgentHooks:
                 token: str | None, payload: bytes, answer: Told, wait: bool, confirms: bool,
                 caller: int, gone: Callable[[], bool]) -> None:
         if heard.moment == "settings":
-            self._keep_guard(profile, answer)
+            self._keep_guard(profile, heard.session, answer)
             return
         if heard.stopped is not None:
             verdict = HookAnswer(deny=tool_calls.told(heard.stopped))
@@ -217,16 +219,18 @@ class AgentHooks:
 
         self.comparison.look_again(heard, compared)
 
-    def _keep_guard(self, profile: str, answer: Told) -> None:
+    def _keep_guard(self, profile: str, session: str, answer: Told) -> None:
         """An agent has read changed settings: those that take coord's hooks out do not count."""
         def looked(unguarded: Any) -> None:
             if isinstance(unguarded, Refusal):
                 answer(hook_protocol.refused(unguarded))
             elif profile in unguarded:
+                self.keeping.add(session)
                 answer(hook_protocol.Answer(
                     2, "", f"coord: {unguarded[profile]}. This session keeps the settings that it "
                     f"has. `coord init --remove --agent {profile}` takes coord out of them.\n"))
             else:
+                self.keeping.discard(session)
                 answer(hook_protocol.Answer(0, ""))
 
         self._router.engine.task(self._router.engine.do(self._unguarded), looked)

@@ -186,7 +186,8 @@ class Daemon:
         self._wiring = WiringWatch(
             self._loop, self.state, Path.home(),
             lambda job: self._writer.submit(job, lambda value: None), self.router.look,
-            lambda: self.router.engine.task(self.namespaces.protect(), lambda value: None))
+            lambda: self.router.engine.task(self.namespaces.protect(), lambda value: None),
+            lambda: self._keeping)
         self._processes = SessionProcesses(self._loop, self._alive.ended, notes.note, notes.forget,
                                            partial(program_name, root=self.state.root))
         self._gits = GitProcesses(self._loop, self.router, self._agent_of)
@@ -226,6 +227,7 @@ class Daemon:
                            self.namespaces.git_asks, self._alive.rests, self._unjoined,
                            partial(intact.unguarded, self.state, Path.home()))
         self._heard = guard.heard
+        self._keeping = guard.keeping
         self._gits.on_end = guard.comparison.git_had_its_turn
         await self.namespaces.resume()
         self.router.resume()  # what that ends may free something, and be granted

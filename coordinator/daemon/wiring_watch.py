@@ -43,13 +43,15 @@ class WiringWatch:
         submit: has the one writer do a job.
         look: asks the database.
         on_wired: called when what is wired has changed.
+        keeping: the sessions that keep their hooks all the same.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, state: StateDir, home: Path,
                  submit: Callable[[Job], None], look: Callable[[Callable[[View], Any]], Any],
-                 on_wired: Callable[[], None]) -> None:
+                 on_wired: Callable[[], None], keeping: Callable[[], set[str]]) -> None:
         self._loop, self._state, self._home = loop, state, home
         self._submit, self._look, self._on_wired = submit, look, on_wired
+        self._keeping = keeping
         self._stamps: _Stamps = {}
         self._doubted: dict[str, str] = {}
         self._lost: dict[str, str] = {}
@@ -76,7 +78,8 @@ class WiringWatch:
                 await self._look_once()
                 # (Who asks for them reads the database already.)
                 self._warnings = [
-                    _said(name, why, self._look(partial(_sessions, profile=name)))
+                    _said(name, why, self._look(partial(
+                        _sessions, profile=name, keeping=self._keeping())))
                     for name, why in self._lost.items()]
             except OSError as bad:
                 log.error("the wiring of agents could not be looked at: %s", bad)
@@ -98,7 +101,7 @@ class WiringWatch:
                 del lost[name]
                 continue
             log.error("%s is unguarded: %s", name, lost[name])
-            self._submit(partial(_tell, profile=name, why=lost[name]))
+            self._submit(partial(_tell, profile=name, why=lost[name], keeping=self._keeping()))
         for name in sorted(set(self._lost) - set(lost)):
             self._submit(partial(
                 _note, what=f"{name} is guarded again: its hooks are as they were"))
@@ -146,15 +149,17 @@ def _stamps(paths: list[Path]) -> _Stamps:
     return out
 
 
-def _sessions(view: View, profile: str) -> list[str]:
-    """The agents of this profile that have reported in by hooks, and are not gone."""
+def _sessions(view: View, profile: str, keeping: set[str]) -> list[str]:
+    """The agents of this profile that have reported in by hooks, are not gone, and do not keep
+    their hooks."""
     rows = (AgentRow(*raw) for raw in view.rows("agents_all", 0))
-    return [row.agent for row in rows if row.profile == profile and row.hooked_at is not None]
+    return [row.agent for row in rows if row.profile == profile and row.hooked_at is not None
+            and row.session not in keeping]
 
 
 def _said(profile: str, why: str, sessions: list[str]) -> str:
     whose = f"{listed(sessions)} {'is' if len(sessions) == 1 else 'are'}" if sessions else (
-        f"agents of {profile} are")
+        f"agents of {profile} that start now are")
     return (f"{profile}: {why}: {whose} unguarded, and not asked before a write. `coord init "
             f"--agent {profile}` puts it right.")
 
@@ -163,8 +168,8 @@ def _note(tx: Tx, what: str) -> None:
     tx.record(ev.Noted(what=what, facts={}))
 
 
-def _tell(tx: Tx, profile: str, why: str) -> None:
-    sessions = _sessions(tx, profile)
+def _tell(tx: Tx, profile: str, why: str, keeping: set[str]) -> None:
+    sessions = _sessions(tx, profile, keeping)
     tx.record(ev.Noted(what=f"{profile} is unguarded: {why}", facts={"agents": sessions}))
     holders = {LeaseRow(*raw).locked_by
                for raw in tx.rows("leases_live", tx.now, 0, None, LEASES_MAX)}

@@ -76,11 +76,12 @@ def test_what_takes_the_guard_out_is_said_and_what_puts_it_back(guarded: Repo, t
     SETTINGS.update(json.loads(before))
     assert keeps(guarded) == (0, "")
     taken(guarded)
+    until(lambda: "claude-code-one is unguarded" in warned(guarded))
     code, why = keeps(guarded)
     assert code == 2 and "keeps the settings" in why and "coord init --remove --agent claude-code" in why, "Claude goes on with what it had"
-    until(lambda: "claude-code-one is unguarded" in warned(guarded))
+    until(lambda: "agents of claude-code that start now are unguarded" in warned(guarded))
     assert "claude-code-one is unguarded" in told(guarded, "ann") and "unguarded" in told(guarded, "claude-code-one")
-    assert "claude-code-one is unguarded" in guarded.coord("doctor").stdout and "unguarded" in guarded.coord("status").stdout
+    assert "claude-code that start now are unguarded" in guarded.coord("doctor").stdout and "unguarded" in guarded.coord("status").stdout
     with guarded.client() as client:
         assert sum("claude-code is unguarded" in str(one.data["what"]) for one in client.call(rq.Events(kind="noted")).items) == 1
     guarded.write(WIRED, before)
