@@ -16,6 +16,12 @@ def packaged(name: str) -> Path:
     return (data if data.is_dir() else package.parent) / name
 
 
+def page_folder() -> Path:
+    """Where the browser page's built files are; a checkout that has not built it has no such
+    folder (`make web`)."""
+    return Path(__file__).resolve().parent / "web"
+
+
 def program_version() -> str:
     """The installed distribution's version."""
     from importlib.metadata import PackageNotFoundError, version  # slow to load, seldom needed

@@ -36,7 +36,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], str]] = {
                  "reviews, the guard, regions and proposals"),
     "sharing": (("state", "signals"), "values of keys, their changes, and signals"),
     "telling": (("steps", "messages"), "steps, dead letters and messages"),
-    "watching": (("story", "health", "report", "archive"), "the log, status, health, the archive"),
+    "watching": (("story", "health", "report", "archive", "pages"),
+                 "the log, status, health, the archive, the page"),
 }
 FOLDERS = {False: "blocking", True: "asynchronous"}
 WIDTH = 100

@@ -16,7 +16,7 @@ from coordinator.cli.unknown_command import sentence, step
 #: What a person wants to do -> the commands for it, the most wanted first.
 GROUPS = {
     "Begin": ("init", "launch", "run", "shims", "agents", "trust", "doctor"),
-    "See what goes on": ("status", "locks", "logs", "attach", "events", "explain", "report",
+    "See what goes on": ("status", "web", "locks", "logs", "attach", "events", "explain", "report",
                          "replay"),
     "Say what is to be done": ("task", "verify"),
     "Decide on half-done work": ("review", "lost-writes", "dead", "sweep"),

@@ -50,6 +50,7 @@ COMMANDS = {
     "reviews": ("review", "sweep"),
     "verify": ("verify",),
     "status": ("status",),
+    "web": ("web",),
     "story": ("events", "explain", "replay", "archive"),
     "report": ("report",),
     "launch": ("launch",),

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.client.starting import unwritable
-from coordinator.daemon import health, http_door, own_events
+from coordinator.daemon import health, own_events
 from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.agents_alive import AgentsAlive
@@ -31,6 +31,7 @@ from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.errands import Errands
 from coordinator.daemon.git_processes import GitProcesses
 from coordinator.daemon.ground import Ground
+from coordinator.daemon.http_door import HttpDoor
 from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.log_lines import LogFormat, form_of, log_to
@@ -103,8 +104,6 @@ class Daemon:
         self._lock: IO[str] | None = None
         self._stop = asyncio.Event()
         self._warnings: list[str] = []
-        self._http: Any = None
-        self._http_address: str | None = None
         self._living = ActivitySections()
         self._note: coordinators.Note | None = None
 
@@ -174,8 +173,11 @@ class Daemon:
              "git_turn": lambda req, answer: self._gits.take(req, answer),
              "open_session": lambda req, answer: self.router.engine.task(
                  self.namespaces.open(req), answer),
-             "join_session": self._join},
+             "join_session": self._join,
+             "page_open": lambda req, answer: self.router.engine.task(
+                 self._http.open_page(), answer)},
         )
+        self._http = HttpDoor(self.router, self.state, self.settings.http, self._http_port)
         self._unjoined = UnjoinedCommands(
             self._tell_holder, lambda: self.service.settings.hooks.confine)
         notes = NotedProcesses(self.state.processes)
@@ -248,13 +250,12 @@ class Daemon:
         await self._watch_bridge.catch_up()
         # First: whoever started this coordinator is told as soon as the local door is open, and
         # takes it that all is well.
-        self._http = await self._open_http()
+        await self._http.open_as_before()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
         try:
             await door.open()
         except Refusal:
-            if self._http is not None:
-                await self._http.close()
+            await self._http.close()
             raise
         self.state.failure.unlink(missing_ok=True)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -280,7 +281,7 @@ class Daemon:
         gc.set_threshold(100_000, 20, 50)
         log.info("serving %s (pid %d)", self.state.root, os.getpid())
         if self._stays:  # somebody looks on
-            door_is = (f"\ncoord: its HTTP door is {self._http_address}" if self._http_address
+            door_is = (f"\ncoord: its HTTP door is {self._http.address}" if self._http.address
                        else "")
             print(f"coord: serving {self.state.root}; Ctrl-C stops it{door_is}",  # noqa: T201
                   file=sys.stderr, flush=True)
@@ -293,8 +294,7 @@ class Daemon:
             self._compaction.close()
             self._verifier.close()
             self.router.close()
-            if self._http is not None:
-                await self._http.close()
+            await self._http.close()
             await door.close()
             self._wiring.close()
             await self.namespaces.close()
@@ -400,7 +400,7 @@ class Daemon:
 
     def _is_needed(self) -> bool:
         came = self._door.came_since()
-        called = self._http is not None and self._http.called_since()
+        called = self._http.called_since()
         if came or called or self._verifier.busy or self.namespaces.agents():
             return True
         return self.router.look(lambda view: view.row("needed")) is not None
@@ -454,18 +454,13 @@ class Daemon:
             if str(remark) not in self._warnings:
                 self._warnings.append(str(remark))
 
-    async def _open_http(self) -> Any:
-        door = await http_door.opened(self.router, self.state, self.settings.http, self._http_port)
-        self._http_address = door.address if door is not None else None
-        return door
-
     def _health(self, req: rq.Health) -> rq.HealthReply:
         watcher = (
             self._watch_bridge.health() if hasattr(self, "_watch_bridge") else {"mode": "starting"}
         )
         return health.reply(
             req, state=self.state, reader=self._reader, loaded=self._loaded,
-            started_at=self._started_at, watcher=watcher, http=self._http_address,
+            started_at=self._started_at, watcher=watcher, http=self._http.address,
             heard=self._heard, warnings=[
                 *self._warnings, *self.namespaces.warnings, *self._unjoined.warnings(),
                 *self._wiring.warnings()])

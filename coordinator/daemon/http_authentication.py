@@ -1,12 +1,14 @@
 """Who asks over HTTP. Every request passes here, whatever its route, before anything is read of it:
-Host and Origin are checked, then the bearer token is resolved to whom it speaks for. Only a probe
-(`/health`) is answered without one, here, with no more than whether the coordinator serves.
+Host and Origin are checked, then the bearer token is resolved to whom it speaks for. Answered
+without one, here: a probe (`/health`), with no more than whether the coordinator serves; the files
+of the browser page; and a page that exchanges its one-time code for a token of its own.
 
 Owns no route. What passes carries its token in the request's scope (`token_of`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 from collections.abc import Callable
@@ -17,12 +19,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from coordinator.daemon.page_access import PageAccess
+from coordinator.daemon.page_files import PageFiles
 from coordinator.words.refusals import CATALOGUE, Code, Refusal
 
 _JSON = msgspec.json.Encoder()
 _KEY = "coord.token"
-#: Answered without a token.
-PROBE = "/health"
+#: Answered without a token: a probe; and a page that has a code (at most so many bytes of it).
+PROBE, ENTER = "/health", "/v1/page/enter"
+ENTER_BYTES_MAX = 1000
+
+
+class _Entering(msgspec.Struct, forbid_unknown_fields=True):
+    """What a page sends that has a code."""
+
+    code: str
 
 
 class HttpAuthentication:
@@ -36,12 +47,14 @@ class HttpAuthentication:
             that needs no token, and tells no more than that.
         counted: told of each refusal of its own, to be counted.
         where: where the operator's token lies, for the refusal's next step.
+        pages: knows the codes and tokens of browser pages; these speak for the operator.
+        files: the files of the browser page.
     """
 
     def __init__(
         self, app: ASGIApp, bearer: str, port: Callable[[], int],
         resolve: Callable[[str | None], Any], where: str, alive: Callable[[], None],
-        counted: Callable[[Refusal], None],
+        counted: Callable[[Refusal], None], pages: PageAccess, files: PageFiles,
     ) -> None:
         self._app = app
         self._bearer = bearer.encode()
@@ -50,15 +63,18 @@ class HttpAuthentication:
         self._where = where
         self._alive = alive
         self._counted = counted
+        self._pages = pages
+        self._files = files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return  # neither web sockets nor a lifespan are served
-        request = Request(scope)
+        request = Request(scope, receive)
         try:
             self._check_names(request)
-            if scope["path"] == PROBE and scope["method"] in ("GET", "HEAD"):
-                await self._probed()(scope, receive, send)
+            open_to_all = await self._without_token(request)
+            if open_to_all is not None:
+                await open_to_all(scope, receive, send)
                 return
             token = self._admit(request)
         except Refusal as refusal:
@@ -68,6 +84,56 @@ class HttpAuthentication:
             await answer(scope, receive, send)
             return
         await self._app({**scope, _KEY: token}, receive, send)
+
+    async def _without_token(self, request: Request) -> Response | None:
+        """The answer to what needs no token; None: this does.
+
+        Raises:
+            Refusal: INVALID, LIMIT, UNAUTHORIZED: a page's code is none, or worth nothing.
+        """
+        path, method = request.url.path, request.method
+        if path == ENTER and method == "POST":
+            return await self._let_page_in(request)
+        if method not in ("GET", "HEAD"):
+            return None
+        if self._files.covers(path):
+            return await self._page_file(path, method)
+        return self._probed() if path == PROBE else None
+
+    async def _page_file(self, path: str, method: str) -> Response:
+        """A file of the browser page, or that there is none."""
+        try:
+            return await asyncio.to_thread(self._files.answer, path, method)
+        except Refusal as refusal:
+            self._counted(refusal)
+            answer = refused(refusal)
+            answer.status_code = 404
+            return answer
+
+    async def _let_page_in(self, request: Request) -> Response:
+        """A token for a page's code.
+
+        Raises:
+            Refusal: INVALID, LIMIT, STORAGE, UNAUTHORIZED.
+        """
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > ENTER_BYTES_MAX:
+                raise Refusal(Code.LIMIT, f"A page's code has no {ENTER_BYTES_MAX} bytes. Nothing "
+                              "was opened.", next="`coord web` opens the page with a code.")
+        try:
+            code = msgspec.json.decode(body, type=_Entering).code
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Refusal(Code.INVALID, 'A page enters with `{"code": …}`. Nothing was opened.',
+                          next="`coord web` opens the page with a code.") from None
+        try:
+            token = self._pages.exchange(code)
+        except OSError as bad:
+            raise Refusal(Code.STORAGE, f"The page's key cannot be kept ({bad.strerror}). Nothing "
+                          "was opened.") from None
+        return Response(_JSON.encode({"token": token}), media_type="application/json",
+                        headers={"cache-control": "no-store"})
 
     def _probed(self) -> Response:
         """What a probe is told, who has no token."""
@@ -108,7 +174,8 @@ class HttpAuthentication:
                 Code.UNAUTHORIZED, "Send `Authorization: Bearer TOKEN`.",
                 next=f"The operator's token is in {self._where}.",
             )
-        token = None if hmac.compare_digest(given.encode(), self._bearer) else given
+        of_operator = hmac.compare_digest(given.encode(), self._bearer)
+        token = None if of_operator or self._pages.accepts(given) else given
         actor = self._resolve(token)
         if isinstance(actor, Refusal):
             if actor.code is Code.UNAUTHORIZED:

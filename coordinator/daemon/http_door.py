@@ -1,58 +1,109 @@
-"""Whether the HTTP door is opened, and where: as was asked for, or as it was before a crash.
+"""The HTTP door: whether it is open, and where. As was asked for, as it was before a crash, or for
+a browser page that a person opens (`coord web`).
 
 Loads the server itself only where there is to be one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.page_access import CODE_VALID_S, PageAccess
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.settings import Http
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
 if TYPE_CHECKING:
     from coordinator.daemon.http_server import HttpServer
+    from coordinator.daemon.request_router import RequestRouter
 
 log = logging.getLogger("coord.http")
 
 
-async def opened(router: RequestRouter, state: StateDir, settings: Http, port: int | None
-                 ) -> HttpServer | None:
-    """The door, open; None: there is none.
+class HttpDoor:
+    """One per daemon; used from the loop's thread only.
 
     Args:
         port: what was asked for with the start (0: any); None: nothing.
-
-    Raises:
-        Refusal: INVALID: the port that was asked for is taken.
     """
-    asked = port is not None or settings.enabled
-    before = None if asked else _before(state)
-    if not asked and before is None:
-        return None
-    from coordinator.daemon.http_server import HttpServer
 
-    wanted = before if before is not None else port if port is not None else settings.port
-    door = HttpServer(router, state, wanted)
-    try:
-        await door.open()
-    except Refusal as refusal:
-        if asked:
-            raise
-        log.warning("the HTTP door of before is not open any more: %s", refusal.message)
-        with contextlib.suppress(OSError):
-            state.http.unlink(missing_ok=True)
-        return None
-    log.info("the HTTP door is %s", door.address)
-    return door
+    def __init__(self, router: RequestRouter, state: StateDir, settings: Http,
+                 port: int | None) -> None:
+        self._router = router
+        self._state = state
+        self._settings = settings
+        self._asked_port = port
+        self._server: HttpServer | None = None
+        self._opening = asyncio.Lock()
+        self._pages = PageAccess(state.page_key, asyncio.get_running_loop().time)
+
+    @property
+    def address(self) -> str | None:
+        """Its base address; None: it is shut."""
+        return self._server.address if self._server is not None else None
+
+    async def open_as_before(self) -> None:
+        """Open it at the start, where that was asked for or a killed coordinator had it open.
+
+        Raises:
+            Refusal: INVALID: the port that was asked for is taken.
+        """
+        asked = self._asked_port is not None or self._settings.enabled
+        before = _port_before(self._state)
+        if before is None:
+            self._pages.end()  # the one before ended in order, and its pages with it
+        if not asked and before is None:
+            return
+        try:
+            await self._open(self._wanted_port() if asked else before or 0)
+        except Refusal as refusal:
+            if asked:
+                raise
+            log.warning("the HTTP door of before is not open any more: %s", refusal.message)
+            with contextlib.suppress(OSError):
+                self._state.http.unlink(missing_ok=True)
+
+    async def open_page(self) -> rq.PageOpened:
+        """See `requests.PageOpen`.
+
+        Raises:
+            Refusal: INVALID: the port of the settings is taken.
+        """
+        async with self._opening:
+            if self._server is None:
+                await self._open(self._wanted_port())
+        assert self._server is not None
+        return rq.PageOpened(address=self._server.address, code=self._pages.make_code(),
+                             valid_s=CODE_VALID_S)
+
+    def called_since(self) -> bool:
+        """Whether anybody is connected, or has asked since this was asked last."""
+        return self._server is not None and self._server.called_since()
+
+    async def close(self) -> None:
+        """Shut it; open streams and pages end."""
+        self._pages.end()
+        if self._server is not None:
+            await self._server.close()
+
+    async def _open(self, port: int) -> None:
+        from coordinator.daemon.http_server import HttpServer
+
+        server = HttpServer(self._router, self._state, port, self._pages)
+        await server.open()
+        self._server = server
+        log.info("the HTTP door is %s", server.address)
+
+    def _wanted_port(self) -> int:
+        return self._settings.port if self._asked_port is None else self._asked_port
 
 
-def _before(state: StateDir) -> int | None:
+def _port_before(state: StateDir) -> int | None:
     """The port at which a coordinator listened that was killed; it is opened again. (One that ends
     takes the note away: nobody is to send a token to whoever listens there next.)"""
     with contextlib.suppress(OSError, Refusal, ValueError):

@@ -1,8 +1,8 @@
 """The HTTP server: the same operations under `/v1`, for people, remote tools and HTTP hooks.
 
-Loopback only, with a bearer token (the operator's, in a file that only the user can read, or an
-agent's own): every route lies behind one check (`http_authentication`). There is no CORS. Made from
-the list of operations by a loop; it owns no rule and no shape.
+Loopback only, with a bearer token (the operator's, in a file that only the user can read, a
+page's, or an agent's own): every route lies behind one check (`http_authentication`). There is no
+CORS. Made from the list of operations by a loop; it owns no rule and no shape.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from coordinator.daemon import metrics
 from coordinator.daemon.http_authentication import HttpAuthentication, refused, token_of
 from coordinator.daemon.mcp_server import McpEndpoint
 from coordinator.daemon.openapi import openapi
+from coordinator.daemon.page_access import PageAccess
+from coordinator.daemon.page_files import PageFiles
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.serving import who
 from coordinator.files import ownership
@@ -51,7 +53,8 @@ _JSON = msgspec.json.Encoder()
 class HttpServer:
     """The HTTP server inside the daemon's loop."""
 
-    def __init__(self, router: RequestRouter, state: StateDir, port: int) -> None:
+    def __init__(self, router: RequestRouter, state: StateDir, port: int,
+                 pages: PageAccess) -> None:
         self._router = router
         self._state = state
         self._port = port
@@ -59,6 +62,7 @@ class HttpServer:
         self._task: asyncio.Task[None] | None = None
         self._bearer = _bearer(state)
         self._called = 0
+        self._pages = pages
         self.address = ""
         self._mcp = McpEndpoint(router, token_of, refused)
 
@@ -113,7 +117,7 @@ class HttpServer:
 
         return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port,
                                   resolve, str(self._state.bearer), self._router.check_alive,
-                                  self._router.counts.refusal)
+                                  self._router.counts.refusal, self._pages, PageFiles())
 
     def _answering(self, serve: Any) -> Any:
         """An endpoint whose own refusals are answers, and are counted as the router's are."""

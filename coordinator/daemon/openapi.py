@@ -66,6 +66,7 @@ def openapi() -> dict[str, Any]:
         components.pop(operation.request.__name__, None)
     components |= bodies
     components["Refusal"] = _refusal()
+    components |= _page_shapes()
     paths |= _more_paths()
     return {
         "openapi": "3.1.0",
@@ -78,7 +79,7 @@ def openapi() -> dict[str, Any]:
             "responses": {f"Refused{status}": one for status, one in _refused().items()},
             "securitySchemes": {"bearer": {
                 "type": "http", "scheme": "bearer",
-                "description": "The operator's token, or an agent's own."}},
+                "description": "The operator's token, a page's, or an agent's own."}},
         },
         "security": [{"bearer": []}],
     }
@@ -369,4 +370,38 @@ def _more_paths() -> dict[str, Any]:
                                        "description": "`ok`: it serves."}}},
             {"status": "ok"},
             security=[]),
+        "/v1/page/enter": _page_enter(refused),
     }
+
+
+def _page_shapes() -> dict[str, Schema]:
+    """What a page sends to enter, and gets."""
+    return {
+        "PageEnterBody": {
+            "type": "object", "title": "PageEnterBody", "required": ["code"],
+            "additionalProperties": False,
+            "properties": {"code": {"type": "string",
+                                    "description": "The code, which is used up by this."}}},
+        "PageEntered": {
+            "type": "object", "title": "PageEntered", "required": ["token"],
+            "properties": {"token": {"type": "string", "description":
+                                     "Send it as `Authorization: Bearer TOKEN`."}}},
+    }
+
+
+def _page_enter(refused: dict[str, Any]) -> dict[str, Any]:
+    """The exchange of a page's code, which needs no token."""
+    said = ("A browser page exchanges its one-time code (`page_open`) for a token of its own. It "
+            "speaks for the operator and ends with the coordinator.")
+    return {"post": {
+        "operationId": "page_enter", "tags": ["pages"], "summary": said.split(". ")[0],
+        "description": said, "parameters": [], "security": [],
+        "requestBody": {"required": True, "content": {_JSON: {
+            "schema": {"$ref": "#/components/schemas/PageEnterBody"},
+            "example": {"code": EXAMPLES["PageOpened.code"]}}}},
+        "responses": {
+            "200": {"description": "Done.", "content": {_JSON: {
+                "schema": {"$ref": "#/components/schemas/PageEntered"},
+                "example": {"token": "page.Jx0.5b1e"}}}},
+            **refused},
+    }}

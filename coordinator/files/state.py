@@ -113,6 +113,11 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "http"
 
     @property
+    def page_key(self) -> Path:
+        """The key that pages' tokens are made with, while the HTTP door is open (0600)."""
+        return self.path / "page-key"
+
+    @property
     def log_format(self) -> Path:
         """What form of the log the coordinator that runs was started with, in place of the
         setting."""

@@ -24,6 +24,7 @@ SHOWN_ONLY: dict[str, tuple[str, ...]] = {
 
 EXAMPLES: dict[str, Any] = {
     "expires_at": _LATER,
+    "address": "http://127.0.0.1:43210", "PageOpened.code": "pW3vZc0bYw2Jq8Xk", "valid_s": 60.0,
     "agent": "ann", "holder": "ann", "locked_by": "ann", "claimed_by": "ann", "sender": "ann",
     "requested_by": "bob", "asked_by": "bob", "by": "Maria", "to": "bob", "written_by": "ann",
     "parent": None, "profile": "claude-code",

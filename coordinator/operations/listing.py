@@ -193,6 +193,7 @@ _ALL = [
     Operation(rq.OpenSession, None),
     Operation(rq.JoinSession, None),
     Operation(rq.AgentOfProcess, None),
+    Operation(rq.PageOpen, None),
     Operation(rq.Shutdown, None),
 ]
 _BACKSLASH = ord("\\")

@@ -73,7 +73,7 @@ def test_bodies_are_required_where_a_field_is() -> None:
             if not schema["required"]:
                 optional.add(one["operationId"])
     assert optional <= {"sweep", "compact", "shutdown", "replay", "archive_index", "verify", "task_retry", "task_cancel", "task_edit",
-                        "review_undo", "dead_retry", "dead_drop"}
+                        "review_undo", "dead_retry", "dead_drop", "page_open"}
 
 
 def test_every_refusal_stands_with_its_status() -> None:
@@ -119,7 +119,7 @@ def test_what_is_not_served_is_refused_in_the_same_shape(repo: Repo) -> None:
     repo.coord("up", "--http", "0")
     to = urlsplit(repo.state.http.read_text().strip())
     bearer = {"Authorization": f"Bearer {repo.state.bearer.read_text().strip()}"}
-    asked = [("GET", "/", 404), ("GET", "/nothing", 404), ("GET", "/v1/task", 404), ("PATCH", "/v1/tasks", 405),
+    asked = [("GET", "/assets/nothing.js", 404), ("GET", "/nothing", 404), ("GET", "/v1/task", 404), ("PATCH", "/v1/tasks", 405),
              ("DELETE", "/v1/locks", 405), ("POST", "/openapi.json", 405), ("BREW", "/v1/locks", 405),
              *(("GET", f"/v1/{name}?limit={limit}", 400) for limit in ("0", "-1", "x", "9" * 30)
                for name in ("tasks", "locks", "events", "reviews", "requests", "signals", "changes", "steps", "dead",

@@ -1,4 +1,4 @@
-"""Methods of `AsyncClient`: the log, status, health, the archive."""
+"""Methods of `AsyncClient`: the log, status, health, the archive, the page."""
 
 # Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
@@ -8,7 +8,7 @@ from coordinator.words import requests as rq
 
 
 class Watching(AsyncAsking):
-    """Asking about the log, status, health, the archive."""
+    """Asking about the log, status, health, the archive, the page."""
 
     async def status(self, *, events: int = 10) -> rq.StatusReply:
         """Everything that the dashboard shows, read in one snapshot.
@@ -109,3 +109,9 @@ class Watching(AsyncAsking):
     async def archive_index(self) -> rq.Indexed:
         """Read changed Markdown again now."""
         return await self.call(rq.ArchiveIndexNow())
+
+    async def page_open(self) -> rq.PageOpened:
+        """Open the HTTP door where it is shut, and make a code that one browser page exchanges for
+        a token of its own (`coord web`).
+        """
+        return await self.call(rq.PageOpen())

@@ -137,6 +137,10 @@ if TYPE_CHECKING:
         UnlockList as UnlockList,
         UnlockVerdict as UnlockVerdict,
     )
+    from coordinator.words.requests.pages import (
+        PageOpen as PageOpen,
+        PageOpened as PageOpened,
+    )
     from coordinator.words.requests.proposals import (
         LostWrite as LostWrite,
         LostWriteList as LostWriteList,
@@ -261,6 +265,8 @@ ROOMS = {
     "negotiation":
         "RequestAnswer RequestFile RequestWithdraw Requests Unlock UnlockAnswered UnlockList "
         "UnlockVerdict",
+    "pages":
+        "PageOpen PageOpened",
     "proposals":
         "LostWrite LostWriteList LostWrites ProposalApplied Propose Proposed ProposedChange",
     "regions":

@@ -1,0 +1,116 @@
+"""Who may use the browser page: one-time codes, and the tokens that pages get for them.
+
+A code lives in this process alone: it is good for one exchange, within `CODE_VALID_S`. A token is
+one page's, and speaks for the operator. Tokens are not kept anywhere: each is sealed with a key
+that is made when the first page enters and is gone when the coordinator ends in order. After a
+kill the door is opened again where it was, with the same key, so that open pages go on.
+
+A code reaches the browser as a program's argument, which other users of the machine can list. One
+that comes a second time may have been read there, so it ends every page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from coordinator.files import ownership
+from coordinator.words.refusals import Code, Refusal
+
+#: How long a code may wait for its page (seconds), and how many may wait at once.
+CODE_VALID_S, CODES_MAX = 60.0, 16
+#: What a page's token begins with; agents' tokens have no dot in them.
+PREFIX = "page."
+KEY_BYTES = 32
+
+
+class PageAccess:
+    """Codes and tokens of one coordinator.
+
+    Args:
+        key_file: where the key is kept while the coordinator lives (0600).
+        now: seconds of a clock that only goes forward.
+    """
+
+    def __init__(self, key_file: Path, now: Callable[[], float]) -> None:
+        self._key_file = key_file
+        self._now = now
+        self._deadlines: dict[bytes, float] = {}
+        self._used: set[bytes] = set()
+        self._key = b""
+
+    def make_code(self) -> str:
+        """A code for one page. Where too many wait, the oldest is worth nothing any more."""
+        self._drop_expired()
+        while len(self._deadlines) >= CODES_MAX:
+            del self._deadlines[next(iter(self._deadlines))]
+        code = secrets.token_urlsafe(24)
+        self._deadlines[_digest(code)] = self._now() + CODE_VALID_S
+        return code
+
+    def exchange(self, code: str) -> str:
+        """A page's token for its code, which is used up.
+
+        Raises:
+            OSError: the key cannot be kept.
+            Refusal: UNAUTHORIZED: the code was used, is too old, or was never given.
+        """
+        self._drop_expired()
+        digest = _digest(code)
+        if digest in self._used:
+            self.end()
+            raise Refusal(
+                Code.UNAUTHORIZED, "This page's code was used before. Nothing was opened, and all "
+                "pages of this coordinator were ended, in case somebody else had used it.",
+                next="`coord web` opens the page with a fresh code.")
+        if self._deadlines.pop(digest, None) is None:
+            raise Refusal(
+                Code.UNAUTHORIZED, "This page's code is unknown here, or older than "
+                f"{CODE_VALID_S:g} seconds. Nothing was opened.",
+                next="`coord web` opens the page with a fresh code.")
+        self._used.add(digest)
+        page = secrets.token_urlsafe(16)
+        return f"{PREFIX}{page}.{self._seal(page, self._kept_key(make=True))}"
+
+    def accepts(self, token: str) -> bool:
+        """Whether this is the token of a page of this coordinator."""
+        if not token.startswith(PREFIX) or not token.isascii():
+            return False
+        page, _, seal = token.removeprefix(PREFIX).rpartition(".")
+        key = self._kept_key(make=False)
+        return bool(page and key) and hmac.compare_digest(seal, self._seal(page, key))
+
+    def end(self) -> None:
+        """No token that was given is worth anything from now on."""
+        key, self._key = self._kept_key(make=False), b""
+        self._deadlines.clear()
+        # Another coordinator may be here by now, with a key of its own.
+        with contextlib.suppress(OSError, Refusal):
+            if key and ownership.read(self._key_file) == key:
+                self._key_file.unlink(missing_ok=True)
+
+    def _drop_expired(self) -> None:
+        now = self._now()
+        self._deadlines = {code: at for code, at in self._deadlines.items() if now < at}
+
+    def _kept_key(self, *, make: bool) -> bytes:
+        """The key in force; empty where no page has entered yet."""
+        if not self._key:
+            if make:
+                ownership.make_once(self._key_file, os.urandom(KEY_BYTES))
+            with contextlib.suppress(OSError, Refusal):
+                self._key = ownership.read(self._key_file) or b""
+        return self._key
+
+    @staticmethod
+    def _seal(page: str, key: bytes) -> str:
+        return hmac.digest(key, page.encode(), "sha256").hex()
+
+
+def _digest(code: str) -> bytes:
+    return hashlib.sha256(code.encode("utf-8", "surrogateescape")).digest()
