@@ -132,7 +132,8 @@ class HttpAuthentication:
         except OSError as bad:
             raise Refusal(Code.STORAGE, f"The page's key cannot be kept ({bad.strerror}). Nothing "
                           "was opened.") from None
-        return Response(_JSON.encode({"token": token}), media_type="application/json",
+        return Response(_JSON.encode({"token": token, "person": _person()}),
+                        media_type="application/json",
                         headers={"cache-control": "no-store"})
 
     def _probed(self) -> Response:
@@ -183,6 +184,16 @@ class HttpAuthentication:
                               "agent its own.")
             raise actor
         return token
+
+
+def _person() -> str:
+    """The user whose coordinator this is, for the record of what a page decides."""
+    import getpass  # few coordinators have a page
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "operator"
 
 
 def token_of(request: Request) -> str | None:

@@ -65,6 +65,7 @@ class HttpDoor:
             if asked:
                 raise
             log.warning("the HTTP door of before is not open any more: %s", refusal.message)
+            self._pages.end()  # another listens there now, and open pages go on asking there
             with contextlib.suppress(OSError):
                 self._state.http.unlink(missing_ok=True)
 

@@ -383,9 +383,12 @@ def _page_shapes() -> dict[str, Schema]:
             "properties": {"code": {"type": "string",
                                     "description": "The code, which is used up by this."}}},
         "PageEntered": {
-            "type": "object", "title": "PageEntered", "required": ["token"],
-            "properties": {"token": {"type": "string", "description":
-                                     "Send it as `Authorization: Bearer TOKEN`."}}},
+            "type": "object", "title": "PageEntered", "required": ["token", "person"],
+            "properties": {
+                "token": {"type": "string", "description":
+                          "Send it as `Authorization: Bearer TOKEN`."},
+                "person": {"type": "string", "description":
+                           "The user's name, for `by` and `agent` of what is decided."}}},
     }
 
 
@@ -402,6 +405,6 @@ def _page_enter(refused: dict[str, Any]) -> dict[str, Any]:
         "responses": {
             "200": {"description": "Done.", "content": {_JSON: {
                 "schema": {"$ref": "#/components/schemas/PageEntered"},
-                "example": {"token": "page.Jx0.5b1e"}}}},
+                "example": {"token": "page.Jx0.5b1e", "person": "maria"}}}},
             **refused},
     }}

@@ -3,7 +3,8 @@
 A code lives in this process alone: it is good for one exchange, within `CODE_VALID_S`. A token is
 one page's, and speaks for the operator. Tokens are not kept anywhere: each is sealed with a key
 that is made when the first page enters and is gone when the coordinator ends in order. After a
-kill the door is opened again where it was, with the same key, so that open pages go on.
+kill the door is opened again where it was, with the same key, so that open pages go on; where
+another listens there by then, they end.
 
 A code reaches the browser as a program's argument, which other users of the machine can list. One
 that comes a second time may have been read there, so it ends every page.
