@@ -108,6 +108,29 @@ clean:           ## remove what was made
 merge-corpus: setup  ## merge two releases of real packages, dealt to two sides, and judge what comes out (OPTIONS=-v)
 	@$(BIN)/python benchmarks/merge_corpus.py $(OPTIONS)
 
+NPM ?= npm
+.PHONY: web web-dev web-types web-check test-web
+web: web/node_modules/.ready  ## build the browser page into coordinator/web (needs npm)
+	@cd web && $(NPM) run --silent build
+web/node_modules/.ready: web/package.json web/package-lock.json
+	@command -v $(NPM) >/dev/null || { echo "the page is built by npm: install Node 20 or newer"; exit 1; }
+	@cd web && $(NPM) ci --silent --no-fund --no-audit
+	@touch $@
+
+web-dev: setup web/node_modules/.ready  ## serve the page with reload, against this repository's coordinator (REPO=path: another's)
+	@$(BIN)/python -P scripts/page_dev.py $(REPO)
+
+web-types: setup web/node_modules/.ready  ## write the page's types again, from the coordinator's description
+	@$(BIN)/python -P scripts/page_types.py
+
+web-check: setup web/node_modules/.ready  ## the page's types are fresh and hold
+	@$(BIN)/python -P scripts/page_types.py --check
+	@cd web && $(NPM) run --silent check
+
+test-web: setup web  ## the page in a real Chromium, over a real coordinator (CHROMIUM=path; Debian: apt-get install chromium fonts-dejavu-core)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group web
+	@$(BIN)/python -m pytest -m web -p no:xdist $(OPTIONS) tests/web
+
 .PHONY: merge-branches
 merge-branches: setup  ## merge the older and the newer line of real packages (OPTIONS="-v --only django")
 	@$(BIN)/python benchmarks/merge_branches.py $(OPTIONS)

@@ -1,0 +1,239 @@
+"""What a person sees and does in the page, and what nobody can do by it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.web.conftest import Person
+
+pytestmark = pytest.mark.web
+HOSTILE = "<img src=x onerror=alert(1)>\u202egpj.exe"
+Leave = Callable[..., str]
+
+
+def review_state(repo: Repo, review: str) -> str:
+    with repo.client() as client:
+        return client.call(rq.ReviewShow(review=review)).state
+
+
+def test_a_page_opens_once_by_its_code_and_keeps_nothing_that_lasts(person: Person) -> None:
+    url = person.url()
+    page = person.page
+    page.goto(url)
+    page.get_by_text("Nothing waits for you.").wait_for()
+    assert "#" not in page.url, "the code has left the address"
+    assert page.evaluate("document.cookie + JSON.stringify(localStorage)") == "{}"
+    page.reload()
+    page.get_by_text("Nothing waits for you.").wait_for()
+    second = person.context.new_page()
+    second.goto(url)
+    second.get_by_text("code was used before").wait_for()
+    second.get_by_text("This page is not open").wait_for()
+    assert all(url.startswith(("http://127.0.0.1:", "data:,")) for url in person.asked), "nothing is fetched from elsewhere"
+
+
+def test_a_verdict_in_the_page_is_there_for_the_terminal_and_can_be_undone(person: Person, repo: Repo, leave_review: Leave) -> None:
+    review = leave_review({"src/pay.py": ("a = 1\n", "a = 2\n"), "src/tax.py": ("b = 1\n", "b = 2\n")})
+    page = person.open()
+    assert page.title() == "(1) coord"
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("group", name="Difference of src/pay.py").locator(".cm-mergeView").wait_for()
+    page.get_by_role("button", name="Revert", exact=False).first.click()
+    page.get_by_text(f"{review} is reverted").wait_for()
+    assert repo.read("src/pay.py") == "a = 1\n" and review_state(repo, review) == "reverted"
+    assert f"{review}" in repo.coord("review", "list", "--state", "reverted").stdout
+    page.keyboard.press("u")
+    page.get_by_text(f"{review} is open again").wait_for()
+    assert repo.read("src/pay.py") == "a = 2\n" and review_state(repo, review) == "open"
+    assert person.errors == []
+
+
+def test_a_verdict_of_the_terminal_is_there_in_the_page(person: Person, repo: Repo, leave_review: Leave) -> None:
+    page = person.open()
+    review = leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    page.get_by_text(f"{review}:").wait_for()
+    repo.coord("review", "keep", review)
+    page.get_by_text("Nothing waits for you.").wait_for()
+    assert page.title() == "coord"
+
+
+def test_a_killed_coordinator_is_said_and_the_page_goes_on_when_it_is_back(person: Person, repo: Repo) -> None:
+    page = person.open()
+    os.kill(repo.pid(), signal.SIGKILL)
+    page.get_by_text("The coordinator does not answer.").wait_for()
+    repo.coord("lock", "src/pay.py", "--agent", "ann")
+    page.get_by_text("The coordinator does not answer.").wait_for(state="detached")
+    person.go("Agents and leases")
+    page.get_by_role("button", name="src/pay.py", exact=True).wait_for()
+    repo.coord("lock", "src/tax.py", "--agent", "ann")
+    page.get_by_role("button", name="src/tax.py", exact=True).wait_for()
+    repo.coord("down")
+    page.get_by_text("The coordinator does not answer.").wait_for()
+
+
+def test_a_page_ends_with_a_coordinator_that_ends(person: Person, repo: Repo) -> None:
+    page = person.open()
+    port = page.url.rstrip("/").rpartition(":")[2]
+    repo.coord("down")
+    repo.coord("up", "--http", port)
+    page.get_by_text("This page is not open, or has ended").wait_for()
+
+
+def test_what_others_chose_is_text(person: Person, repo: Repo, leave_review: Leave) -> None:
+    dialogs: list[str] = []
+    person.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    name = "<b onclick=x>\u202e.py"
+    review = leave_review({name: ("a = 1\n", f"{HOSTILE}\n</pre><script>alert(1)</script>\n")})
+    with repo.client() as client:
+        client.call(rq.Register(agent="<i>eve", description=HOSTILE))
+        client.call(rq.MessageSend(agent="<i>eve", to="human", text=HOSTILE))
+        client.call(rq.Acquire(agent="<i>eve", resources=["x/<img src=x onerror=alert(1)>.py"], description=HOSTILE))
+    page = person.open()
+    page.get_by_text("<img src=x onerror=alert(1)>\\u202egpj.exe").first.wait_for()
+    person.go("Agents and leases")
+    page.get_by_role("button", name="<i>eve", exact=True).wait_for()
+    page.get_by_role("button", name="x/<img src=x onerror=alert(1)>.py", exact=True).click()
+    page.get_by_role("tab", name="Story").click()
+    page.get_by_role("tabpanel").get_by_text("got x/<img").first.wait_for()
+    person.go("Reviews")
+    page.get_by_text(review).first.wait_for()
+    shown = page.locator(".diff .cm-mergeView")
+    shown.wait_for()
+    text = page.locator("main").inner_text()
+    assert "\u202e" not in text and "\\u202e.py" in text
+    assert page.evaluate("document.querySelectorAll('main img, main i, main b, main script').length") == 0
+    assert page.evaluate("document.querySelector('.diff').shadowRoot.querySelectorAll('img[src], script').length") == 0
+    assert page.locator(".diff .cm-specialChar").first.get_attribute("title") is not None, "the turn of direction is shown in the difference, too"
+    assert dialogs == [] and not [url for url in person.asked if url.endswith("/x")]
+    assert person.errors == []
+
+
+def test_a_review_of_five_files_by_the_keyboard_alone(person: Person, repo: Repo, leave_review: Leave) -> None:
+    first = leave_review({f"src/f{n}.py": (f"v = {n}\n", f"v = {n}0\n") for n in range(5)})
+    second = leave_review({"src/other.py": ("a\n", "b\n")}, agent="bob")
+    page = person.open()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the third screen: reviews
+    page.get_by_role("article").wait_for()
+    shown = [first, second] if first in page.get_by_role("article").inner_text() else [second, first]
+    if shown[0] == second:
+        page.keyboard.press("n")
+        page.get_by_role("article", name=f"Review {first}").wait_for()
+    for n in range(5):
+        page.get_by_role("group", name=f"Difference of src/f{n}.py").wait_for()
+        if n < 4:
+            page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.get_by_role("group", name="Difference of src/f3.py").wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="detached")
+    page.keyboard.press("a")
+    page.get_by_text(f"{first} is kept").wait_for()
+    page.get_by_role("article", name=f"Review {second}").wait_for()
+    page.keyboard.press("r")
+    page.get_by_text("No review waits.").wait_for()
+    assert (review_state(repo, first), review_state(repo, second)) == ("kept", "reverted")
+    assert repo.read("src/f0.py") == "v = 00\n" and repo.read("src/other.py") == "a\n"
+    page.keyboard.press("u")
+    page.get_by_text(f"{second} is open again").wait_for()
+
+
+def test_locks_requests_and_messages_are_dealt_with_in_place(person: Person, repo: Repo) -> None:
+    repo.there("ann", "bob")
+    repo.coord("lock", "src/pay.py", "--agent", "ann", "-m", "rounding")
+    repo.coord("request", "file", "src/pay.py", "--agent", "bob", "--reason", "a typo")
+    with repo.client() as client:
+        client.call(rq.MessageSend(agent="ann", to="human", text="Which currency?"))
+    page = person.open()
+    assert page.title() == "(2) coord"
+    page.get_by_role("button", name="Read", exact=True).click()
+    page.get_by_text("is read.").wait_for()
+    person.go("Agents and leases")
+    page.get_by_role("heading", name="Who waits for whom").wait_for()
+    page.get_by_role("button", name="src/pay.py", exact=True).click()
+    page.get_by_role("tab", name=re.compile("Requests")).click()
+    page.get_by_role("tabpanel").get_by_role("button", name=re.compile("Approve")).click()
+    page.get_by_role("button", name="Unlock src/pay.py, held by bob").wait_for()
+    page.get_by_label("Lock", exact=False).first.fill("docs/")
+    page.get_by_role("button", name="Lock it").click()
+    page.get_by_role("button", name=re.compile("Unlock docs")).wait_for()
+    page.get_by_label("Filter").fill("bob")
+    page.get_by_role("button", name=re.compile("Unlock docs")).wait_for(state="detached")
+    page.get_by_role("button", name="Unlock src/pay.py, held by bob").click()
+    page.get_by_text("src/pay.py is free").wait_for()
+    with repo.client() as client:
+        assert [lease.resource for lease in client.call(rq.Locks()).items] == ["docs/"]
+    assert person.errors == []
+
+
+def test_a_refusal_is_said_with_its_next_step(person: Person, repo: Repo) -> None:
+    repo.coord("lock", "src/pay.py", "--agent", "ann")
+    page = person.open()
+    person.go("Agents and leases")
+    page.get_by_label("Lock", exact=False).first.fill("src/pay.py")
+    page.get_by_role("button", name="Lock it").click()
+    page.get_by_role("alert").get_by_text("src/pay.py is leased by ann").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1000, 1900])
+def test_each_screen_is_accessible_at_each_width(person: Person, repo: Repo, leave_review: Leave, width: int, scheme: str) -> None:
+    """By axe, all its rules for WCAG 2.2 AA; and nothing has to be scrolled sideways."""
+    leave_review({"src/pay.py": ("a = 1\n", "a = 2\n"), "src/tax.py": ("b = 1\n", "b = 2\n")}, agent="cyd")
+    repo.there("ann", "bob")
+    repo.coord("lock", "src/pay.py", "--agent", "ann", "-m", "rounding")
+    repo.coord("request", "file", "src/pay.py", "--agent", "bob", "--reason", "a typo")
+    page = person.page
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    person.open()
+    person.check_accessible()
+    person.go("Agents and leases")
+    page.get_by_role("button", name="src/pay.py", exact=True).click()
+    person.check_accessible()
+    page.get_by_role("tab", name=re.compile("Requests")).click()
+    person.check_accessible()
+    page.get_by_role("tab", name="Story").click()
+    page.get_by_role("tabpanel").get_by_text("got src/pay.py").first.wait_for()
+    person.check_accessible()
+    person.go("Reviews")
+    page.locator(".diff .cm-mergeView").wait_for()
+    person.check_accessible()
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for()
+    person.check_accessible()
+
+
+def budgets(page: Any) -> dict[str, float]:
+    return dict(page.evaluate("""() => ({
+        paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1,
+        bytes: performance.getEntriesByType('resource').reduce((sum, entry) => sum + entry.decodedBodySize, 0)})"""))
+
+
+def test_a_thousand_leases_are_scrolled_and_the_first_paint_is_soon(person: Person, repo: Repo) -> None:
+    with repo.client() as client:
+        token = client.call(rq.Register(agent="ann")).token
+    with repo.client("ann", token=token) as client:
+        for begin in range(0, 1000, 50):
+            client.call(rq.Acquire(agent="ann", resources=[f"src/f{n:04}.py" for n in range(begin, begin + 50)]))
+    page = person.open()
+    person.go("Agents and leases")
+    page.get_by_text("1000 of 1000").wait_for()
+    assert page.locator(".lease").count() < 60, "only rows in view are drawn"
+    page.locator(".leases").evaluate("box => box.scrollTop = box.scrollHeight")
+    page.get_by_role("button", name="src/f0999.py", exact=True).wait_for()
+    told = budgets(page)
+    print(told)
+    assert 0 < told["paint"] < 1000 and told["bytes"] < 1_000_000

@@ -1,0 +1,36 @@
+/** The documented HTTP door, typed from its own description; and nothing besides. */
+import createClient, { type Middleware } from "openapi-fetch";
+
+import { token } from "./entrance";
+import { readRefusal, Refusal, UNREACHABLE } from "./refusal";
+import type { paths } from "./schema";
+
+const withToken: Middleware = {
+  onRequest({ request }) {
+    request.headers.set("Authorization", `Bearer ${token()}`);
+    return request;
+  },
+};
+
+export const api = createClient<paths>({ baseUrl: location.origin });
+api.use(withToken);
+
+interface Answered<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** The reply to a request. Throws a `Refusal`, also where nobody answers. */
+export async function ask<T>(request: Promise<Answered<T>>): Promise<T> {
+  let answered: Answered<T>;
+  try {
+    answered = await request;
+  } catch (bad) {
+    throw bad instanceof Refusal ? bad : UNREACHABLE;
+  }
+  if (!answered.response.ok || answered.data === undefined) {
+    throw readRefusal(answered.error, answered.response.status);
+  }
+  return answered.data;
+}

@@ -1,0 +1,62 @@
+/**
+ * The page's token. It comes for the one-time code in the address's fragment and stays in this
+ * tab's sessionStorage: no other tab, port or page can read it, and it ends with the tab.
+ */
+import { readRefusal, type Refusal, UNREACHABLE } from "./refusal";
+import type { components } from "./schema";
+
+type Pass = components["schemas"]["PageEntered"];
+
+const KEY = "coord.page";
+let pass: Pass | null = readKept();
+
+/** The token that requests carry; empty before the page has entered. */
+export function token(): string {
+  return pass?.token ?? "";
+}
+
+/** The person at the browser, for the record of what is decided. */
+export function person(): string {
+  return pass?.person ?? "";
+}
+
+/** Enter with the code in the address, if there is one. Returns what stands against it, or null. */
+export async function enter(): Promise<Refusal | null> {
+  const code = location.hash.slice(1);
+  if (code === "") {
+    return null;
+  }
+  // First of all the code leaves the address, so that no history, reload or bookmark has it.
+  history.replaceState(null, "", location.pathname);
+  try {
+    const answer = await fetch("/v1/page/enter", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ code }),
+    });
+    const body: unknown = await answer.json();
+    if (!answer.ok) {
+      forget();
+      return readRefusal(body, answer.status);
+    }
+    pass = body as Pass;
+    sessionStorage.setItem(KEY, JSON.stringify(pass));
+    return null;
+  } catch {
+    return UNREACHABLE;
+  }
+}
+
+/** The token is worth nothing any more. */
+export function forget(): void {
+  pass = null;
+  sessionStorage.removeItem(KEY);
+}
+
+function readKept(): Pass | null {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY) ?? "null") as Pass | null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,15 @@
+/** Short names for the coordinator's shapes; all of them are generated (`schema.ts`). */
+import type { components } from "./schema";
+
+type Shapes = components["schemas"];
+
+export type Agent = Shapes["AgentRow"];
+export type DeadLetter = Shapes["DeadLetter"];
+export type Lease = Shapes["Lease"];
+export type Message = Shapes["Message"];
+export type Review = Shapes["Review"];
+export type ReviewFile = Shapes["ReviewFile"];
+export type Status = Shapes["StatusReply"];
+export type UnlockRequest = Shapes["Unlock"];
+export type Waiter = Shapes["Waiter"];
+export type Verdict = "keep" | "revert" | "reassign";

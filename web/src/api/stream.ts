@@ -1,0 +1,83 @@
+/**
+ * The coordinator's events, read by `fetch` (an `EventSource` sends no bearer token). A stream that
+ * breaks is taken up after its last event; between two tries it waits a little longer each time.
+ */
+import { token } from "./entrance";
+
+export interface CoordEvent {
+  seq: number;
+  kind: string;
+}
+
+export type Connection = "connecting" | "live" | "lost" | "ended";
+
+export interface Listener {
+  /** Called for each event, in order. */
+  onEvent(event: CoordEvent): void;
+  /** Called when the connection changes. */
+  onConnection(connection: Connection): void;
+}
+
+/** Waits between two tries (ms): the last one is repeated. */
+const WAITS_MS = [200, 500, 1000, 2000, 3000];
+
+/** Follow the events until the page's token has ended. */
+export async function follow(listener: Listener): Promise<void> {
+  let last: number | null = null;
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const headers: Record<string, string> = { Authorization: `Bearer ${token()}` };
+      if (last !== null) {
+        headers["Last-Event-ID"] = String(last);
+      }
+      const answer = await fetch("/v1/events/stream", { headers });
+      if (answer.status === 401) {
+        listener.onConnection("ended");
+        return;
+      }
+      if (answer.ok && answer.body !== null) {
+        tries = 0;
+        listener.onConnection("live");
+        for await (const event of readEvents(answer.body)) {
+          last = event.seq;
+          listener.onEvent(event);
+        }
+      }
+    } catch {
+      // Nobody listens there now, or the connection broke: both are tried again below.
+    }
+    listener.onConnection("lost");
+    await wait(WAITS_MS[Math.min(tries, WAITS_MS.length - 1)] ?? 3000);
+  }
+}
+
+/** The events of a server-sent stream, as far as the page needs them. */
+export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<CoordEvent> {
+  const reader = body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return;
+    }
+    text += value;
+    let end: number;
+    while ((end = text.indexOf("\n\n")) >= 0) {
+      const event = parseEvent(text.slice(0, end));
+      text = text.slice(end + 2);
+      if (event !== null) {
+        yield event;
+      }
+    }
+  }
+}
+
+function parseEvent(block: string): CoordEvent | null {
+  const seq = /^id: (\d+)$/m.exec(block);
+  const kind = /^event: (.+)$/m.exec(block);
+  return seq?.[1] && kind?.[1] ? { seq: Number(seq[1]), kind: kind[1] } : null;
+}
+
+function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

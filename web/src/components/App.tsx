@@ -1,0 +1,47 @@
+/** The frame: where one is, how the coordinator is, and the screen. */
+import { useSignalEffect } from "@preact/signals";
+
+import { helpShown, screen } from "../state/place";
+import { connection, status, waiting } from "../state/store";
+import { AgentsScreen } from "./AgentsScreen";
+import { ConnectionBanner } from "./ConnectionBanner";
+import { KeyHelp } from "./KeyHelp";
+import { NeedsYouScreen } from "./NeedsYouScreen";
+import { News } from "./News";
+import { ReviewsScreen } from "./ReviewsScreen";
+import { ScreenTabs } from "./ScreenTabs";
+import { Words } from "./Words";
+
+export function App() {
+  useSignalEffect(() => {
+    document.title = waiting.value > 0 ? `(${waiting.value}) coord` : "coord";
+  });
+  const known = status.value;
+  return (
+    <>
+      <header class="top">
+        <h1>coord</h1>
+        {known && (
+          <span class="root">
+            <Words text={known.root} />
+          </span>
+        )}
+        <ScreenTabs />
+      </header>
+      <ConnectionBanner />
+      <News />
+      <main id="main" tabIndex={-1}>
+        {known === null ? (
+          connection.value !== "ended" && <p class="empty">Asking the coordinator …</p>
+        ) : screen.value === "needs-you" ? (
+          <NeedsYouScreen />
+        ) : screen.value === "agents" ? (
+          <AgentsScreen />
+        ) : (
+          <ReviewsScreen />
+        )}
+      </main>
+      {helpShown.value && <KeyHelp />}
+    </>
+  );
+}

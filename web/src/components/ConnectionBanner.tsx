@@ -1,0 +1,21 @@
+/** Says when the coordinator is away, and when this page has ended. */
+import { connection } from "../state/store";
+
+export function ConnectionBanner() {
+  if (connection.value === "lost") {
+    return (
+      <p class="banner" role="status">
+        The coordinator does not answer. What you see is how it was; the page goes on by itself when it is back. Any{" "}
+        <code>coord</code> command in the repository starts it again.
+      </p>
+    );
+  }
+  if (connection.value === "ended") {
+    return (
+      <p class="banner ended" role="status">
+        This page is not open, or has ended with its coordinator. Type <code>coord web</code> in the repository to open it.
+      </p>
+    );
+  }
+  return null;
+}

@@ -1,0 +1,61 @@
+/** One file of a review: what it was when it was leased beside what was left. */
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import type { ReviewFile } from "../api/shapes";
+import { Words } from "./Words";
+
+export function FileDiff({ file }: { file: ReviewFile }) {
+  const host = useRef<HTMLDivElement>(null);
+  const failed = useSignal(false);
+  const before = decode(file.baseline);
+  const after = decode(file.flagged);
+  const whole = before !== null && after !== null && !file.baseline_at && !file.flagged_at;
+  useEffect(() => {
+    failed.value = false;
+    const element = host.current;
+    if (!whole || element === null) {
+      return undefined;
+    }
+    let close: (() => void) | null = null;
+    let current = true;
+    // The editor is the largest part of the page: it comes with the first difference.
+    import("../diff/mergeView").then(
+      async ({ showMerge }) => {
+        const shown = await showMerge(element, file.path, before, after);
+        if (current) {
+          close = shown;
+        } else {
+          shown();
+        }
+      },
+      () => (failed.value = true),
+    );
+    return () => {
+      current = false;
+      close?.();
+    };
+  }, [file.path, file.worktree, before, after]);
+  if (whole && !failed.value) {
+    return <div class="diff" ref={host} role="group" aria-label={`Difference of ${file.path}`} />;
+  }
+  return (
+    <pre class="diff">
+      <Words text={file.diff || file.note || "It is no text, or too large to be shown here."} />
+    </pre>
+  );
+}
+
+/** The text of bytes in base64: empty for a file that is not there, null for what is no text. */
+function decode(base64: string | null): string | null {
+  if (base64 === null) {
+    return "";
+  }
+  try {
+    const bytes = Uint8Array.from(atob(base64), (sign) => sign.charCodeAt(0));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return text.includes("\0") ? null : text;
+  } catch {
+    return null;
+  }
+}

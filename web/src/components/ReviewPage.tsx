@@ -1,0 +1,153 @@
+/** One review: the file that is looked at, its verdicts, and the keys for both. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+import type { Review, Verdict } from "../api/shapes";
+import { decide, showReview, undoLast } from "../state/actions";
+import { helpShown, openReview } from "../state/place";
+import { ago } from "../words/texts";
+import { now } from "../state/now";
+import { FileDiff } from "./FileDiff";
+import { Words } from "./Words";
+
+interface Props {
+  review: Review | null;
+  /** The reviews before and after it in the list. */
+  previous: string | null;
+  next: string | null;
+}
+
+export function ReviewPage({ review, previous, next }: Props) {
+  const whole = useSignal<Review | null>(null);
+  const place = useSignal(0);
+  const name = review?.review ?? null;
+  useEffect(() => {
+    place.value = 0;
+    whole.value = null;
+    let current = true;
+    if (name !== null) {
+      showReview(name, true).then(
+        (told) => current && (whole.value = told),
+        () => undefined, // it was decided meanwhile: the list says so
+      );
+    }
+    return () => {
+      current = false;
+    };
+  }, [name, review?.files.length]);
+
+  const files = whole.value?.files ?? review?.files ?? [];
+  useEffect(() => {
+    const verdicts: Record<string, Verdict> = { a: "keep", r: "revert", g: "reassign" };
+    const onKey = (event: KeyboardEvent) => {
+      if (isTyping(event) || helpShown.value) {
+        return;
+      }
+      const verdict = verdicts[event.key];
+      if (event.key === "?") {
+        helpShown.value = true;
+      } else if (event.key === "u") {
+        void undoLast();
+      } else if (name === null) {
+        return;
+      } else if (verdict !== undefined) {
+        void decide(name, verdict);
+      } else if (event.key === "j" && place.value < files.length - 1) {
+        place.value += 1;
+      } else if ((event.key === "j" || event.key === "n") && next !== null) {
+        openReview.value = next;
+      } else if (event.key === "p" && previous !== null) {
+        openReview.value = previous;
+      } else if (event.key === "k" && place.value > 0) {
+        place.value -= 1;
+      } else {
+        return;
+      }
+      event.preventDefault();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, [name, previous, next, files.length]);
+
+  if (review === null) {
+    return null;
+  }
+  const file = files[place.value];
+  return (
+    <article class="review" aria-label={`Review ${review.review}`}>
+      <header>
+        <h2>
+          {review.review}: <Words text={review.summary} />
+        </h2>
+        <p class="dim">
+          <Words text={[review.agent && `left by ${review.agent}`, review.task, review.reason, ago(review.opened_at, now.value)].filter(Boolean).join(" · ")} />
+        </p>
+        <div class="actions">
+          <button type="button" class="best" onClick={() => void decide(review.review, "keep")}>
+            Keep <kbd>a</kbd>
+          </button>
+          <button type="button" onClick={() => void decide(review.review, "revert")}>
+            Revert <kbd>r</kbd>
+          </button>
+          <button type="button" onClick={() => void decide(review.review, "reassign")}>
+            Reassign <kbd>g</kbd>
+          </button>
+          <button type="button" onClick={() => void undoLast()}>
+            Undo <kbd>u</kbd>
+          </button>
+          <button type="button" onClick={() => (helpShown.value = true)} aria-label="Show the keys">
+            <kbd>?</kbd>
+          </button>
+        </div>
+      </header>
+      <ul class="files" aria-label="Files of this review">
+        {files.map((one, index) => (
+          <li key={`${one.worktree ?? ""}\0${one.path}`}>
+            <button type="button" aria-current={index === place.value ? "true" : undefined} onClick={() => (place.value = index)}>
+              <Words text={one.path} /> <span class="dim">{one.change}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {file !== undefined && whole.value !== null && (
+        <>
+          {files.length > 1 && (
+            <p class="actions">
+              This file alone:
+              <button type="button" onClick={() => void decide(review.review, "keep", [file.path])}>
+                Keep it
+              </button>
+              <button type="button" onClick={() => void decide(review.review, "revert", [file.path])}>
+                Revert it
+              </button>
+            </p>
+          )}
+          <FileDiff file={file} />
+        </>
+      )}
+      {whole.value?.log_tail && (
+        <details>
+          <summary>What the agent said last</summary>
+          <pre><Words text={whole.value.log_tail} /></pre>
+        </details>
+      )}
+      {whole.value !== null && whole.value.timeline.length > 0 && (
+        <details>
+          <summary>How it came to this</summary>
+          <ol class="story">
+            {whole.value.timeline.map((sentence, index) => (
+              <li key={index}><Words text={sentence} /></li>
+            ))}
+          </ol>
+        </details>
+      )}
+    </article>
+  );
+}
+
+function isTyping(event: KeyboardEvent): boolean {
+  const target = event.composedPath()[0];
+  return (
+    event.ctrlKey || event.metaKey || event.altKey || target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement
+  );
+}

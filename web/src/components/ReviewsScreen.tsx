@@ -1,0 +1,45 @@
+/** Flagged work that waits for a verdict: the list, and the one that is looked at. */
+import { openReview } from "../state/place";
+import { status } from "../state/store";
+import { counted } from "../words/texts";
+import { ReviewPage } from "./ReviewPage";
+import { Words } from "./Words";
+
+export function ReviewsScreen() {
+  const reviews = status.value?.reviews ?? [];
+  const shown = reviews.find((review) => review.review === openReview.value) ?? reviews[0];
+  if (shown === undefined) {
+    return (
+      <section>
+        <h2>Reviews</h2>
+        <p class="empty">
+          No review waits. What an agent leaves half done comes here; nothing of it is thrown away. <kbd>u</kbd> takes your last verdict back.
+        </p>
+        <ReviewPage review={null} previous={null} next={null} />
+      </section>
+    );
+  }
+  const place = reviews.indexOf(shown);
+  return (
+    <div class="reviews">
+      <nav aria-label="Open reviews">
+        <h2>Reviews</h2>
+        <ul class="plain">
+          {reviews.map((review) => (
+            <li key={review.review}>
+              <button
+                type="button"
+                aria-current={review === shown ? "true" : undefined}
+                onClick={() => (openReview.value = review.review)}
+              >
+                <strong>{review.review}</strong> <Words text={review.summary} />
+                <span class="dim"> {counted(review.files.length, "file")}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <ReviewPage review={shown} previous={reviews[place - 1]?.review ?? null} next={reviews[place + 1]?.review ?? null} />
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+/**
+ * CodeMirror's merge view, in a shadow root: there it styles itself by constructed style sheets,
+ * which the page's policy allows; in the document it would need inline styles, which it does not.
+ */
+import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
+import { languages } from "@codemirror/language-data";
+import { MergeView } from "@codemirror/merge";
+import { EditorState, type Extension } from "@codemirror/state";
+import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+
+/** Colours that are told apart on light and on dark ground, and without red and green. */
+const COLOURS = HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "light-dark(#6f2da8, #d3a6ff)" },
+  { tag: [tags.string, tags.regexp, tags.special(tags.string)], color: "light-dark(#8a4b00, #f0b35e)" },
+  { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "light-dark(#0b5c6b, #7fd3e6)" },
+  { tag: [tags.comment, tags.meta], color: "light-dark(#55606e, #a6afbb)", fontStyle: "italic" },
+  { tag: [tags.definition(tags.variableName), tags.function(tags.variableName), tags.heading], color: "light-dark(#0b4f94, #8cc0ff)" },
+  { tag: [tags.typeName, tags.className, tags.tagName], color: "light-dark(#0b4f94, #8cc0ff)" },
+]);
+
+/** Signs that the editor would draw as they are, beside those that it shows by itself. */
+const FURTHER_SIGNS = /[\u202a-\u202e\u2060-\u206f\u115f\u1160\u3164\uffa0\u{e0000}-\u{e0fff}]/gu;
+
+/** Show both texts side by side. Returns what takes the view away again. */
+export async function showMerge(host: HTMLElement, path: string, before: string, after: string): Promise<() => void> {
+  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+  root.replaceChildren();
+  const extensions = [
+    lineNumbers(),
+    highlightSpecialChars({ addSpecialChars: FURTHER_SIGNS }),
+    syntaxHighlighting(COLOURS),
+    EditorState.readOnly.of(true),
+    EditorView.lineWrapping,
+    EditorView.theme(
+      {
+        "&": { fontSize: "13px" },
+        ".cm-scroller": { fontFamily: "ui-monospace, monospace" },
+        ".cm-gutters": { background: "var(--raised)", color: "var(--dim)", borderColor: "var(--line)" },
+        ".cm-collapsedLines": { background: "var(--raised)", color: "var(--text)" },
+        // A sign that cannot be seen is no change of colour alone: it has a frame.
+        ".cm-specialChar": { color: "var(--bad)", outline: "1px solid" },
+      },
+      { dark: matchMedia("(prefers-color-scheme: dark)").matches },
+    ),
+    ...(await loadLanguage(path)),
+  ];
+  const sides = (label: string) => [...extensions, EditorView.contentAttributes.of({ "aria-label": `${path}, ${label}`, tabindex: "0" })];
+  const view = new MergeView({
+    a: { doc: before, extensions: sides("when it was leased") },
+    b: { doc: after, extensions: sides("as it was left") },
+    parent: root,
+    root,
+    collapseUnchanged: { margin: 3, minSize: 6 },
+    gutter: true,
+  });
+  return () => view.destroy();
+}
+
+async function loadLanguage(path: string): Promise<Extension[]> {
+  const language = LanguageDescription.matchFilename(languages, path.split("/").at(-1) ?? path);
+  if (language === null) {
+    return [];
+  }
+  try {
+    return [await language.load()];
+  } catch {
+    return []; // without colours, then
+  }
+}

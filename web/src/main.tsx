@@ -1,0 +1,23 @@
+/** Where the page begins: it enters with its code, then follows the coordinator. */
+import "./styles.css";
+
+import { render } from "preact";
+
+import { enter, token } from "./api/entrance";
+import { App } from "./components/App";
+import { begin, connection, news } from "./state/store";
+
+async function start(): Promise<void> {
+  const refusal = await enter();
+  if (refusal !== null) {
+    news.value = { text: refusal.message, next: refusal.next, refused: true };
+  }
+  if (token() === "") {
+    connection.value = "ended";
+  } else {
+    begin();
+  }
+  render(<App />, document.getElementById("page") as HTMLElement);
+}
+
+void start();

@@ -1,0 +1,105 @@
+/** What a person can do from the page: each is one operation of the documented door. */
+import { api, ask } from "../api/client";
+import { person } from "../api/entrance";
+import type { DeadLetter, Lease, Message, Review, UnlockRequest, Verdict } from "../api/shapes";
+import { act } from "./store";
+
+const VERDICTS_DONE: Record<Verdict, string> = { keep: "kept", revert: "reverted", reassign: "given to another agent" };
+
+/** The last verdicts of this page, newest last: `u` takes one back. */
+const decided: string[] = [];
+
+export function decide(review: string, verdict: Verdict, files: string[] = []): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/reviews/{review}/decide", { params: { path: { review } }, body: { verdict, files, by: person() } })),
+    (done) => {
+      decided.push(done.review);
+      return [`${done.review} is ${VERDICTS_DONE[verdict]}.`, ...done.warnings].join(" ");
+    },
+  );
+}
+
+export function undo(review: string): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/reviews/{review}/undo", { params: { path: { review } }, body: { by: person() } })),
+    (done) => [`${done.review} is open again.`, ...done.warnings].join(" "),
+  );
+}
+
+export async function undoLast(): Promise<boolean> {
+  const review = decided.at(-1);
+  if (review !== undefined && (await undo(review))) {
+    decided.pop();
+    return true;
+  }
+  return false;
+}
+
+export function answerRequest(request: UnlockRequest, verdict: "approve" | "reject"): Promise<boolean> {
+  return act(
+    () =>
+      ask(
+        api.POST("/v1/requests/{request}/answer", {
+          params: { path: { request: request.request } },
+          body: { agent: person(), verdict, force: true },
+        }),
+      ),
+    (done) => done.message,
+  );
+}
+
+/** The holder is named, so that a lease that has changed hands meanwhile is refused. */
+export function unlock(lease: Lease): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/locks/release", { body: { agent: lease.locked_by, resources: [lease.resource], force: lease.locked_by !== person() } })),
+    (done) =>
+      done.reviews.length > 0
+        ? `${lease.resource} is free; what ${lease.locked_by} had changed is kept as ${done.reviews.join(", ")}.`
+        : `${lease.resource} is free.`,
+  );
+}
+
+export function lock(resource: string, description: string): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/locks", { body: { agent: person(), resources: [resource], description, retry: false } })),
+    (done) => `${done.leases.map((lease) => lease.resource).join(", ")} is yours.`,
+  );
+}
+
+export function retryDeadLetter(letter: DeadLetter): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/dead/{id}/retry", { params: { path: { id: letter.id } } })),
+    (done) => `${done.id} is tried again.`,
+  );
+}
+
+/** Messages are seen up to a number: those before this one are seen with it. */
+export function markSeen(message: Message): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/messages/seen", { body: { up_to: Number(message.message.slice(2)) } })),
+    () => `${message.message} is read.`,
+  );
+}
+
+/** An agent whose limit was reached may go on now. */
+export function letGoOn(agent: string): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/agents/limit", { body: { agent, for_s: 0 } })),
+    (done) => `${done.agent} goes on.`,
+  );
+}
+
+/** End the session of an agent that is silent: what it had begun is kept as reviews. */
+export function endSession(agent: string): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/agents/leave", { body: { agent, clean: false, reason: `ended by ${person()}` } })),
+    (done) =>
+      done.reviews.length > 0
+        ? `${done.agent} was ended; its work is kept as ${done.reviews.join(", ")}.`
+        : `${done.agent} was ended; it had left nothing.`,
+  );
+}
+
+export async function showReview(review: string, content: boolean): Promise<Review> {
+  return ask(api.GET("/v1/reviews/{review}", { params: { path: { review }, query: { content } } }));
+}
