@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +66,16 @@ def build() -> tuple[Path, Path]:
     return sdist, wheel
 
 
+def check_page(wheel: Path) -> None:
+    """Whether the browser page travels in the wheel; a release is not made without it."""
+    with zipfile.ZipFile(wheel) as archive:
+        there = "coordinator/web/index.html" in archive.namelist()
+    if not there and "--release" in sys.argv[1:]:
+        raise SystemExit("dist: the browser page is not in the wheel: install npm, and repeat")
+    print("dist: the browser page is in the wheel" if there else
+          "dist: the browser page is not in the wheel (`make web` needs npm)")
+
+
 def tried(wheel: Path) -> None:
     """In a fresh environment and a fresh home: installed, used, taken out again."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -104,6 +115,7 @@ def main() -> int:
     if "--release" in sys.argv[1:]:
         releasable()
     sdist, wheel = build()
+    check_page(wheel)
     print(f"dist: built {sdist.name} ({sdist.stat().st_size // 1024} kB), "
           f"{wheel.name} ({wheel.stat().st_size // 1024} kB)")
     python("twine", "check", "--strict", sdist, wheel)

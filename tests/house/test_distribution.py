@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -23,8 +24,8 @@ ADDRESS = "https://code.example/somebody/coord"
 RELATIVE = re.compile(r"\]\((?!https?:|#)[^)]*\)")
 
 
-def built(kind: str, target: Path, place: Path = ROOT, address: str = "") -> Path:
-    env = {**os.environ, "COORD_REPOSITORY_URL": address}
+def built(kind: str, target: Path, place: Path = ROOT, address: str = "", **more: str) -> Path:
+    env = {"COORD_PAGE": "off", **os.environ, "COORD_REPOSITORY_URL": address, **more}
     done = subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(target)], cwd=place,
                           env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -102,3 +103,45 @@ def test_the_version_has_one_place() -> None:
     sources = [*(ROOT / "coordinator").rglob("*.py"), *(ROOT / "scripts").iterdir(), ROOT / "Makefile", ROOT / "hatch_build.py"]
     named = [path for path in sources if path.is_file() and re.search(rf'["\']v?{re.escape(VERSION)}["\']', path.read_text("utf-8"))]
     assert named == []
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A checkout with little in it, and an `npm` that builds the page in a moment."""
+    root = tmp_path / "checkout"
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "schema.sql", ".gitignore"):
+        (root / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    for name in ("agents/shell.toml", "coordinator/__init__.py", "web/package.json", "web/src/main.tsx"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    npm = tmp_path / "bin" / "npm"
+    npm.parent.mkdir()
+    npm.write_text(f"#!/bin/sh\necho $* >> {tmp_path}/asked\n[ $1 = ci ] && exit\nmkdir -p ../coordinator/web && echo page > ../coordinator/web/index.html\n")
+    npm.chmod(0o755)
+    return root
+
+
+def names_in(built_file: Path) -> set[str]:
+    if built_file.suffix == ".whl":
+        with zipfile.ZipFile(built_file) as archive:
+            return set(archive.namelist())
+    with tarfile.open(built_file) as archive:
+        return {one.name.partition("/")[2] for one in archive.getmembers()}
+
+
+def test_the_page_is_built_where_npm_is_and_travels(small: Path, tmp_path: Path) -> None:
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    asked = tmp_path / "asked"
+    for kind in ("sdist", "wheel"):
+        assert "coordinator/web/index.html" in names_in(built(kind, tmp_path / kind, small, PATH=path, COORD_PAGE=""))
+        assert asked.read_text() == "ci --no-fund --no-audit\nrun build\n", "one that is fresh is not built again"
+    later = (small / "coordinator/web/index.html").stat().st_mtime + 10
+    os.utime(small / "web/src/main.tsx", (later, later))
+    built("wheel", tmp_path / "again", small, PATH=path, COORD_PAGE="")
+    assert asked.read_text().count("build") == 2
+
+
+def test_without_npm_all_but_the_page_is_built(small: Path, tmp_path: Path) -> None:
+    names = names_in(built("wheel", tmp_path / "wheel", small, PATH="/nowhere", COORD_PAGE=""))
+    assert "coordinator/__init__.py" in names and not [name for name in names if name.startswith("coordinator/web/")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -144,7 +145,7 @@ def test_agents_is_no_package_and_travels_in_the_wheel(tmp_path: Path) -> None:
     assert not (ROOT / "context_archive/__init__.py").exists()
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=ROOT,
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, env={**os.environ, "COORD_PAGE": "off"},
     )
     assert done.returncode == 0, done.stderr
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
