@@ -1,14 +1,13 @@
 """Who asks over HTTP. Every request passes here, whatever its route, before anything is read of it:
 Host and Origin are checked, then the bearer token is resolved to whom it speaks for. Answered
-without one, here: a probe (`/health`), with no more than whether the coordinator serves; the files
-of the browser page; and a page that exchanges its one-time code for a token of its own.
+without one are a probe (`/health`), here, with no more than whether the coordinator serves, and
+what a browser page asks before it has one (`page_door`).
 
 Owns no route. What passes carries its token in the request's scope (`token_of`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import re
 from collections.abc import Callable
@@ -19,21 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from coordinator.daemon.page_access import PageAccess
-from coordinator.daemon.page_files import PageFiles
+from coordinator.daemon.page_door import PageDoor
 from coordinator.words.refusals import CATALOGUE, Code, Refusal
 
 _JSON = msgspec.json.Encoder()
 _KEY = "coord.token"
-#: Answered without a token: a probe; and a page that has a code (at most so many bytes of it).
-PROBE, ENTER = "/health", "/v1/page/enter"
-ENTER_BYTES_MAX = 1000
-
-
-class _Entering(msgspec.Struct, forbid_unknown_fields=True):
-    """What a page sends that has a code."""
-
-    code: str
+#: Answered without a token.
+PROBE = "/health"
 
 
 class HttpAuthentication:
@@ -47,14 +38,13 @@ class HttpAuthentication:
             that needs no token, and tells no more than that.
         counted: told of each refusal of its own, to be counted.
         where: where the operator's token lies, for the refusal's next step.
-        pages: knows the codes and tokens of browser pages; these speak for the operator.
-        files: the files of the browser page.
+        pages: answers browser pages, and knows their tokens: these speak for the operator.
     """
 
     def __init__(
         self, app: ASGIApp, bearer: str, port: Callable[[], int],
         resolve: Callable[[str | None], Any], where: str, alive: Callable[[], None],
-        counted: Callable[[Refusal], None], pages: PageAccess, files: PageFiles,
+        counted: Callable[[Refusal], None], pages: PageDoor,
     ) -> None:
         self._app = app
         self._bearer = bearer.encode()
@@ -64,7 +54,6 @@ class HttpAuthentication:
         self._alive = alive
         self._counted = counted
         self._pages = pages
-        self._files = files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,52 +78,11 @@ class HttpAuthentication:
         """The answer to what needs no token; None: this does.
 
         Raises:
-            Refusal: INVALID, LIMIT, UNAUTHORIZED: a page's code is none, or worth nothing.
+            Refusal: INVALID, LIMIT, STORAGE, UNAUTHORIZED: of a page.
         """
-        path, method = request.url.path, request.method
-        if path == ENTER and method == "POST":
-            return await self._let_page_in(request)
-        if method not in ("GET", "HEAD"):
-            return None
-        if self._files.covers(path):
-            return await self._page_file(path, method)
-        return self._probed() if path == PROBE else None
-
-    async def _page_file(self, path: str, method: str) -> Response:
-        """A file of the browser page, or that there is none."""
-        try:
-            return await asyncio.to_thread(self._files.answer, path, method)
-        except Refusal as refusal:
-            self._counted(refusal)
-            answer = refused(refusal)
-            answer.status_code = 404
-            return answer
-
-    async def _let_page_in(self, request: Request) -> Response:
-        """A token for a page's code.
-
-        Raises:
-            Refusal: INVALID, LIMIT, STORAGE, UNAUTHORIZED.
-        """
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > ENTER_BYTES_MAX:
-                raise Refusal(Code.LIMIT, f"A page's code has no {ENTER_BYTES_MAX} bytes. Nothing "
-                              "was opened.", next="`coord web` opens the page with a code.")
-        try:
-            code = msgspec.json.decode(body, type=_Entering).code
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise Refusal(Code.INVALID, 'A page enters with `{"code": …}`. Nothing was opened.',
-                          next="`coord web` opens the page with a code.") from None
-        try:
-            token = self._pages.exchange(code)
-        except OSError as bad:
-            raise Refusal(Code.STORAGE, f"The page's key cannot be kept ({bad.strerror}). Nothing "
-                          "was opened.") from None
-        return Response(_JSON.encode({"token": token, "person": _person()}),
-                        media_type="application/json",
-                        headers={"cache-control": "no-store"})
+        if request.url.path == PROBE and request.method in ("GET", "HEAD"):
+            return self._probed()
+        return await self._pages.answer(request)
 
     def _probed(self) -> Response:
         """What a probe is told, who has no token."""
@@ -176,7 +124,7 @@ class HttpAuthentication:
                 next=f"The operator's token is in {self._where}.",
             )
         of_operator = hmac.compare_digest(given.encode(), self._bearer)
-        token = None if of_operator or self._pages.accepts(given) else given
+        token = None if of_operator or self._pages.access.accepts(given) else given
         actor = self._resolve(token)
         if isinstance(actor, Refusal):
             if actor.code is Code.UNAUTHORIZED:
@@ -184,16 +132,6 @@ class HttpAuthentication:
                               "agent its own.")
             raise actor
         return token
-
-
-def _person() -> str:
-    """The user whose coordinator this is, for the record of what a page decides."""
-    import getpass  # few coordinators have a page
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "operator"
 
 
 def token_of(request: Request) -> str | None:

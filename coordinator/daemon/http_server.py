@@ -29,7 +29,7 @@ from coordinator.daemon.http_authentication import HttpAuthentication, refused, 
 from coordinator.daemon.mcp_server import McpEndpoint
 from coordinator.daemon.openapi import openapi
 from coordinator.daemon.page_access import PageAccess
-from coordinator.daemon.page_files import PageFiles
+from coordinator.daemon.page_door import PageDoor
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.serving import who
 from coordinator.files import ownership
@@ -115,9 +115,10 @@ class HttpServer:
         def resolve(token: str | None) -> Any:
             return self._router.look(lambda view: who(view, token))
 
+        counted = self._router.counts.refusal
         return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port,
                                   resolve, str(self._state.bearer), self._router.check_alive,
-                                  self._router.counts.refusal, self._pages, PageFiles())
+                                  counted, PageDoor(self._pages, lambda: self._port, counted))
 
     def _answering(self, serve: Any) -> Any:
         """An endpoint whose own refusals are answers, and are counted as the router's are."""

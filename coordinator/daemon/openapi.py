@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from coordinator.daemon import page_door
 from coordinator.operations.field_examples import EXAMPLES, SHOWN, SHOWN_ONLY
 from coordinator.operations.field_meanings import meaning
 from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
@@ -66,7 +67,8 @@ def openapi() -> dict[str, Any]:
         components.pop(operation.request.__name__, None)
     components |= bodies
     components["Refusal"] = _refusal()
-    components |= _page_shapes()
+    components |= msgspec.json.schema_components(
+        page_door.SHAPES, ref_template="#/components/schemas/{name}")[1]
     paths |= _more_paths()
     return {
         "openapi": "3.1.0",
@@ -370,41 +372,5 @@ def _more_paths() -> dict[str, Any]:
                                        "description": "`ok`: it serves."}}},
             {"status": "ok"},
             security=[]),
-        "/v1/page/enter": _page_enter(refused),
+        **page_door.described_paths(refused),
     }
-
-
-def _page_shapes() -> dict[str, Schema]:
-    """What a page sends to enter, and gets."""
-    return {
-        "PageEnterBody": {
-            "type": "object", "title": "PageEnterBody", "required": ["code"],
-            "additionalProperties": False,
-            "properties": {"code": {"type": "string",
-                                    "description": "The code, which is used up by this."}}},
-        "PageEntered": {
-            "type": "object", "title": "PageEntered", "required": ["token", "person"],
-            "properties": {
-                "token": {"type": "string", "description":
-                          "Send it as `Authorization: Bearer TOKEN`."},
-                "person": {"type": "string", "description":
-                           "The user's name, for `by` and `agent` of what is decided."}}},
-    }
-
-
-def _page_enter(refused: dict[str, Any]) -> dict[str, Any]:
-    """The exchange of a page's code, which needs no token."""
-    said = ("A browser page exchanges its one-time code (`page_open`) for a token of its own. It "
-            "speaks for the operator and ends with the coordinator.")
-    return {"post": {
-        "operationId": "page_enter", "tags": ["pages"], "summary": said.split(". ")[0],
-        "description": said, "parameters": [], "security": [],
-        "requestBody": {"required": True, "content": {_JSON: {
-            "schema": {"$ref": "#/components/schemas/PageEnterBody"},
-            "example": {"code": EXAMPLES["PageOpened.code"]}}}},
-        "responses": {
-            "200": {"description": "Done.", "content": {_JSON: {
-                "schema": {"$ref": "#/components/schemas/PageEntered"},
-                "example": {"token": "page.Jx0.5b1e", "person": "maria"}}}},
-            **refused},
-    }}

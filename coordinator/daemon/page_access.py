@@ -6,6 +6,9 @@ that is made when the first page enters and is gone when the coordinator ends in
 kill the door is opened again where it was, with the same key, so that open pages go on; where
 another listens there by then, they end.
 
+Whoever listens at the port of a killed coordinator is not to be sent a token: a page first asks for
+a proof, which only who has the key can give.
+
 A code reaches the browser as a program's argument, which other users of the machine can list. One
 that comes a second time may have been read there, so it ends every page.
 """
@@ -85,6 +88,24 @@ class PageAccess:
         page, _, seal = token.removeprefix(PREFIX).rpartition(".")
         key = self._kept_key(make=False)
         return bool(page and key) and hmac.compare_digest(seal, self._seal(page, key))
+
+    def prove(self, page: str, challenge: str, port: int) -> str:
+        """The proof, for a page's challenge, that this is its coordinator: keyed with the page's
+        own seal, so that nothing of another page is told by it.
+
+        Args:
+            page: the middle part of the page's token.
+            port: where this coordinator listens; a proof for another port is worth nothing.
+
+        Raises:
+            Refusal: UNAUTHORIZED: no page of this coordinator is open.
+        """
+        key = self._kept_key(make=False)
+        if not key:
+            raise Refusal(Code.UNAUTHORIZED, "No page of this coordinator is open. Nothing was "
+                          "done.", next="`coord web` opens one.")
+        said = f"coordinator {port} {challenge}"
+        return hmac.digest(self._seal(page, key).encode(), said.encode(), "sha256").hex()
 
     def end(self) -> None:
         """No token that was given is worth anything from now on."""

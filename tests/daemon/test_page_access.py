@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import http.client
 import json
 import os
@@ -77,7 +78,7 @@ def test_a_code_that_comes_twice_is_refused_and_ends_all_pages(repo: Repo) -> No
 def test_what_is_no_code_is_refused_and_ends_nothing(repo: Repo) -> None:
     door, page = opened(repo)
     token = door.enter(page.code)[1]["token"]
-    for body, expected in (({"code": "guessed"}, 401), ({"code": ""}, 401), ({"code": "\ud800"}, 400), ({"code": 1}, 400), ({}, 400),
+    for body, expected in (({"code": "guessed"}, 401), ({"code": ""}, 401), ({"code": "ü"}, 400), ({"code": 1}, 400), ({}, 400),
                            ({"code": "x", "more": 1}, 400), ([], 400), ({"code": "x" * 5000}, 413)):
         assert door.ask("POST", "/v1/page/enter", body=body)[0] == expected, body
     assert door.ask("GET", "/v1/page/enter")[0] == 401
@@ -109,6 +110,25 @@ def test_a_page_goes_on_when_its_coordinator_was_killed_and_ends_with_one_that_e
     repo.state.page_key.chmod(0o600)
     repo.coord("up")
     assert not repo.state.page_key.exists()
+
+
+def test_a_coordinator_proves_that_it_is_the_pages_own_before_it_is_sent_the_token(repo: Repo) -> None:
+    door, page = opened(repo)
+    assert door.ask("POST", "/v1/page/prove", body={"page": "x", "challenge": "c" * 16})[0] == 401, "no page is open"
+    _, name, seal = door.enter(page.code)[1]["token"].split(".")
+
+    def proof(name: str, challenge: str) -> object:
+        return json.loads(door.ask("POST", "/v1/page/prove", body={"page": name, "challenge": challenge})[2])
+
+    for challenge in ("c" * 16, "d" * 64):
+        right = hmac.digest(seal.encode(), f"coordinator {door.port} {challenge}".encode(), "sha256").hex()
+        assert proof(name, challenge) == {"proof": right} != proof("another", challenge)
+    for body in ({"page": name, "challenge": "short"}, {"page": "a b", "challenge": "c" * 16}, {"page": name, "challenge": "c d" * 16}, {}):
+        assert door.ask("POST", "/v1/page/prove", body=body)[0] == 400
+    os.kill(repo.pid(), signal.SIGKILL)
+    repo.coord("locks")
+    right = hmac.digest(seal.encode(), f"coordinator {door.port} {'e' * 16}".encode(), "sha256").hex()
+    assert proof(name, "e" * 16) == {"proof": right}
 
 
 def test_an_agent_opens_no_page(repo: Repo) -> None:

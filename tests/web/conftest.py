@@ -78,6 +78,8 @@ def person(browser: Any, repo: Repo) -> Iterator[Person]:
     repo.coord("up")
     made = Person(browser, repo)
     yield made
+    # Of use where a test has failed: pytest shows what was printed then.
+    print(made.page.locator("body").inner_text(), made.errors)
     made.context.close()
 
 

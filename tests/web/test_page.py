@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import os
 import re
 import signal
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +80,43 @@ def test_a_killed_coordinator_is_said_and_the_page_goes_on_when_it_is_back(perso
     page.get_by_role("button", name="src/tax.py", exact=True).wait_for()
     repo.coord("down")
     page.get_by_text("The coordinator does not answer.").wait_for()
+
+
+def test_whoever_listens_at_the_port_of_a_killed_coordinator_is_sent_no_token(person: Person, repo: Repo) -> None:
+    page = person.open()
+    port = int(page.url.rstrip("/").rpartition(":")[2])
+    asked: list[tuple[str, str | None]] = []
+
+    class Stranger(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append((self.path, self.headers["Authorization"]))
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.dumps({"proof": "0" * 64}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST  # noqa: N815
+
+    os.kill(repo.pid(), signal.SIGKILL)
+    page.get_by_text("The coordinator does not answer.").wait_for()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), Stranger) as stranger:
+        threading.Thread(target=stranger.serve_forever, daemon=True).start()
+        page.get_by_text("This page is not open, or has ended").wait_for()
+        stranger.shutdown()
+    assert asked == [("/v1/page/prove", None)]
+
+
+def test_two_browsers_show_the_same(person: Person, browser: Any, repo: Repo, leave_review: Leave) -> None:
+    review = leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    page = person.open()
+    other = Person(browser, repo)
+    other.open().get_by_text(f"{review}:").wait_for()
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("button", name="Keep").first.click()
+    other.page.get_by_text("Nothing waits for you.").wait_for()
+    other.context.close()
 
 
 def test_a_page_ends_with_a_coordinator_that_ends(person: Person, repo: Repo) -> None:

@@ -5,7 +5,8 @@ import { render } from "preact";
 
 import { enter, token } from "./api/entrance";
 import { App } from "./components/App";
-import { begin, connection, news } from "./state/store";
+import { connection } from "./state/connection";
+import { begin, news } from "./state/store";
 
 async function start(): Promise<void> {
   const refusal = await enter();

@@ -1,12 +1,16 @@
 /** The documented HTTP door, typed from its own description; and nothing besides. */
 import createClient, { type Middleware } from "openapi-fetch";
 
+import { connection } from "../state/connection";
 import { token } from "./entrance";
 import { readRefusal, Refusal, UNREACHABLE } from "./refusal";
 import type { paths } from "./schema";
 
 const withToken: Middleware = {
   onRequest({ request }) {
+    if (connection.value !== "live") {
+      throw UNREACHABLE; // whoever listens there by now is not to have the token
+    }
     request.headers.set("Authorization", `Bearer ${token()}`);
     return request;
   },

@@ -47,6 +47,29 @@ export async function enter(): Promise<Refusal | null> {
   }
 }
 
+/**
+ * Whether it is this page's own coordinator that listens: after a crash it may be anybody, and the
+ * token is for no one else. Throws where nobody answers.
+ */
+export async function isOurs(): Promise<boolean> {
+  const [, page = "", seal = ""] = token().split(".");
+  const challenge = toHex(crypto.getRandomValues(new Uint8Array(16)));
+  const answer = await fetch("/v1/page/prove", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ page, challenge }),
+  });
+  const told = (await answer.json()) as { proof?: string };
+  const bytes = new TextEncoder();
+  const key = await crypto.subtle.importKey("raw", bytes.encode(seal), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  const said = `coordinator ${location.port} ${challenge}`;
+  return told.proof === toHex(new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes.encode(said))));
+}
+
+function toHex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** The token is worth nothing any more. */
 export function forget(): void {
   pass = null;

@@ -2077,6 +2077,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/page/prove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A browser page has it proved that its coordinator listens here
+         * @description A browser page has it proved that its coordinator listens here. It asks before it sends its token to whoever listens at a port after a crash.
+         */
+        post: operations["page_prove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -4440,17 +4460,41 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** PageEnterBody */
+        /**
+         * PageEnterBody
+         * @description A page enters with its code.
+         */
         PageEnterBody: {
-            /** @description The code, which is used up by this. */
+            /** @description The code (`page_open`), which is used up by this. */
             code: string;
         };
-        /** PageEntered */
+        /**
+         * PageEntered
+         * @description A page has entered.
+         */
         PageEntered: {
             /** @description Send it as `Authorization: Bearer TOKEN`. */
             token: string;
             /** @description The user's name, for `by` and `agent` of what is decided. */
             person: string;
+        };
+        /**
+         * PageProveBody
+         * @description A page asks for a proof.
+         */
+        PageProveBody: {
+            /** @description The middle part of the page's token. */
+            page: string;
+            /** @description Made up by the page, each time anew. */
+            challenge: string;
+        };
+        /**
+         * PageProof
+         * @description A coordinator's proof.
+         */
+        PageProof: {
+            /** @description HMAC-SHA256, in hexadecimal, of `coordinator PORT CHALLENGE`, keyed with the token's last part. */
+            proof: string;
         };
     };
     responses: {
@@ -11898,6 +11942,46 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["PageEntered"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    page_prove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "page": "Jx0",
+                 *       "challenge": "0f3c59145ef0648b"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PageProveBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "proof": "9a1b5c7d"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PageProof"];
                 };
             };
             400: components["responses"]["Refused400"];

@@ -1,15 +1,15 @@
 /**
  * The coordinator's events, read by `fetch` (an `EventSource` sends no bearer token). A stream that
  * breaks is taken up after its last event; between two tries it waits a little longer each time.
+ * Before the token is sent, whoever listens has to prove that it is this page's coordinator.
  */
-import { token } from "./entrance";
+import type { Connection } from "../state/connection";
+import { isOurs, token } from "./entrance";
 
 export interface CoordEvent {
   seq: number;
   kind: string;
 }
-
-export type Connection = "connecting" | "live" | "lost" | "ended";
 
 export interface Listener {
   /** Called for each event, in order. */
@@ -26,6 +26,10 @@ export async function follow(listener: Listener): Promise<void> {
   let last: number | null = null;
   for (let tries = 0; ; tries += 1) {
     try {
+      if (!(await isOurs())) {
+        listener.onConnection("ended");
+        return;
+      }
       const headers: Record<string, string> = { Authorization: `Bearer ${token()}` };
       if (last !== null) {
         headers["Last-Event-ID"] = String(last);

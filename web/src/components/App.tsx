@@ -2,7 +2,8 @@
 import { useSignalEffect } from "@preact/signals";
 
 import { helpShown, screen } from "../state/place";
-import { connection, status, waiting } from "../state/store";
+import { connection } from "../state/connection";
+import { status, waiting } from "../state/store";
 import { AgentsScreen } from "./AgentsScreen";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { KeyHelp } from "./KeyHelp";

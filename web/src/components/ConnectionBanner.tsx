@@ -1,5 +1,5 @@
 /** Says when the coordinator is away, and when this page has ended. */
-import { connection } from "../state/store";
+import { connection } from "../state/connection";
 
 export function ConnectionBanner() {
   if (connection.value === "lost") {

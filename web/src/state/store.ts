@@ -8,9 +8,9 @@ import { api, ask } from "../api/client";
 import { forget } from "../api/entrance";
 import { Refusal } from "../api/refusal";
 import type { DeadLetter, Message, Status } from "../api/shapes";
-import { type Connection, type CoordEvent, follow } from "../api/stream";
+import { type CoordEvent, follow } from "../api/stream";
+import { type Connection, connection } from "./connection";
 
-export const connection = signal<Connection>("connecting");
 export const status = signal<Status | null>(null);
 /** Messages to people that nobody has read. */
 export const messages = signal<readonly Message[]>([]);
@@ -40,13 +40,19 @@ export const waiting = computed(
     deadLetters.value.length,
 );
 
-/** Events come in crowds: they are answered by one question each so many ms. */
+/**
+ * Events come in crowds: they are answered by one question each so many ms; by fewer where an answer
+ * takes long (a part of the time is the coordinator's), and where nobody looks.
+ */
 const GATHERED_MS = 120;
+const UNSEEN_MS = 2000;
+const TIMES_AS_LONG = 10;
 /** Kinds of events after which the two shorter lists may be others. */
 const OF_MESSAGES = /^message/;
 const OF_DEAD_LETTERS = /^(task_changed|step_moved|change_moved)$/;
 
 let gathering = false;
+let tookMs = 0;
 let wanted = { messages: false, deadLetters: false };
 
 /** Follow the coordinator, from now until the page's token ends. */
@@ -86,14 +92,16 @@ function setConnection(now: Connection): void {
 function gather(): void {
   if (!gathering) {
     gathering = true;
-    setTimeout(() => void refresh(), status.value === null ? 0 : GATHERED_MS);
+    const usual = Math.max(document.hidden ? UNSEEN_MS : GATHERED_MS, TIMES_AS_LONG * tookMs);
+    setTimeout(() => void refresh(), status.value === null ? 0 : usual);
   }
 }
 
 async function refresh(): Promise<void> {
   const now = wanted;
+  const seen = lastSeq.value;
   wanted = { messages: false, deadLetters: false };
-  gathering = false;
+  const began = performance.now();
   try {
     await Promise.all([
       ask(api.GET("/v1/status", { params: { query: { events: 0 } } })).then((reply) => (status.value = reply)),
@@ -110,6 +118,11 @@ async function refresh(): Promise<void> {
     if (!(bad instanceof Refusal && bad.code === "DAEMON_DOWN")) {
       say(bad);
     }
+  }
+  tookMs = performance.now() - began;
+  gathering = false;
+  if (lastSeq.value > seen || wanted.messages || wanted.deadLetters) {
+    gather(); // something has happened while it was asked
   }
 }
 

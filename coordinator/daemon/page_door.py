@@ -1,0 +1,172 @@
+"""What a browser page asks before it has a token: its files, a token for its one-time code, and a
+proof that it is its coordinator that listens here.
+
+Asked after Host and Origin were checked (`http_authentication`); whatever else is asked here is for
+who has a token. The shapes are described in `/openapi.json` from here, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from coordinator.daemon.page_access import PageAccess
+from coordinator.daemon.page_files import PageFiles
+from coordinator.words.refusals import Code, Refusal
+
+ENTER, PROVE = "/v1/page/enter", "/v1/page/prove"
+#: Most that a page sends to either (bytes).
+BODY_BYTES_MAX = 1000
+_JSON = "application/json"
+_encode = msgspec.json.Encoder().encode
+_T = TypeVar("_T", bound=msgspec.Struct)
+_Ascii = Annotated[str, Meta(pattern=r"^[\x21-\x7e]*$")]
+
+
+class PageEnterBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A page enters with its code."""
+
+    code: Annotated[_Ascii, Meta(description="The code (`page_open`), which is used up by this.")]
+
+
+class PageEntered(msgspec.Struct):
+    """A page has entered."""
+
+    token: Annotated[str, Meta(description="Send it as `Authorization: Bearer TOKEN`.")]
+    person: Annotated[str, Meta(description="The user's name, for `by` and `agent` of what is "
+                                            "decided.")]
+
+
+class PageProveBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A page asks for a proof."""
+
+    page: Annotated[_Ascii, Meta(description="The middle part of the page's token.")]
+    challenge: Annotated[_Ascii, Meta(min_length=16, description="Made up by the page, each time "
+                                                                 "anew.")]
+
+
+class PageProof(msgspec.Struct):
+    """A coordinator's proof."""
+
+    proof: Annotated[str, Meta(description="HMAC-SHA256, in hexadecimal, of `coordinator PORT "
+                                           "CHALLENGE`, keyed with the token's last part.")]
+
+
+SHAPES: tuple[type[msgspec.Struct], ...] = (PageEnterBody, PageEntered, PageProveBody, PageProof)
+
+
+class PageDoor:
+    """Answers what needs no token, for the pages of one coordinator.
+
+    Args:
+        access: knows the codes and tokens of pages.
+        port: where the coordinator listens.
+        counted: told of each refusal that is not raised, to be counted.
+    """
+
+    def __init__(self, access: PageAccess, port: Callable[[], int],
+                 counted: Callable[[Refusal], None]) -> None:
+        self.access = access
+        self._files = PageFiles()
+        self._port = port
+        self._counted = counted
+
+    async def answer(self, request: Request) -> Response | None:
+        """The answer, where this is a page's business and needs no token.
+
+        Raises:
+            Refusal: INVALID, LIMIT, STORAGE, UNAUTHORIZED.
+        """
+        path, method = request.url.path, request.method
+        if method == "POST" and path == ENTER:
+            return _not_stored(self._enter(await _read(request, PageEnterBody)))
+        if method == "POST" and path == PROVE:
+            asked = await _read(request, PageProveBody)
+            proof = self.access.prove(asked.page, asked.challenge, self._port())
+            return _not_stored(PageProof(proof))
+        if method in ("GET", "HEAD") and self._files.covers(path):
+            return await self._file(path, method)
+        return None
+
+    def _enter(self, asked: PageEnterBody) -> PageEntered:
+        try:
+            token = self.access.exchange(asked.code)
+        except OSError as bad:
+            raise Refusal(Code.STORAGE, f"The page's key cannot be kept ({bad.strerror}). Nothing "
+                          "was opened.") from None
+        return PageEntered(token, _person())
+
+    async def _file(self, path: str, method: str) -> Response:
+        try:
+            return await asyncio.to_thread(self._files.answer, path, method)
+        except Refusal as refusal:
+            self._counted(refusal)
+            return Response(_encode({"error": refusal.body()}), 404, media_type=_JSON)
+
+
+async def _read(request: Request, shape: type[_T]) -> _T:
+    """What a page sent.
+
+    Raises:
+        Refusal: INVALID, LIMIT.
+    """
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise Refusal(Code.LIMIT, f"A page sends at most {BODY_BYTES_MAX} bytes here. Nothing "
+                          "was opened.", next="`coord web` opens the page.")
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        fields = ", ".join(f'"{name}": …' for name in shape.__struct_fields__)
+        raise Refusal(Code.INVALID, f"A page sends `{{{fields}}}` here. Nothing was opened.",
+                      next="`coord web` opens the page.") from None
+
+
+def _not_stored(value: msgspec.Struct) -> Response:
+    return Response(_encode(value), media_type=_JSON, headers={"cache-control": "no-store"})
+
+
+def _person() -> str:
+    """The user whose coordinator this is, for the record of what a page decides."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "operator"
+
+
+def described_paths(refused: dict[str, Any]) -> dict[str, Any]:
+    """The two paths for `/openapi.json`; `refused`: the refusals of each."""
+    return {
+        ENTER: _described(
+            "page_enter", "A browser page exchanges its one-time code (`page_open`) for a token of "
+            "its own. It speaks for the operator and ends with the coordinator.",
+            (PageEnterBody("pW3vZc0bYw2Jq8Xk"), PageEntered("page.Jx0.5b1e", "maria")), refused),
+        PROVE: _described(
+            "page_prove", "A browser page has it proved that its coordinator listens here. It asks "
+            "before it sends its token to whoever listens at a port after a crash.",
+            (PageProveBody("Jx0", "0f3c59145ef0648b"), PageProof("9a1b5c7d")), refused),
+    }
+
+
+def _described(name: str, said: str, example: tuple[msgspec.Struct, msgspec.Struct],
+               refused: dict[str, Any]) -> dict[str, Any]:
+    def content(value: msgspec.Struct) -> dict[str, Any]:
+        return {_JSON: {"schema": {"$ref": f"#/components/schemas/{type(value).__name__}"},
+                        "example": msgspec.to_builtins(value)}}
+
+    asked, answered = example
+    return {"post": {
+        "operationId": name, "tags": ["pages"], "summary": said.split(". ")[0], "description": said,
+        "parameters": [], "security": [],
+        "requestBody": {"required": True, "content": content(asked)},
+        "responses": {"200": {"description": "Done.", "content": content(answered)}, **refused},
+    }}
