@@ -162,8 +162,9 @@ class AsyncWire:
         with contextlib.suppress(OSError, RuntimeError):
             talk.transport.write_eof()
         await asyncio.wait([talk.over], timeout=CONNECT_S)
-        if talk.transport is not None:
-            talk.transport.abort()
+        with contextlib.suppress(RuntimeError):  # its event loop has ended, and it with that
+            if talk.transport is not None:
+                talk.transport.abort()
 
     async def ask(self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S, *,
                   again: bool, key: str | None = None) -> bytes:

@@ -397,6 +397,7 @@ def test_in_another_event_loop_it_says_so(repo: Repo) -> None:
     asyncio.run(ann.name())
     with pytest.raises(RuntimeError, match="make one for each"):
         asyncio.run(ann.locks())
+    asyncio.run(ann.close())  # (what it had open went with its loop)
 
 
 def test_a_cancelled_body_gives_back_first(repo: Repo) -> None:
