@@ -209,7 +209,7 @@ def test_every_route_keeps_strangers_out(scene: Repo) -> None:
     base = scene.state.http.read_text().strip()
     token = scene.state.bearer.read_text().strip()
     assert scene.state.bearer.stat().st_mode & 0o77 == 0
-    every = [*routes(scene), ("GET", "/"), ("GET", "/nothing"), ("PUT", "/v1/locks")]
+    every = [*routes(scene), ("GET", "/other"), ("GET", "/nothing"), ("PUT", "/v1/locks")]
     assert len(every) > 40 and ("GET", "/v1/events/stream") in every and ("POST", "/mcp") in every
     for method, path in every:
         for stranger in STRANGERS:
@@ -290,7 +290,8 @@ def test_openapi_names_every_operation(scene: Repo) -> None:
     from coordinator.operations.listing import OPERATIONS
 
     ids = {op["operationId"] for path in described["paths"].values() for op in path.values()}
-    assert ids == {*OPERATIONS, *(one.operation_id for one in HTTP_PATHS), "events_stream", "metrics", "alive"}
+    assert ids == {*OPERATIONS, *(one.operation_id for one in HTTP_PATHS), "events_stream", "metrics", "alive", "page_enter",
+                   "page_prove"}
 
 
 def test_events_stream_over_http(scene: Repo) -> None:
