@@ -59,6 +59,11 @@ class HttpDoor:
             self._pages.end()  # the one before ended in order, and its pages with it
         if not asked and before is None:
             return
+        if asked and self._wanted_port() == 0 and before is not None:
+            with contextlib.suppress(Refusal):  # any port will do, and open pages know this one
+                await self._open(before)
+                return
+            self._pages.end()
         try:
             await self._open(self._wanted_port() if asked else before or 0)
         except Refusal as refusal:

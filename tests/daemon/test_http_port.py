@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -112,6 +113,24 @@ def test_the_door_of_one_that_was_killed_is_open_again(repo: Repo) -> None:
     repo.coord("up", "--http", "0")
     repo.coord("down")
     assert repo.coord("locks").returncode == 0 and not repo.state.http.exists()
+
+
+def test_where_any_port_will_do_the_one_before_a_crash_is_taken_again(make_repo: Callable[..., Repo]) -> None:
+    repo = make_repo(config="[http]\nenabled = true\n")
+    repo.coord("up")
+    door = repo.state.http.read_text()
+    os.kill(repo.pid(), signal.SIGKILL)
+    repo.coord("locks")
+    assert repo.state.http.read_text() == door
+    os.kill(repo.pid(), signal.SIGKILL)
+    port = int(door.strip().rpartition(":")[2])
+    until(lambda: not alive(port))
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        repo.coord("locks")
+        assert repo.state.http.exists() and repo.state.http.read_text() != door
 
 
 def alive(port: int) -> bool:

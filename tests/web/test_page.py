@@ -178,7 +178,7 @@ def test_a_review_of_five_files_by_the_keyboard_alone(person: Person, repo: Repo
     page.keyboard.press("?")
     page.get_by_role("dialog").wait_for()
     page.keyboard.press("Escape")
-    page.get_by_role("dialog").wait_for(state="detached")
+    page.locator("dialog").wait_for(state="detached")
     page.keyboard.press("a")
     page.get_by_text(f"{first} is kept").wait_for()
     page.get_by_role("article", name=f"Review {second}").wait_for()
@@ -190,6 +190,36 @@ def test_a_review_of_five_files_by_the_keyboard_alone(person: Person, repo: Repo
     page.get_by_text(f"{second} is open again").wait_for()
 
 
+def test_a_key_means_the_review_that_is_seen(person: Person, repo: Repo, leave_review: Leave) -> None:
+    """Also at the moment when another one has just come into view."""
+    for n in range(6):
+        leave_review({f"src/f{n}.py": ("a\n", "b\n")}, agent=f"ann{n}")
+    page = person.open()
+    person.go("Reviews")
+    page.get_by_role("article").wait_for()
+    seen = page.evaluate("""async () => {
+        const shown = () => document.querySelector('article').getAttribute('aria-label').slice('Review '.length);
+        const press = (key) => document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+        const nextTask = () => new Promise((done) => {
+            const channel = new MessageChannel();
+            channel.port1.onmessage = done;
+            channel.port2.postMessage(0);
+        });
+        const seen = [];
+        for (let n = 0; n < 3; n++) {
+            const before = shown();
+            press('n');
+            while (shown() === before) await nextTask();
+            seen.push(shown());
+            press('a');
+            await new Promise((done) => setTimeout(done, 500));
+        }
+        return seen;
+    }""")
+    decided = [found[1] for url in person.asked if (found := re.search(r"reviews/(R-\d+)/decide", url))]
+    assert seen == decided and len(seen) == 3
+
+
 def test_locks_requests_and_messages_are_dealt_with_in_place(person: Person, repo: Repo) -> None:
     repo.there("ann", "bob")
     repo.coord("lock", "src/pay.py", "--agent", "ann", "-m", "rounding")
@@ -197,7 +227,7 @@ def test_locks_requests_and_messages_are_dealt_with_in_place(person: Person, rep
     with repo.client() as client:
         client.call(rq.MessageSend(agent="ann", to="human", text="Which currency?"))
     page = person.open()
-    assert page.title() == "(2) coord"
+    page.wait_for_function("document.title === '(2) coord'")
     page.get_by_role("button", name="Read", exact=True).click()
     page.get_by_text("is read.").wait_for()
     person.go("Agents and leases")
@@ -216,6 +246,29 @@ def test_locks_requests_and_messages_are_dealt_with_in_place(person: Person, rep
     with repo.client() as client:
         assert [lease.resource for lease in client.call(rq.Locks()).items] == ["docs/"]
     assert person.errors == []
+
+
+def test_a_person_answers_messages_and_asks_for_a_file(person: Person, repo: Repo) -> None:
+    repo.there("ann")
+    repo.coord("lock", "src/pay.py", "--agent", "ann", "-m", "rounding")
+    with repo.client() as client:
+        client.call(rq.MessageSend(agent="ann", to="human", text="Which currency?"))
+    page = person.open()
+    page.get_by_role("textbox", name="Reply to ann").fill("Euros, please.")
+    page.keyboard.press("Enter")
+    page.get_by_text("ann is told with its next tool call.").wait_for()
+    page.get_by_text("Nothing waits for you.").wait_for()
+    person.go("Agents and leases")
+    page.get_by_role("button", name="src/pay.py", exact=True).click()
+    page.get_by_role("tab", name="Requests").click()
+    page.get_by_role("textbox", name="Why you need it").fill("a typo")
+    page.get_by_role("button", name="Ask for it").click()
+    page.get_by_text("ann is asked for src/pay.py").wait_for()
+    with repo.client() as client:
+        (asked,) = client.call(rq.Requests()).items
+        (first, answer) = client.call(rq.Messages(reader="ann")).items
+    assert (asked.holder, asked.reason) == ("ann", "a typo")
+    assert (answer.text, answer.reply_to, first.unread) == ("Euros, please.", first.message, False)
 
 
 def test_a_refusal_is_said_with_its_next_step(person: Person, repo: Repo) -> None:
@@ -249,7 +302,10 @@ def test_each_screen_is_accessible_at_each_width(person: Person, repo: Repo, lea
     page.get_by_role("tabpanel").get_by_text("got src/pay.py").first.wait_for()
     person.check_accessible()
     person.go("Reviews")
-    page.locator(".diff .cm-mergeView").wait_for()
+    page.locator(".diff .cm-editor").first.wait_for()
+    person.check_accessible()
+    page.get_by_role("button", name=re.compile("Show it")).click()
+    page.locator(".diff .cm-mergeView" if width < 720 else ".diff .cm-deletedChunk").wait_for()
     person.check_accessible()
     page.keyboard.press("?")
     page.get_by_role("dialog").wait_for()

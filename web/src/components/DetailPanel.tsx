@@ -5,6 +5,8 @@ import { useEffect } from "preact/hooks";
 import { openDetail } from "../state/place";
 import { status } from "../state/store";
 import { clock } from "../words/texts";
+import { AskForm } from "./AskForm";
+import { MessageForm } from "./MessageForm";
 import { RequestCard } from "./RequestCard";
 import { StoryList } from "./StoryList";
 import { Words } from "./Words";
@@ -55,6 +57,8 @@ export function DetailPanel() {
               ))}
             </ul>
           ))}
+        {tab.value === "leases" && about.kind === "agent" && <MessageForm to={about.name} replyTo={null} />}
+        {tab.value === "requests" && about.kind === "resource" && leases.length > 0 && <AskForm resource={about.name} />}
         {tab.value === "requests" &&
           (requests.length === 0 ? (
             <p class="empty">Nobody asks for it.</p>

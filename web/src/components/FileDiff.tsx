@@ -1,15 +1,23 @@
 /** One file of a review: what it was when it was leased beside what was left. */
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { ReviewFile } from "../api/shapes";
+import type { Layout } from "../diff/mergeView";
 import { Words } from "./Words";
+
+/** What the person has chosen; null: by the width of the page. */
+const chosen = signal<Layout | null>(null);
+/** Two texts beside each other want so much room (px). */
+const BESIDE_PX = 720;
 
 export function FileDiff({ file }: { file: ReviewFile }) {
   const host = useRef<HTMLDivElement>(null);
   const failed = useSignal(false);
   const before = decode(file.baseline);
   const after = decode(file.flagged);
+  const layout = chosen.value ?? (innerWidth < BESIDE_PX ? "unified" : "side-by-side");
+  const other: Layout = layout === "unified" ? "side-by-side" : "unified";
   const whole = before !== null && after !== null && !file.baseline_at && !file.flagged_at;
   useEffect(() => {
     failed.value = false;
@@ -22,7 +30,7 @@ export function FileDiff({ file }: { file: ReviewFile }) {
     // The editor is the largest part of the page: it comes with the first difference.
     import("../diff/mergeView").then(
       async ({ showMerge }) => {
-        const shown = await showMerge(element, file.path, before, after);
+        const shown = await showMerge(element, file.path, before, after, layout);
         if (current) {
           close = shown;
         } else {
@@ -35,9 +43,16 @@ export function FileDiff({ file }: { file: ReviewFile }) {
       current = false;
       close?.();
     };
-  }, [file.path, file.worktree, before, after]);
+  }, [file.path, file.worktree, before, after, layout]);
   if (whole && !failed.value) {
-    return <div class="diff" ref={host} role="group" aria-label={`Difference of ${file.path}`} />;
+    return (
+      <>
+        <button type="button" onClick={() => (chosen.value = other)}>
+          {other === "unified" ? "Show it unified" : "Show it side by side"}
+        </button>
+        <div class="diff" ref={host} role="group" aria-label={`Difference of ${file.path}`} />
+      </>
+    );
   }
   return (
     <pre class="diff">

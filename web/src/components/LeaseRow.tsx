@@ -28,7 +28,7 @@ export function LeaseRow({ lease, top, queued }: { lease: Lease; top: number; qu
       <span class="holder"><Words text={lease.locked_by} /></span>
       <span class="reason dim"><Words text={lease.description || (lease.task ?? "")} /></span>
       <span class="left">{left(lease.expires_at, now.value)}</span>
-      <span class="queue">{queued > 0 && `${queued} wait`}</span>
+      <span class="queue">{queued > 0 && (queued === 1 ? "1 waits" : `${queued} wait`)}</span>
     </li>
   );
 }

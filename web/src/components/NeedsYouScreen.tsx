@@ -5,6 +5,7 @@ import { goToReview } from "../state/place";
 import { deadLetters, messages, restingAgents, silentAgents, status, waiting, warnings } from "../state/store";
 import { ago, clock, counted } from "../words/texts";
 import { Card } from "./Card";
+import { MessageForm } from "./MessageForm";
 import { RequestCard } from "./RequestCard";
 
 export function NeedsYouScreen() {
@@ -54,6 +55,7 @@ export function NeedsYouScreen() {
         ))}
         {messages.value.map((message) => (
           <Card key={message.message} kind="Message" title={message.text} about={`${message.sender}, ${ago(message.sent_at, now.value)}`}>
+            <MessageForm to={message.sender} replyTo={message.message} />
             <button type="button" class="best" onClick={() => void markSeen(message)}>
               Read
             </button>

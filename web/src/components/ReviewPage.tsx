@@ -1,6 +1,6 @@
 /** One review: the file that is looked at, its verdicts, and the keys for both. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 
 import type { Review, Verdict } from "../api/shapes";
 import { decide, showReview, undoLast } from "../state/actions";
@@ -36,8 +36,16 @@ export function ReviewPage({ review, previous, next }: Props) {
     };
   }, [name, review?.files.length]);
 
+  /** A verdict on all of it; then the next review is shown. */
+  const decideAll = async (review: string, verdict: Verdict) => {
+    if (await decide(review, verdict)) {
+      openReview.value = next ?? previous;
+    }
+  };
+
   const files = whole.value?.files ?? review?.files ?? [];
-  useEffect(() => {
+  // Before the browser paints: a key has to mean the review and file that are seen, never the last ones.
+  useLayoutEffect(() => {
     const verdicts: Record<string, Verdict> = { a: "keep", r: "revert", g: "reassign" };
     const onKey = (event: KeyboardEvent) => {
       if (isTyping(event) || helpShown.value) {
@@ -51,7 +59,7 @@ export function ReviewPage({ review, previous, next }: Props) {
       } else if (name === null) {
         return;
       } else if (verdict !== undefined) {
-        void decide(name, verdict);
+        void decideAll(name, verdict);
       } else if (event.key === "j" && place.value < files.length - 1) {
         place.value += 1;
       } else if ((event.key === "j" || event.key === "n") && next !== null) {
@@ -82,14 +90,20 @@ export function ReviewPage({ review, previous, next }: Props) {
         <p class="dim">
           <Words text={[review.agent && `left by ${review.agent}`, review.task, review.reason, ago(review.opened_at, now.value)].filter(Boolean).join(" · ")} />
         </p>
+        {review.under_way && <p class="banner">A verdict is being carried out: {review.under_way}.</p>}
+        {review.saved.map((saved) => (
+          <p key={saved} class="banner">
+            <Words text={saved} />
+          </p>
+        ))}
         <div class="actions">
-          <button type="button" class="best" onClick={() => void decide(review.review, "keep")}>
+          <button type="button" class="best" onClick={() => void decideAll(review.review, "keep")}>
             Keep <kbd>a</kbd>
           </button>
-          <button type="button" onClick={() => void decide(review.review, "revert")}>
+          <button type="button" onClick={() => void decideAll(review.review, "revert")}>
             Revert <kbd>r</kbd>
           </button>
-          <button type="button" onClick={() => void decide(review.review, "reassign")}>
+          <button type="button" onClick={() => void decideAll(review.review, "reassign")}>
             Reassign <kbd>g</kbd>
           </button>
           <button type="button" onClick={() => void undoLast()}>

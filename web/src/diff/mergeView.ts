@@ -4,7 +4,7 @@
  */
 import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
 import { languages } from "@codemirror/language-data";
-import { MergeView } from "@codemirror/merge";
+import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -22,8 +22,10 @@ const COLOURS = HighlightStyle.define([
 /** Signs that the editor would draw as they are, beside those that it shows by itself. */
 const FURTHER_SIGNS = /[\u202a-\u202e\u2060-\u206f\u115f\u1160\u3164\uffa0\u{e0000}-\u{e0fff}]/gu;
 
-/** Show both texts side by side. Returns what takes the view away again. */
-export async function showMerge(host: HTMLElement, path: string, before: string, after: string): Promise<() => void> {
+export type Layout = "side-by-side" | "unified";
+
+/** Show how a text has changed. Returns what takes the view away again. */
+export async function showMerge(host: HTMLElement, path: string, before: string, after: string, layout: Layout): Promise<() => void> {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   root.replaceChildren();
   const extensions = [
@@ -46,14 +48,23 @@ export async function showMerge(host: HTMLElement, path: string, before: string,
     ...(await loadLanguage(path)),
   ];
   const sides = (label: string) => [...extensions, EditorView.contentAttributes.of({ "aria-label": `${path}, ${label}`, tabindex: "0" })];
-  const view = new MergeView({
-    a: { doc: before, extensions: sides("when it was leased") },
-    b: { doc: after, extensions: sides("as it was left") },
-    parent: root,
-    root,
-    collapseUnchanged: { margin: 3, minSize: 6 },
-    gutter: true,
-  });
+  const collapseUnchanged = { margin: 3, minSize: 6 };
+  const view =
+    layout === "unified"
+      ? new EditorView({
+          doc: after,
+          extensions: [sides("what has changed"), unifiedMergeView({ original: before, mergeControls: false, gutter: true, collapseUnchanged })],
+          parent: root,
+          root,
+        })
+      : new MergeView({
+          a: { doc: before, extensions: sides("when it was leased") },
+          b: { doc: after, extensions: sides("as it was left") },
+          parent: root,
+          root,
+          collapseUnchanged,
+          gutter: true,
+        });
   return () => view.destroy();
 }
 

@@ -76,8 +76,31 @@ export function retryDeadLetter(letter: DeadLetter): Promise<boolean> {
 /** Messages are seen up to a number: those before this one are seen with it. */
 export function markSeen(message: Message): Promise<boolean> {
   return act(
-    () => ask(api.POST("/v1/messages/seen", { body: { up_to: Number(message.message.slice(2)) } })),
+    () => ask(api.POST("/v1/messages/seen", { body: { up_to: numberOf(message.message) } })),
     () => `${message.message} is read.`,
+  );
+}
+
+/** A reply says that the message it answers was read. */
+export async function sendMessage(to: string, text: string, replyTo: string | null): Promise<boolean> {
+  const sent = await act(
+    () => ask(api.POST("/v1/messages", { body: { agent: "human", to, text, reply_to: replyTo } })),
+    () => `${to} is told with its next tool call.`,
+  );
+  if (sent && replyTo !== null) {
+    await act(
+      () => ask(api.POST("/v1/messages/seen", { body: { up_to: numberOf(replyTo) } })),
+      () => `${to} is told with its next tool call.`,
+    );
+  }
+  return sent;
+}
+
+/** Ask the holder of a resource for it, in one's own name. */
+export function requestResource(resource: string, reason: string): Promise<boolean> {
+  return act(
+    () => ask(api.POST("/v1/requests", { body: { agent: person(), resource, reason } })),
+    (done) => `${done.holder} is asked for ${done.resource} (${done.request}).`,
   );
 }
 
@@ -98,6 +121,11 @@ export function endSession(agent: string): Promise<boolean> {
         ? `${done.agent} was ended; its work is kept as ${done.reviews.join(", ")}.`
         : `${done.agent} was ended; it had left nothing.`,
   );
+}
+
+/** The number in an id like `M-3`. */
+function numberOf(id: string): number {
+  return Number(id.slice(id.indexOf("-") + 1));
 }
 
 export async function showReview(review: string, content: boolean): Promise<Review> {
