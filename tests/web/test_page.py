@@ -15,6 +15,7 @@ import pytest
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.waiting import until
 from tests.web.conftest import Person
 
 pytestmark = pytest.mark.web
@@ -227,7 +228,7 @@ def test_locks_requests_and_messages_are_dealt_with_in_place(person: Person, rep
     with repo.client() as client:
         client.call(rq.MessageSend(agent="ann", to="human", text="Which currency?"))
     page = person.open()
-    page.wait_for_function("document.title === '(2) coord'")
+    until(lambda: page.title() == "(2) coord")
     page.get_by_role("button", name="Read", exact=True).click()
     page.get_by_text("is read.").wait_for()
     person.go("Agents and leases")
@@ -269,6 +270,22 @@ def test_a_person_answers_messages_and_asks_for_a_file(person: Person, repo: Rep
         (first, answer) = client.call(rq.Messages(reader="ann")).items
     assert (asked.holder, asked.reason) == ("ann", "a typo")
     assert (answer.text, answer.reply_to, first.unread) == ("Euros, please.", first.message, False)
+
+
+def test_the_desktop_tells_what_came_while_the_person_looked_elsewhere(person: Person, repo: Repo, leave_review: Leave) -> None:
+    person.page.add_init_script("""
+        window.told = [];
+        window.Notification = class { constructor(title, more) { window.told.push(more.body) } };
+        Notification.permission = 'default';
+        Notification.requestPermission = async () => 'granted';
+        document.hasFocus = () => false;
+    """)
+    page = person.open()
+    page.get_by_role("button", name="Tell me by the desktop").click()
+    page.get_by_role("button", name="Tell me by the desktop").wait_for(state="detached")
+    leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    until(lambda: page.evaluate("window.told.length") > 0)
+    assert page.evaluate("window.told") == ["1 thing waits for you."]
 
 
 def test_a_refusal_is_said_with_its_next_step(person: Person, repo: Repo) -> None:

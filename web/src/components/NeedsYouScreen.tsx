@@ -6,6 +6,7 @@ import { deadLetters, messages, restingAgents, silentAgents, status, waiting, wa
 import { ago, clock, counted } from "../words/texts";
 import { Card } from "./Card";
 import { MessageForm } from "./MessageForm";
+import { NotifyButton } from "./NotifyButton";
 import { RequestCard } from "./RequestCard";
 
 export function NeedsYouScreen() {
@@ -26,6 +27,7 @@ export function NeedsYouScreen() {
             </>
           )}
         </p>
+        <NotifyButton />
       </section>
     );
   }
@@ -98,6 +100,7 @@ export function NeedsYouScreen() {
           </Card>
         ))}
       </ul>
+      <NotifyButton />
     </section>
   );
 }

@@ -27,7 +27,7 @@ export function ReviewPage({ review, previous, next }: Props) {
     let current = true;
     if (name !== null) {
       showReview(name, true).then(
-        (told) => current && (whole.value = told),
+        (reply) => current && (whole.value = reply),
         () => undefined, // it was decided meanwhile: the list says so
       );
     }
@@ -43,7 +43,9 @@ export function ReviewPage({ review, previous, next }: Props) {
     }
   };
 
-  const files = whole.value?.files ?? review?.files ?? [];
+  // What was told of the review before it is not shown below this one's name, not for one picture.
+  const told = whole.value?.review === name ? whole.value : null;
+  const files = told?.files ?? review?.files ?? [];
   // Before the browser paints: a key has to mean the review and file that are seen, never the last ones.
   useLayoutEffect(() => {
     const verdicts: Record<string, Verdict> = { a: "keep", r: "revert", g: "reassign" };
@@ -123,7 +125,7 @@ export function ReviewPage({ review, previous, next }: Props) {
           </li>
         ))}
       </ul>
-      {file !== undefined && whole.value !== null && (
+      {file !== undefined && told !== null && (
         <>
           {files.length > 1 && (
             <p class="actions">
@@ -139,17 +141,17 @@ export function ReviewPage({ review, previous, next }: Props) {
           <FileDiff file={file} />
         </>
       )}
-      {whole.value?.log_tail && (
+      {told?.log_tail && (
         <details>
           <summary>What the agent said last</summary>
-          <pre><Words text={whole.value.log_tail} /></pre>
+          <pre><Words text={told.log_tail} /></pre>
         </details>
       )}
-      {whole.value !== null && whole.value.timeline.length > 0 && (
+      {told !== null && told.timeline.length > 0 && (
         <details>
           <summary>How it came to this</summary>
           <ol class="story">
-            {whole.value.timeline.map((sentence, index) => (
+            {told.timeline.map((sentence, index) => (
               <li key={index}><Words text={sentence} /></li>
             ))}
           </ol>
