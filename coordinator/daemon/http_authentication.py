@@ -3,7 +3,8 @@ Host and Origin are checked, then the bearer token is resolved to whom it speaks
 without one are a probe (`/health`), here, with no more than whether the coordinator serves, and
 what a browser page asks before it has one (`page_door`).
 
-Owns no route. What passes carries its token in the request's scope (`token_of`).
+Owns no route. What passes carries its token in the request's scope (`token_of`), and what a long
+answer asks again before each part of it (`check_still_admitted`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,7 +24,7 @@ from coordinator.daemon.page_door import PageDoor
 from coordinator.words.refusals import CATALOGUE, Code, Refusal
 
 _JSON = msgspec.json.Encoder()
-_KEY = "coord.token"
+_KEY, _AGAIN = "coord.token", "coord.admit"
 #: Answered without a token.
 PROBE = "/health"
 
@@ -72,7 +74,8 @@ class HttpAuthentication:
             answer.headers["WWW-Authenticate"] = "Bearer"
             await answer(scope, receive, send)
             return
-        await self._app({**scope, _KEY: token}, receive, send)
+        admitted = {_KEY: token, _AGAIN: partial(self._admit, request)}
+        await self._app({**scope, **admitted}, receive, send)
 
     async def _without_token(self, request: Request) -> Response | None:
         """The answer to what needs no token; None: this does.
@@ -138,6 +141,15 @@ def token_of(request: Request) -> str | None:
     """The agent's token that a request came in with; None for the operator's."""
     token: str | None = request.scope[_KEY]
     return token
+
+
+def check_still_admitted(request: Request) -> None:
+    """That the token of a request whose answer goes on has not ended since.
+
+    Raises:
+        Refusal: UNAUTHORIZED.
+    """
+    request.scope[_AGAIN]()
 
 
 def refused(refusal: Refusal) -> Response:

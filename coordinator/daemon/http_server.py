@@ -25,7 +25,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 
 from coordinator.daemon import metrics
-from coordinator.daemon.http_authentication import HttpAuthentication, refused, token_of
+from coordinator.daemon.http_authentication import (
+    HttpAuthentication,
+    check_still_admitted,
+    refused,
+    token_of,
+)
 from coordinator.daemon.mcp_server import McpEndpoint
 from coordinator.daemon.openapi import openapi
 from coordinator.daemon.page_access import PageAccess
@@ -216,10 +221,11 @@ class HttpServer:
         kind, headers = "text/event-stream", {"cache-control": "no-store"}
         if request.method == "HEAD":
             return Response(media_type=kind, headers=headers)
-        return StreamingResponse(self._events(begin), media_type=kind, headers=headers)
+        return StreamingResponse(self._events(begin, request), media_type=kind, headers=headers)
 
-    async def _events(self, after: int | None) -> AsyncIterator[bytes]:
-        """Server-sent events from `after` on; a comment each 15 s keeps the connection."""
+    async def _events(self, after: int | None, request: Request) -> AsyncIterator[bytes]:
+        """Server-sent events from `after` on; a comment each 15 s keeps the connection. It ends
+        with the token that it was asked with."""
         wake = asyncio.Event()
         stop = self._router.subscribe(wake.set)
         look = self._router.look
@@ -228,6 +234,10 @@ class HttpServer:
             yield b": coord events\n\n"
             while True:
                 wake.clear()
+                try:
+                    check_still_admitted(request)
+                except Refusal:
+                    return
                 rows = self._news(told)
                 for raw in [] if isinstance(rows, Refusal) else rows:
                     event = LogRow(*raw)

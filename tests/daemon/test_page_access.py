@@ -75,6 +75,29 @@ def test_a_code_that_comes_twice_is_refused_and_ends_all_pages(repo: Repo) -> No
     assert door.ask("GET", "/v1/reviews", token)[0] == 200, "a fresh page is open"
 
 
+def test_a_stream_ends_with_its_token(repo: Repo) -> None:
+    """Of a page, and of an agent that has left: before the next event is sent."""
+    with repo.client() as client:
+        agent = client.call(rq.Register(agent="ann")).token
+        door, page = opened(repo)
+        token = door.enter(page.code)[1]["token"]
+        streams = []
+        for bearer in (token, agent, repo.state.bearer.read_text().strip()):
+            link = http.client.HTTPConnection("127.0.0.1", door.port, timeout=10)
+            link.request("GET", "/v1/events/stream", headers={"Authorization": f"Bearer {bearer}"})
+            streams.append(link.getresponse())
+            assert streams[-1].readline() == b": coord events\n"
+        client.call(rq.Leave(agent="ann"))
+        assert door.enter(page.code)[0] == 401, "a code that comes twice ends all pages"
+        client.call(rq.TaskAdd(title="a secret"))
+    assert [b"a secret" in stream.read() for stream in streams[:2]] == [False, False]
+    line = b""
+    while b"a secret" not in line:
+        line = streams[2].readline()
+    for stream in streams:
+        stream.close()
+
+
 def test_what_is_no_code_is_refused_and_ends_nothing(repo: Repo) -> None:
     door, page = opened(repo)
     token = door.enter(page.code)[1]["token"]
@@ -91,6 +114,7 @@ def test_a_page_of_another_origin_or_name_gets_nothing(repo: Repo) -> None:
     door, page = opened(repo)
     assert door.enter(page.code, Origin="http://evil.example")[0] == 401
     assert door.enter(page.code, Host="evil.example")[0] == 401
+    assert door.ask("GET", "/", Host="evil.example")[0] == 401
     assert door.enter(page.code, Origin=f"http://127.0.0.1:{door.port + 1}")[0] == 401
     assert door.enter(page.code, Origin=page.address)[0] == 200, "what was refused has not used the code up"
 
