@@ -288,6 +288,24 @@ def test_the_desktop_tells_what_came_while_the_person_looked_elsewhere(person: P
     assert page.evaluate("window.told") == ["1 thing waits for you."]
 
 
+def test_leases_are_a_tree_whose_folders_close(person: Person, repo: Repo) -> None:
+    repo.write("src/pay.py", "def charge():\n    return 1\n\n\ndef refund():\n    return 2\n")
+    repo.there("ann", "bob")
+    for agent, resource in (("ann", "src/pay.py::charge"), ("bob", "src/pay.py::refund"), ("ann", "src/sql/**/*.sql"), ("ann", "docs/"), ("bob", "key:account:1")):
+        repo.coord("lock", resource, "--agent", agent)
+    page = person.open()
+    person.go("Agents and leases")
+    rows = page.locator(".lease")
+    page.get_by_text("5 of 5").wait_for()
+    assert [" ".join(text.split()) for text in rows.locator(".link").all_inner_texts()] == [
+        "▾ ./", "docs/", "▾ keys and git", "key:account:1", "▾ src/", "pay.py::charge", "pay.py::refund", "▾ src/sql/", "**/*.sql"]
+    page.get_by_role("button", name="src/", exact=True).click()
+    page.get_by_role("button", name="src/pay.py::charge", exact=True).wait_for(state="detached")
+    assert page.get_by_role("button", name="src/", exact=True).get_attribute("aria-expanded") == "false"
+    page.get_by_label("Filter").fill("key")
+    until(lambda: rows.count() == 2)
+
+
 def test_a_refusal_is_said_with_its_next_step(person: Person, repo: Repo) -> None:
     repo.coord("lock", "src/pay.py", "--agent", "ann")
     page = person.open()

@@ -10,7 +10,17 @@ import { Words } from "./Words";
 /** The height of a row (px); the style sheet has the same. */
 export const ROW_PX = 40;
 
-export function LeaseRow({ lease, top, queued }: { lease: Lease; top: number; queued: number }) {
+interface Props {
+  lease: Lease;
+  /** Its name below its folder. */
+  label: string;
+  depth: number;
+  top: number;
+  /** How many wait for it. */
+  queued: number;
+}
+
+export function LeaseRow({ lease, label, depth, top, queued }: Props) {
   return (
     <li class="lease" style={{ top: `${top}px` }}>
       <button
@@ -22,8 +32,15 @@ export function LeaseRow({ lease, top, queued }: { lease: Lease; top: number; qu
       >
         <Padlock shared={lease.mode === "shared"} />
       </button>
-      <button type="button" class="link resource" onClick={() => (openDetail.value = { kind: "resource", name: lease.resource })}>
-        <Words text={lease.resource} />
+      <button
+        type="button"
+        class="link resource"
+        style={{ paddingInlineStart: `${depth}rem` }}
+        aria-label={lease.resource}
+        title={lease.resource}
+        onClick={() => (openDetail.value = { kind: "resource", name: lease.resource })}
+      >
+        <Words text={label} />
       </button>
       <span class="holder"><Words text={lease.locked_by} /></span>
       <span class="reason dim"><Words text={lease.description || (lease.task ?? "")} /></span>

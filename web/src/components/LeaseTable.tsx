@@ -1,9 +1,11 @@
-/** What is leased, by whom, why and for how long; filtered as one types. Only rows in view are drawn. */
+/** What is leased, by whom, why and for how long: a tree, filtered as one types. Only rows in view are drawn. */
 import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 
 import type { Lease, Waiter } from "../api/shapes";
 import { status } from "../state/store";
+import { treeRows } from "../state/leaseTree";
+import { FolderRow } from "./FolderRow";
 import { LeaseRow, ROW_PX } from "./LeaseRow";
 import { LockForm } from "./LockForm";
 
@@ -18,16 +20,25 @@ export function LeaseTable() {
   const known = status.value;
   const leases = known?.leases ?? [];
   const wanted = filter.value.toLowerCase();
+  const closed = useSignal<ReadonlySet<string>>(new Set());
   const shown = useMemo(
     () =>
-      leases
-        .filter((lease) => [lease.resource, lease.locked_by, lease.description, lease.task ?? ""].some((text) => text.toLowerCase().includes(wanted)))
-        .sort((a, b) => (a.resource < b.resource ? -1 : 1)),
+      leases.filter((lease) =>
+        [lease.resource, lease.locked_by, lease.description, lease.task ?? ""].some((text) => text.toLowerCase().includes(wanted)),
+      ),
     [leases, wanted],
   );
+  const tree = useMemo(() => treeRows(shown, closed.value), [shown, closed.value]);
+  const toggle = (folder: string) => {
+    const next = new Set(closed.value);
+    if (!next.delete(folder)) {
+      next.add(folder);
+    }
+    closed.value = next;
+  };
   const queued = useMemo(() => countQueued(known?.waiters ?? []), [known]);
   const first = Math.max(0, Math.floor(scrolled.value / ROW_PX) - SPARE_ROWS);
-  const rows = shown.slice(first, first + Math.ceil(VIEW_PX / ROW_PX) + 2 * SPARE_ROWS);
+  const rows = tree.slice(first, first + Math.ceil(VIEW_PX / ROW_PX) + 2 * SPARE_ROWS);
   return (
     <section aria-labelledby="leases">
       <h2 id="leases">Leases</h2>
@@ -50,10 +61,28 @@ export function LeaseTable() {
             aria-label="List of leases, scrolled by the arrow keys"
             onScroll={(event) => (scrolled.value = event.currentTarget.scrollTop)}
           >
-            <ul style={{ height: `${shown.length * ROW_PX}px` }}>
-              {rows.map((lease, place) => (
-                <LeaseRow key={keyOf(lease)} lease={lease} top={(first + place) * ROW_PX} queued={queued.get(lease.resource) ?? 0} />
-              ))}
+            <ul style={{ height: `${tree.length * ROW_PX}px` }}>
+              {rows.map((row, place) =>
+                row.kind === "folder" ? (
+                  <FolderRow
+                    key={row.folder}
+                    folder={row.folder}
+                    count={row.count}
+                    open={row.open}
+                    top={(first + place) * ROW_PX}
+                    toggle={() => toggle(row.folder)}
+                  />
+                ) : (
+                  <LeaseRow
+                    key={keyOf(row.lease)}
+                    lease={row.lease}
+                    label={row.label}
+                    depth={row.depth}
+                    top={(first + place) * ROW_PX}
+                    queued={queued.get(row.lease.resource) ?? 0}
+                  />
+                ),
+              )}
             </ul>
           </div>
         </>

@@ -1,0 +1,21 @@
+/** A folder of the tree of leases: it opens and closes. */
+import { Words } from "./Words";
+
+interface Props {
+  folder: string;
+  count: number;
+  open: boolean;
+  top: number;
+  toggle: () => void;
+}
+
+export function FolderRow({ folder, count, open, top, toggle }: Props) {
+  return (
+    <li class="lease folder" style={{ top: `${top}px` }}>
+      <button type="button" class="link" aria-expanded={open} onClick={toggle}>
+        <span aria-hidden="true">{open ? "▾" : "▸"}</span> <Words text={folder} />
+      </button>
+      <span class="dim">{count}</span>
+    </li>
+  );
+}
