@@ -27,7 +27,8 @@ def main(arguments: list[str]) -> int:
     if "code" not in page:
         print(f"the page was not opened: {page.get('error', {}).get('message', '')}")
         return 1
-    print(f"open http://127.0.0.1:{PORT}/#{page['code']} within {page['valid_s']:g} seconds")
+    print(f"open http://127.0.0.1:{PORT}/#{page['code']} within {page['valid_s']:g} seconds",
+          flush=True)
     return subprocess.run(
         [WEB / "node_modules" / ".bin" / "vite", "--port", str(PORT), "--strictPort"], cwd=WEB,
         env={**os.environ, "COORD_ADDRESS": page["address"]}, check=False).returncode

@@ -56,7 +56,7 @@ def test_a_page_gets_a_token_of_its_own_for_its_code_and_acts_for_the_person(rep
     assert repo.state.http.read_text().strip() == page.address
     assert door.ask("GET", "/v1/reviews")[0] == 401
     status, entered = door.enter(page.code)
-    assert status == 200
+    assert status == 200 and entered["port"] == door.port and entered["person"]
     assert door.ask("GET", "/v1/reviews", entered["token"])[0] == 200
     assert door.ask("POST", "/v1/messages/seen", entered["token"], {"up_to": 1})[0] == 200, "it is the operator"
     other = door.enter(opened(repo)[1].code)[1]["token"]

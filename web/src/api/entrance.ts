@@ -62,7 +62,7 @@ export async function isOurs(): Promise<boolean> {
   const told = (await answer.json()) as { proof?: string };
   const bytes = new TextEncoder();
   const key = await crypto.subtle.importKey("raw", bytes.encode(seal), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  const said = `coordinator ${location.port} ${challenge}`;
+  const said = `coordinator ${pass?.port ?? location.port} ${challenge}`;
   return told.proof === toHex(new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes.encode(said))));
 }
 

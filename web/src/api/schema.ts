@@ -4477,6 +4477,8 @@ export interface components {
             token: string;
             /** @description The user's name, for `by` and `agent` of what is decided. */
             person: string;
+            /** @description Where the coordinator listens; its proofs are for it. */
+            port: number;
         };
         /**
          * PageProveBody
@@ -11938,7 +11940,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "token": "page.Jx0.5b1e",
-                     *       "person": "maria"
+                     *       "person": "maria",
+                     *       "port": 43210
                      *     }
                      */
                     "application/json": components["schemas"]["PageEntered"];
