@@ -191,6 +191,39 @@ def test_a_review_of_five_files_by_the_keyboard_alone(person: Person, repo: Repo
     page.get_by_text(f"{second} is open again").wait_for()
 
 
+def test_what_was_saved_meanwhile_is_said_and_not_overwritten(person: Person, repo: Repo, leave_review: Leave) -> None:
+    review = leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    page = person.open()
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("article").wait_for()
+    repo.write("src/pay.py", "a = 3  # mine\n")
+    page.get_by_role("button", name="Revert").first.click()
+    page.get_by_role("alert").get_by_text("src/pay.py was changed after it was flagged").wait_for()
+    page.get_by_role("alert").get_by_text(f"`coord review show {review}`").wait_for()
+    assert repo.read("src/pay.py") == "a = 3  # mine\n" and review_state(repo, review) == "open"
+
+
+def test_files_that_are_new_gone_or_no_text_are_shown(person: Person, repo: Repo) -> None:
+    repo.write("gone.py", "a = 1\n")
+    repo.write("picture.png", "before")
+    with repo.client() as client:
+        token = client.call(rq.Register(agent="ann")).token
+    with repo.client("ann", token=token) as client:
+        client.call(rq.Acquire(agent="ann", resources=["gone.py", "new.py", "picture.png"]))
+        (repo.root / "gone.py").unlink()
+        repo.write("new.py", "b = 1\n")
+        (repo.root / "picture.png").write_bytes(b"\x89PNG\0\xff")
+        client.call(rq.Leave(agent="ann", clean=False))
+    page = person.open()
+    person.go("Reviews")
+    page.get_by_role("group", name="Difference of gone.py").locator(".cm-editor").first.wait_for()
+    page.get_by_role("button", name=re.compile("new.py")).last.click()
+    page.get_by_role("group", name="Difference of new.py").get_by_text("b = 1").wait_for()
+    page.get_by_role("button", name=re.compile("picture.png")).last.click()
+    page.locator("pre.diff").wait_for()
+    assert person.errors == []
+
+
 def test_a_key_means_the_review_that_is_seen(person: Person, repo: Repo, leave_review: Leave) -> None:
     """Also at the moment when another one has just come into view."""
     for n in range(6):
