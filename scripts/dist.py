@@ -69,10 +69,10 @@ def build() -> tuple[Path, Path]:
 def check_page(wheel: Path) -> None:
     """Whether the browser page travels in the wheel; a release is not made without it."""
     with zipfile.ZipFile(wheel) as archive:
-        there = "coordinator/web/index.html" in archive.namelist()
-    if not there and "--release" in sys.argv[1:]:
+        has_page = "coordinator/web/index.html" in archive.namelist()
+    if not has_page and "--release" in sys.argv[1:]:
         raise SystemExit("dist: the browser page is not in the wheel: install npm, and repeat")
-    print("dist: the browser page is in the wheel" if there else
+    print("dist: the browser page is in the wheel" if has_page else
           "dist: the browser page is not in the wheel (`make web` needs npm)")
 
 

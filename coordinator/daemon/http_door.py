@@ -53,21 +53,21 @@ class HttpDoor:
         Raises:
             Refusal: INVALID: the port that was asked for is taken.
         """
-        asked = self._asked_port is not None or self._settings.enabled
+        wanted = self._asked_port is not None or self._settings.enabled
         before = _port_before(self._state)
         if before is None:
             self._pages.end()  # the one before ended in order, and its pages with it
-        if not asked and before is None:
+        if not wanted and before is None:
             return
-        if asked and self._wanted_port() == 0 and before is not None:
+        if wanted and self._wanted_port() == 0 and before is not None:
             with contextlib.suppress(Refusal):  # any port will do, and open pages know this one
                 await self._open(before)
                 return
             self._pages.end()
         try:
-            await self._open(self._wanted_port() if asked else before or 0)
+            await self._open(self._wanted_port() if wanted else before or 0)
         except Refusal as refusal:
-            if asked:
+            if wanted:
                 raise
             log.warning("the HTTP door of before is not open any more: %s", refusal.message)
             self._pages.end()  # another listens there now, and open pages go on asking there
@@ -113,6 +113,6 @@ def _port_before(state: StateDir) -> int | None:
     """The port at which a coordinator listened that was killed; it is opened again. (One that ends
     takes the note away: nobody is to send a token to whoever listens there next.)"""
     with contextlib.suppress(OSError, Refusal, ValueError):
-        said = (ownership.read(state.http) or b"").decode("ascii", "replace").strip()
-        return int(said.rpartition(":")[2]) if said else None
+        address = (ownership.read(state.http) or b"").decode("ascii", "replace").strip()
+        return int(address.rpartition(":")[2]) if address else None
     return None

@@ -104,8 +104,8 @@ class PageAccess:
         if not key:
             raise Refusal(Code.UNAUTHORIZED, "No page of this coordinator is open. Nothing was "
                           "done.", next="`coord web` opens one.")
-        said = f"coordinator {port} {challenge}"
-        return hmac.digest(self._seal(page, key).encode(), said.encode(), "sha256").hex()
+        message = f"coordinator {port} {challenge}"
+        return hmac.digest(self._seal(page, key).encode(), message.encode(), "sha256").hex()
 
     def end(self) -> None:
         """No token that was given is worth anything from now on."""

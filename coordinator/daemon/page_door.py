@@ -89,16 +89,16 @@ class PageDoor:
         if method == "POST" and path == ENTER:
             return _not_stored(self._enter(await _read(request, PageEnterBody)))
         if method == "POST" and path == PROVE:
-            asked = await _read(request, PageProveBody)
-            proof = self.access.prove(asked.page, asked.challenge, self._port())
+            request_body = await _read(request, PageProveBody)
+            proof = self.access.prove(request_body.page, request_body.challenge, self._port())
             return _not_stored(PageProof(proof))
         if method in ("GET", "HEAD") and self._files.covers(path):
             return await self._file(path, method)
         return None
 
-    def _enter(self, asked: PageEnterBody) -> PageEntered:
+    def _enter(self, body: PageEnterBody) -> PageEntered:
         try:
-            token = self.access.exchange(asked.code)
+            token = self.access.exchange(body.code)
         except OSError as bad:
             raise Refusal(Code.STORAGE, f"The page's key cannot be kept ({bad.strerror}). Nothing "
                           "was opened.") from None
@@ -159,16 +159,16 @@ def described_paths(refused: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _described(name: str, said: str, example: tuple[msgspec.Struct, msgspec.Struct],
+def _described(name: str, meaning: str, example: tuple[msgspec.Struct, msgspec.Struct],
                refused: dict[str, Any]) -> dict[str, Any]:
     def content(value: msgspec.Struct) -> dict[str, Any]:
         return {_JSON: {"schema": {"$ref": f"#/components/schemas/{type(value).__name__}"},
                         "example": msgspec.to_builtins(value)}}
 
-    asked, answered = example
+    body, reply = example
     return {"post": {
-        "operationId": name, "tags": ["pages"], "summary": said.split(". ")[0], "description": said,
-        "parameters": [], "security": [],
-        "requestBody": {"required": True, "content": content(asked)},
-        "responses": {"200": {"description": "Done.", "content": content(answered)}, **refused},
+        "operationId": name, "tags": ["pages"], "summary": meaning.split(". ")[0],
+        "description": meaning, "parameters": [], "security": [],
+        "requestBody": {"required": True, "content": content(body)},
+        "responses": {"200": {"description": "Done.", "content": content(reply)}, **refused},
     }}

@@ -59,11 +59,11 @@ export async function isOurs(): Promise<boolean> {
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ page, challenge }),
   });
-  const told = (await answer.json()) as { proof?: string };
+  const reply = (await answer.json()) as { proof?: string };
   const bytes = new TextEncoder();
   const key = await crypto.subtle.importKey("raw", bytes.encode(seal), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  const said = `coordinator ${pass?.port ?? location.port} ${challenge}`;
-  return told.proof === toHex(new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes.encode(said))));
+  const message = `coordinator ${pass?.port ?? location.port} ${challenge}`;
+  return reply.proof === toHex(new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes.encode(message))));
 }
 
 function toHex(bytes: Uint8Array): string {

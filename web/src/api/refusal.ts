@@ -13,9 +13,9 @@ export class Refusal extends Error {
 
 /** The refusal in an HTTP answer's body; of a body that is none, what can be said. */
 export function readRefusal(body: unknown, status: number): Refusal {
-  const told = (body as { error?: { code?: string; message?: string; next?: string } } | null)?.error;
-  if (told?.code && told.message) {
-    return new Refusal(told.code, told.message, told.next ?? "", status);
+  const error = (body as { error?: { code?: string; message?: string; next?: string } } | null)?.error;
+  if (error?.code && error.message) {
+    return new Refusal(error.code, error.message, error.next ?? "", status);
   }
   return new Refusal("INTERNAL", `The coordinator answered ${status} and said no more.`, "", status);
 }

@@ -17,14 +17,14 @@ export function App() {
   useSignalEffect(() => {
     document.title = waiting.value > 0 ? `(${waiting.value}) coord` : "coord";
   });
-  const known = status.value;
+  const snapshot = status.value;
   return (
     <>
       <header class="top">
         <h1>coord</h1>
-        {known && (
+        {snapshot && (
           <span class="root">
-            <Words text={known.root} />
+            <Words text={snapshot.root} />
           </span>
         )}
         <ScreenTabs />
@@ -32,7 +32,7 @@ export function App() {
       <ConnectionBanner />
       <News />
       <main id="main" tabIndex={-1}>
-        {known === null ? (
+        {snapshot === null ? (
           connection.value !== "ended" && <p class="empty">Asking the coordinator …</p>
         ) : screen.value === "needs-you" ? (
           <NeedsYouScreen />

@@ -10,8 +10,8 @@ export function AskForm({ resource }: { resource: string }) {
       class="message"
       onSubmit={(event) => {
         event.preventDefault();
-        void requestResource(resource, reason.value.trim()).then((asked) => {
-          if (asked) {
+        void requestResource(resource, reason.value.trim()).then((filed) => {
+          if (filed) {
             reason.value = "";
           }
         });

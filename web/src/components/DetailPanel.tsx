@@ -20,14 +20,14 @@ export function DetailPanel() {
   useEffect(() => {
     document.getElementById("detail")?.focus();
   }, [about]);
-  const known = status.value;
-  if (about === null || known === null) {
+  const snapshot = status.value;
+  if (about === null || snapshot === null) {
     return null;
   }
   const isAbout = (resource: string, ...agents: (string | null)[]) =>
     about.kind === "agent" ? agents.includes(about.name) : resource === about.name;
-  const leases = known.leases.filter((lease) => isAbout(lease.resource, lease.locked_by));
-  const requests = known.requests.filter((request) => isAbout(request.resource, request.requested_by, request.holder));
+  const leases = snapshot.leases.filter((lease) => isAbout(lease.resource, lease.locked_by));
+  const requests = snapshot.requests.filter((request) => isAbout(request.resource, request.requested_by, request.holder));
   return (
     <aside id="detail" class="detail" tabIndex={-1} aria-label={`About ${about.name}`} onKeyDown={(event) => event.key === "Escape" && close()}>
       <header>

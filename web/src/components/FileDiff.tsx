@@ -30,11 +30,11 @@ export function FileDiff({ file }: { file: ReviewFile }) {
     // The editor is the largest part of the page: it comes with the first difference.
     import("../diff/mergeView").then(
       async ({ showMerge }) => {
-        const shown = await showMerge(element, file.path, before, after, layout);
+        const closeView = await showMerge(element, file.path, before, after, layout);
         if (current) {
-          close = shown;
+          close = closeView;
         } else {
-          shown();
+          closeView();
         }
       },
       () => (failed.value = true),

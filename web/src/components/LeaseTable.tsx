@@ -17,18 +17,18 @@ export function LeaseTable() {
   const filter = useSignal("");
   const scrolled = useSignal(0);
   const box = useRef<HTMLDivElement>(null);
-  const known = status.value;
-  const leases = known?.leases ?? [];
+  const snapshot = status.value;
+  const leases = snapshot?.leases ?? [];
   const wanted = filter.value.toLowerCase();
   const closed = useSignal<ReadonlySet<string>>(new Set());
-  const shown = useMemo(
+  const matching = useMemo(
     () =>
       leases.filter((lease) =>
         [lease.resource, lease.locked_by, lease.description, lease.task ?? ""].some((text) => text.toLowerCase().includes(wanted)),
       ),
     [leases, wanted],
   );
-  const tree = useMemo(() => treeRows(shown, closed.value), [shown, closed.value]);
+  const tree = useMemo(() => treeRows(matching, closed.value), [matching, closed.value]);
   const toggle = (folder: string) => {
     const next = new Set(closed.value);
     if (!next.delete(folder)) {
@@ -36,7 +36,7 @@ export function LeaseTable() {
     }
     closed.value = next;
   };
-  const queued = useMemo(() => countQueued(known?.waiters ?? []), [known]);
+  const queued = useMemo(() => countQueued(snapshot?.waiters ?? []), [snapshot]);
   const first = Math.max(0, Math.floor(scrolled.value / ROW_PX) - SPARE_ROWS);
   const rows = tree.slice(first, first + Math.ceil(VIEW_PX / ROW_PX) + 2 * SPARE_ROWS);
   return (
@@ -50,7 +50,7 @@ export function LeaseTable() {
           <label class="filter">
             Filter <input type="search" value={filter} onInput={(event) => (filter.value = event.currentTarget.value)} />
             <span class="dim">
-              {shown.length} of {leases.length}
+              {matching.length} of {leases.length}
             </span>
           </label>
           <div

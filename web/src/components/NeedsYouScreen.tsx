@@ -10,8 +10,8 @@ import { NotifyButton } from "./NotifyButton";
 import { RequestCard } from "./RequestCard";
 
 export function NeedsYouScreen() {
-  const known = status.value;
-  if (known === null) {
+  const snapshot = status.value;
+  if (snapshot === null) {
     return null;
   }
   if (waiting.value === 0) {
@@ -19,8 +19,8 @@ export function NeedsYouScreen() {
       <section aria-labelledby="needs-you">
         <h2 id="needs-you">Needs you</h2>
         <p class="empty">
-          Nothing waits for you. {counted(known.agents.length, "agent")} at work, {counted(known.leases.length, "lease")} held.
-          {known.agents.length === 0 && (
+          Nothing waits for you. {counted(snapshot.agents.length, "agent")} at work, {counted(snapshot.leases.length, "lease")} held.
+          {snapshot.agents.length === 0 && (
             <>
               {" "}
               <code>coord launch tasks.yaml --agents 3</code> sets some to work.
@@ -40,7 +40,7 @@ export function NeedsYouScreen() {
             <code>coord doctor</code>
           </Card>
         ))}
-        {known.reviews.map((review) => (
+        {snapshot.reviews.map((review) => (
           <Card
             key={review.review}
             kind="Review"
@@ -52,7 +52,7 @@ export function NeedsYouScreen() {
             </button>
           </Card>
         ))}
-        {known.requests.map((request) => (
+        {snapshot.requests.map((request) => (
           <RequestCard key={request.request} request={request} />
         ))}
         {messages.value.map((message) => (

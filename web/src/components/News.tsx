@@ -3,17 +3,17 @@ import { news } from "../state/store";
 import { Words } from "./Words";
 
 export function News() {
-  const told = news.value;
+  const item = news.value;
   return (
-    <div role={told?.refused ? "alert" : "status"} class="news" hidden={told === null}>
-      {told && (
-        <p class={told.refused ? "refused" : "done"}>
+    <div role={item?.refused ? "alert" : "status"} class="news" hidden={item === null}>
+      {item && (
+        <p class={item.refused ? "refused" : "done"}>
           <span>
-            <Words text={told.text} />
-            {told.next && (
+            <Words text={item.text} />
+            {item.next && (
               <>
                 {" "}
-                <Words text={told.next} />
+                <Words text={item.next} />
               </>
             )}
           </span>

@@ -44,8 +44,8 @@ export function ReviewPage({ review, previous, next }: Props) {
   };
 
   // What was told of the review before it is not shown below this one's name, not for one picture.
-  const told = whole.value?.review === name ? whole.value : null;
-  const files = told?.files ?? review?.files ?? [];
+  const details = whole.value?.review === name ? whole.value : null;
+  const files = details?.files ?? review?.files ?? [];
   // Before the browser paints: a key has to mean the review and file that are seen, never the last ones.
   useLayoutEffect(() => {
     const verdicts: Record<string, Verdict> = { a: "keep", r: "revert", g: "reassign" };
@@ -117,15 +117,15 @@ export function ReviewPage({ review, previous, next }: Props) {
         </div>
       </header>
       <ul class="files" aria-label="Files of this review">
-        {files.map((one, index) => (
-          <li key={`${one.worktree ?? ""}\0${one.path}`}>
+        {files.map((entry, index) => (
+          <li key={`${entry.worktree ?? ""}\0${entry.path}`}>
             <button type="button" aria-current={index === place.value ? "true" : undefined} onClick={() => (place.value = index)}>
-              <Words text={one.path} /> <span class="dim">{one.change}</span>
+              <Words text={entry.path} /> <span class="dim">{entry.change}</span>
             </button>
           </li>
         ))}
       </ul>
-      {file !== undefined && told !== null && (
+      {file !== undefined && details !== null && (
         <>
           {files.length > 1 && (
             <p class="actions">
@@ -141,17 +141,17 @@ export function ReviewPage({ review, previous, next }: Props) {
           <FileDiff file={file} />
         </>
       )}
-      {told?.log_tail && (
+      {details?.log_tail && (
         <details>
           <summary>What the agent said last</summary>
-          <pre><Words text={told.log_tail} /></pre>
+          <pre><Words text={details.log_tail} /></pre>
         </details>
       )}
-      {told !== null && told.timeline.length > 0 && (
+      {details !== null && details.timeline.length > 0 && (
         <details>
           <summary>How it came to this</summary>
           <ol class="story">
-            {told.timeline.map((sentence, index) => (
+            {details.timeline.map((sentence, index) => (
               <li key={index}><Words text={sentence} /></li>
             ))}
           </ol>

@@ -7,8 +7,8 @@ import { Words } from "./Words";
 
 export function ReviewsScreen() {
   const reviews = status.value?.reviews ?? [];
-  const shown = reviews.find((review) => review.review === openReview.value) ?? reviews[0];
-  if (shown === undefined) {
+  const current = reviews.find((review) => review.review === openReview.value) ?? reviews[0];
+  if (current === undefined) {
     return (
       <section>
         <h2>Reviews</h2>
@@ -19,7 +19,7 @@ export function ReviewsScreen() {
       </section>
     );
   }
-  const place = reviews.indexOf(shown);
+  const place = reviews.indexOf(current);
   return (
     <div class="reviews">
       <nav aria-label="Open reviews">
@@ -29,7 +29,7 @@ export function ReviewsScreen() {
             <li key={review.review}>
               <button
                 type="button"
-                aria-current={review === shown ? "true" : undefined}
+                aria-current={review === current ? "true" : undefined}
                 onClick={() => (openReview.value = review.review)}
               >
                 <strong>{review.review}</strong> <Words text={review.summary} />
@@ -39,7 +39,7 @@ export function ReviewsScreen() {
           ))}
         </ul>
       </nav>
-      <ReviewPage review={shown} previous={reviews[place - 1]?.review ?? null} next={reviews[place + 1]?.review ?? null} />
+      <ReviewPage review={current} previous={reviews[place - 1]?.review ?? null} next={reviews[place + 1]?.review ?? null} />
     </div>
   );
 }

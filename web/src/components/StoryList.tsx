@@ -12,7 +12,7 @@ export function StoryList({ subject }: { subject: string }) {
   const seq = lastSeq.value;
   useEffect(() => {
     let current = true;
-    const asked = setTimeout(() => {
+    const timer = setTimeout(() => {
       ask(api.GET("/v1/explain", { params: { query: { subject } } })).then(
         (story) => current && (sentences.value = story.sentences),
         (bad: unknown) => current && (sentences.value = [bad instanceof Refusal ? bad.message : String(bad)]),
@@ -20,7 +20,7 @@ export function StoryList({ subject }: { subject: string }) {
     }, 100);
     return () => {
       current = false;
-      clearTimeout(asked);
+      clearTimeout(timer);
     };
   }, [subject, seq]);
   return (

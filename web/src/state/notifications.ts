@@ -18,10 +18,10 @@ effect(() => {
   const count = waiting.value;
   if (count > before && permission.value === "granted" && !document.hasFocus()) {
     // Only how much it is: what agents wrote is read in the page. One telling replaces the last.
-    const told = new Notification("coord", { body: `${counted(count, "thing")} ${count === 1 ? "waits" : "wait"} for you.`, tag: "coord" });
-    told.onclick = () => {
+    const notification = new Notification("coord", { body: `${counted(count, "thing")} ${count === 1 ? "waits" : "wait"} for you.`, tag: "coord" });
+    notification.onclick = () => {
       window.focus();
-      told.close();
+      notification.close();
     };
   }
   before = count;

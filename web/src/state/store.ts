@@ -25,8 +25,8 @@ export const silentAgents = computed(() => (status.value?.agents ?? []).filter((
 export const restingAgents = computed(() => (status.value?.agents ?? []).filter((agent) => agent.rests_until !== null));
 /** The coordinator's warnings: guards that are gone, a disk that is full. */
 export const warnings = computed<readonly string[]>(() => {
-  const told = (status.value?.health as Record<string, unknown> | undefined)?.["warnings"];
-  return Array.isArray(told) ? told.map(String) : [];
+  const lines = (status.value?.health as Record<string, unknown> | undefined)?.["warnings"];
+  return Array.isArray(lines) ? lines.map(String) : [];
 });
 /** How many things wait for a person. */
 export const waiting = computed(
