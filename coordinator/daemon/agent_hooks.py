@@ -107,8 +107,8 @@ class AgentHooks:
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
         #: profile -> when a hook of its was last heard (UTC).
         self.heard: dict[str, str] = {}
-        #: Sessions that go on with the hooks they have, whatever their settings say now.
-        self.keeping: set[str] = set()
+        #: Sessions (profile, id) that keep the hooks they have, whatever their settings say now.
+        self.keeping: set[tuple[str, str]] = set()
         #: Edits that were allowed by now, and are not noted as running yet: whose, of what, when.
         self._allowed: dict[_Receipt, tuple[str, frozenset[str], int]] = {}
         #: Agents whose messages a hook is about to print.
@@ -225,12 +225,12 @@ class AgentHooks:
             if isinstance(unguarded, Refusal):
                 answer(hook_protocol.refused(unguarded))
             elif profile in unguarded:
-                self.keeping.add(session)
+                self.keeping.add((profile, session))
                 answer(hook_protocol.Answer(
                     2, "", f"coord: {unguarded[profile]}. This session keeps the settings that it "
                     f"has. `coord init --remove --agent {profile}` takes coord out of them.\n"))
             else:
-                self.keeping.discard(session)
+                self.keeping.discard((profile, session))
                 answer(hook_protocol.Answer(0, ""))
 
         self._router.engine.task(self._router.engine.do(self._unguarded), looked)
@@ -298,6 +298,7 @@ class AgentHooks:
         session, holder = heard.parent or heard.session, heeded.holder
         if heard.moment == "end":
             self._processes.over(profile, session)
+            self.keeping.discard((profile, session))
             self._rests(holder, False)
         elif holder:
             owner = self._router.look(lambda view: view.agent(holder))

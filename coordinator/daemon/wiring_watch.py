@@ -43,19 +43,19 @@ class WiringWatch:
         submit: has the one writer do a job.
         look: asks the database.
         on_wired: called when what is wired has changed.
-        keeping: the sessions that keep their hooks all the same.
+        keeping: the sessions (profile, id) that keep their hooks all the same.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, state: StateDir, home: Path,
                  submit: Callable[[Job], None], look: Callable[[Callable[[View], Any]], Any],
-                 on_wired: Callable[[], None], keeping: Callable[[], set[str]]) -> None:
+                 on_wired: Callable[[], None], keeping: Callable[[], set[tuple[str, str]]]) -> None:
         self._loop, self._state, self._home = loop, state, home
         self._submit, self._look, self._on_wired = submit, look, on_wired
         self._keeping = keeping
         self._stamps: _Stamps = {}
         self._doubted: dict[str, str] = {}
         self._lost: dict[str, str] = {}
-        self._put_back_at: dict[str, float] = {}
+        self._next_put_back: dict[str, float] = {}
         self._warnings: list[str] = []
         self._going: asyncio.Task[None] | None = None
 
@@ -107,11 +107,10 @@ class WiringWatch:
                 _note, what=f"{name} is guarded again: its hooks are as they were"))
         self._lost = lost
 
-
     async def _put_back(self, name: str, why: str) -> bool:
         """Whether what was gone of this profile is there again."""
         now = self._loop.time()
-        if now < self._put_back_at.get(name, 0.0):
+        if now < self._next_put_back.get(name, 0.0):
             return False
         try:
             written = await self._loop.run_in_executor(
@@ -121,7 +120,7 @@ class WiringWatch:
             return False
         if not written:
             return False
-        self._put_back_at[name] = now + AGAIN_S
+        self._next_put_back[name] = now + AGAIN_S
         log.warning("%s: %s; %s written anew", name, why, listed(written))
         self._submit(partial(_note, what=f"{name}: {why}. It was written anew; `coord init "
                              f"--remove --agent {name}` takes it out for good"))
@@ -149,12 +148,12 @@ def _stamps(paths: list[Path]) -> _Stamps:
     return out
 
 
-def _sessions(view: View, profile: str, keeping: set[str]) -> list[str]:
+def _sessions(view: View, profile: str, keeping: set[tuple[str, str]]) -> list[str]:
     """The agents of this profile that have reported in by hooks, are not gone, and do not keep
     their hooks."""
     rows = (AgentRow(*raw) for raw in view.rows("agents_all", 0))
     return [row.agent for row in rows if row.profile == profile and row.hooked_at is not None
-            and row.session not in keeping]
+            and (profile, row.session) not in keeping]
 
 
 def _said(profile: str, why: str, sessions: list[str]) -> str:
@@ -168,7 +167,7 @@ def _note(tx: Tx, what: str) -> None:
     tx.record(ev.Noted(what=what, facts={}))
 
 
-def _tell(tx: Tx, profile: str, why: str, keeping: set[str]) -> None:
+def _tell(tx: Tx, profile: str, why: str, keeping: set[tuple[str, str]]) -> None:
     sessions = _sessions(tx, profile, keeping)
     tx.record(ev.Noted(what=f"{profile} is unguarded: {why}", facts={"agents": sessions}))
     holders = {LeaseRow(*raw).locked_by

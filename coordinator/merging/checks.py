@@ -23,6 +23,7 @@ from coordinator.regions.reading import PythonNames, Reading
 
 _NUMBER = re.compile(r"#\d+(?=\.|\Z)")
 _WORD = re.compile(rb"\w")
+_DEFINITIONS = frozenset({"function", "method", "class", "constants"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,8 @@ def _kept_after_all(
 
 
 def _regions(reading: Reading) -> Counter[str]:
-    return Counter(_NUMBER.sub("", region.name) for region in reading.outline.regions)
+    return Counter(_NUMBER.sub("", region.name) for region in reading.outline.regions
+                   if region.kind in _DEFINITIONS)
 
 
 def _defined(reading: Reading) -> Counter[str]:
@@ -133,7 +135,7 @@ def _named(reading: Reading) -> Counter[str]:
     count: Counter[str] = Counter()
     before = ""
     for region in reading.outline.regions:
-        if region.kind not in ("function", "method", "class", "constants"):
+        if region.kind not in _DEFINITIONS:
             before = ""
             continue
         name = _NUMBER.sub("", region.name)

@@ -66,23 +66,22 @@ def unguarded(state: StateDir, home: Path) -> dict[str, str]:
 
 
 def put_back(state: StateDir, home: Path, name: str) -> list[str]:
-    """Write the files anew that coord has made for this profile and that are gone whole (`git clean
-    -fdx`, a checkout); their names. What a person's own file has lost stays as they have it.
+    """Write the files in the repository anew that coord has made for this profile and that are gone
+    whole (`git clean -fdx`, a checkout); their names. What a person's own file has lost stays as
+    they have it, and so does their home: another repository may have taken coord out there.
 
     Raises:
         Refusal: STORAGE.
     """
-    gone = {state.root / one.path for one in wired(state)
-            if one.profile == name and one.before is None and not (state.root / one.path).exists()}
-    written: list[str] = []
+    made = {state.root / entry.path for entry in wired(state)
+            if entry.profile == name and entry.before is None}
+    gone = {path for path in made if path.is_relative_to(state.root) and not path.exists()}
     if not gone:
-        return written
-    profile = load(name, state.root)
-    for wirer in (Wirer(state, home), Wirer(state, home, user=True)):
-        changes = [change for change in wirer.plan(profile) if change.path in gone]
-        wirer.apply(profile, changes)
-        written += [str(change.path) for change in changes]
-    return written
+        return []
+    profile, wirer = load(name, state.root), Wirer(state, home)
+    changes = [change for change in wirer.plan(profile) if change.path in gone]
+    wirer.apply(profile, changes)
+    return [str(change.path) for change in changes]
 
 
 def _wired_profiles(state: StateDir) -> list[Profile]:

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,3 +150,15 @@ def test_each_agents_own_switch(repo: Repo, agent: str, file: str, switch: Any) 
     until(lambda: f"{file} switches its hooks off" in warned(repo))
     repo.write(file, wired)
     until(lambda: warned(repo) == "")
+
+
+def test_what_is_gone_from_a_persons_home_stays_gone(repo: Repo, tmp_path: Path) -> None:
+    """Another repository may have taken coord out there."""
+    home = {"HOME": str(tmp_path / "home"), "XDG_DATA_HOME": str(tmp_path / "home/data")}
+    repo.coord("init", "--agent", "claude-code", "--user", "--yes", "--no-guard", env=home)
+    wired = tmp_path / "home/.claude/settings.json"
+    assert wired.exists() and repo.coord("up", env=home).returncode == 0
+    until(lambda: warned(repo) == "")
+    wired.unlink()
+    until(lambda: "agents of claude-code that start now are unguarded" in warned(repo))
+    assert not wired.exists()
