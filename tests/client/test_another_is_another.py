@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -121,7 +122,7 @@ def by_forked_tasks(repo: Repo, balance: Path) -> None:
 def by_a_session(repo: Repo, balance: Path) -> None:
     """A shell in `coord run` that starts several programs at once."""
     repo.write("program.py", PROGRAM)
-    each = f"{sys.executable} program.py & "
+    each = f"{shlex.quote(sys.executable)} program.py & "
     done = repo.coord("run", "shell", "--", "sh", "-c", each * 8 + "wait")
     assert done.returncode == 0, done.stderr
 
