@@ -43,7 +43,7 @@ class Deciding(Asking):
 
     def review_decide(
         self, review: str, verdict: rq.Verdict, *, note: str = "", by: str = "",
-        files: Sequence[str] = (), hunks: Sequence[int] = (),
+        files: Sequence[str] = (), hunks: Sequence[int] = (), seen: str = "",
     ) -> rq.Review:
         """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
 
@@ -58,10 +58,11 @@ class Deciding(Asking):
             by: The person who does or did it.
             files: Only these of it, by path; empty: all.
             hunks: Only these changes of the one file, numbers from 1; empty: all.
+            seen: `BEFORE..AFTER`, the hashes of the contents in which hunks were counted.
         """
         return self.call(rq.ReviewDecide(
             review=review, verdict=verdict, note=note, by=by, files=listed(files),
-            hunks=listed(hunks), cwd=here(),
+            hunks=listed(hunks), seen=seen, cwd=here(),
         ))
 
     def review_undo(self, review: str, *, by: str = "") -> rq.Review:

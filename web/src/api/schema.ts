@@ -4091,6 +4091,8 @@ export interface components {
             files?: string[];
             /** @description Only these changes of the one file, numbers from 1; empty: all. */
             hunks?: number[];
+            /** @description `BEFORE..AFTER`, the hashes of the contents in which hunks were counted. */
+            seen?: string;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
         };
