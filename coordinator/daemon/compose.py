@@ -43,6 +43,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.session_ground import check_outside
 from coordinator.daemon.session_processes import SessionProcesses
+from coordinator.daemon.task_logs import TaskLogs
 from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.unjoined_commands import UnjoinedCommands
 from coordinator.daemon.verifier import Verifier
@@ -58,6 +59,7 @@ from coordinator.looking.looker import Budget, Looker
 from coordinator.meaning.process import Meaning
 from coordinator.profiles import program_name
 from coordinator.service import repository_files
+from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.service.impact import Impact
@@ -163,6 +165,8 @@ class Daemon:
                         self.service.blobs)
         self._workers = LookWorkers(self.state.root, self.state.database, self.state.blobs,
                                     review.kept_bytes_max, budget, self._writer.run)
+        logs = TaskLogs(self.state, lambda task: self.router.look(
+            lambda view: tasks.find(view, task).task_id))
         self.router = RequestRouter(
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
@@ -174,6 +178,8 @@ class Daemon:
              "open_session": lambda req, answer: self.router.engine.task(
                  self.namespaces.open(req), answer),
              "join_session": self._join,
+             "task_log": lambda req, answer: self.router.engine.task(
+                 logs.answer(req), answer),
              "page_open": lambda req, answer: self.router.engine.task(
                  self._http.open_page(), answer)},
         )

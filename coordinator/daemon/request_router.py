@@ -54,7 +54,7 @@ from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
-SLOW_READS = frozenset({"replay", "report", "task_export"})
+SLOW_READS = frozenset({"replay", "report", "task_export", "work"})
 #: For so long (seconds) a list of reviews waits for what is about to be flagged.
 CLOSED_S = 2.0
 #: Requests that wait for something to be done, by whoever asks.

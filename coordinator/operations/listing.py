@@ -41,7 +41,7 @@ from coordinator.service.leasing import (
 from coordinator.service.review import reviews, verdicts
 from coordinator.service.state import changes, values
 from coordinator.service.verifying import verifications
-from coordinator.service.views import archive, report, story
+from coordinator.service.views import archive, report, story, work
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -178,6 +178,7 @@ _ALL = [
     Operation(rq.ReviewShow, reviews.show_request),
     Operation(rq.ReviewDecide, None, verdict=verdicts.course),
     Operation(rq.ReviewUndo, None, verdict=verdicts.course),
+    Operation(rq.Work, work.work),
     Operation(rq.Verify, verifications.ask),
     Operation(rq.Verifications, verifications.listing),
     Operation(rq.ArchiveSearch, archive.search),
@@ -193,6 +194,7 @@ _ALL = [
     Operation(rq.OpenSession, None),
     Operation(rq.JoinSession, None),
     Operation(rq.AgentOfProcess, None),
+    Operation(rq.TaskLog, None),
     Operation(rq.PageOpen, None),
     Operation(rq.Shutdown, None),
 ]

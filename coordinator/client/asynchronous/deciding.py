@@ -1,4 +1,4 @@
-"""Methods of `AsyncClient`: reviews, the guard, regions and proposals."""
+"""Methods of `AsyncClient`: reviews, the guard, regions, proposals and unfinished work."""
 
 # Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
@@ -11,7 +11,7 @@ from coordinator.words import requests as rq
 
 
 class Deciding(AsyncAsking):
-    """Asking about reviews, the guard, regions and proposals."""
+    """Asking about reviews, the guard, regions, proposals and unfinished work."""
 
     async def sweep(self) -> rq.Swept:
         """Tidy now: close what has lapsed, flag partial work, serve the line."""
@@ -164,3 +164,21 @@ class Deciding(AsyncAsking):
             agent: Only of this agent.
         """
         return await self.call(rq.LostWrites(agent=agent))
+
+    async def work(
+        self, *, agent: str | None = None, resource: str | None = None, after: int = 0,
+        limit: int = 50,
+    ) -> rq.WorkList:
+        """What is changed on disk below live leases since they were granted, oldest lease first.
+
+        It compares what a lease began with to the file as it is now, so what somebody else saved
+        there is in it, too. Left out are regions of a file, and files that are new below a
+        directory or glob.
+
+        Args:
+            agent: Only below leases of this agent.
+            resource: Only below leases of this name.
+            after: A lease's fencing token.
+            limit: Leases that are looked at.
+        """
+        return await self.call(rq.Work(agent=agent, resource=resource, after=after, limit=limit))

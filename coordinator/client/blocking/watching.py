@@ -1,4 +1,4 @@
-"""Methods of `Client`: the log, status, health, the archive, the page."""
+"""Methods of `Client`: the log, status, health, the archive, the page, agents' output."""
 
 # Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
@@ -8,7 +8,7 @@ from coordinator.words import requests as rq
 
 
 class Watching(Asking):
-    """Asking about the log, status, health, the archive, the page."""
+    """Asking about the log, status, health, the archive, the page, agents' output."""
 
     def status(self, *, events: int = 10) -> rq.StatusReply:
         """Everything that the dashboard shows, read in one snapshot.
@@ -115,3 +115,20 @@ class Watching(Asking):
         a token of its own (`coord web`).
         """
         return self.call(rq.PageOpen())
+
+    def task_log(
+        self, task: str, *, log: str = "", after: int | None = None, wait: float = 0.0,
+    ) -> rq.TaskLogLines:
+        """What the launched agent of a task has said, newest attempt; with `wait_s`, wait so long
+        until it says more.
+
+        Without `after` the end of the log. With it, what came since; of a newer log than `log` the
+        beginning.
+
+        Args:
+            task: The task's id, like `T-3`.
+            log:
+            after: Only what comes after this: the `next` of the page before.
+            wait: How long to wait for it at most (seconds); 0: not at all.
+        """
+        return self.call(rq.TaskLog(task=task, log=log, after=after, wait_s=wait))

@@ -114,7 +114,7 @@ def _check_seen(row: ReviewRow, seen: str, file: ReviewFileRow) -> None:
     """
     if seen != f"{file.baseline_hash or ''}..{file.flagged_hash or ''}":
         raise Refusal(
-            Code.VERSION_CHANGED, f"A verdict on a part of {row.review_id} came before this one, so "
+            Code.VERSION_CHANGED, f"A verdict on a part of {row.review_id} came before this one: "
             f"the hunks of {file_names.shown(file.path)} have other numbers now. Nothing was "
             "changed.", next=f"`coord review show {row.review_id}` numbers them anew.")
 

@@ -92,6 +92,9 @@ SELECT * FROM file_locks WHERE inode = ?;
 -- name: leases_of_holder
 SELECT * FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
 
+-- name: leases_named
+SELECT * FROM file_locks WHERE file_path = ? ORDER BY fencing_token;
+
 -- name: windows_of_holder
 -- The write windows that an agent has: which of its edits are in the middle.
 SELECT * FROM file_locks WHERE locked_by = ? AND scope >= 'k/edit/' AND scope < 'k/edit0'

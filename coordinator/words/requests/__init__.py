@@ -118,6 +118,10 @@ if TYPE_CHECKING:
         Withdraw as Withdraw,
         Withdrawn as Withdrawn,
     )
+    from coordinator.words.requests.logs import (
+        TaskLog as TaskLog,
+        TaskLogLines as TaskLogLines,
+    )
     from coordinator.words.requests.messages import (
         Message as Message,
         MessageList as MessageList,
@@ -235,6 +239,11 @@ if TYPE_CHECKING:
         Verifications as Verifications,
         Verify as Verify,
     )
+    from coordinator.words.requests.work import (
+        Work as Work,
+        WorkFile as WorkFile,
+        WorkList as WorkList,
+    )
 
 #: Room -> the names that it has. (Type checkers read the imports above; a test holds both
 #: together.)
@@ -260,6 +269,8 @@ ROOMS = {
     "leases":
         "Acquire Acquired ChangedSince Lease LockList Locks Release Released Renew Renewed "
         "Replaced Waiter Withdraw Withdrawn",
+    "logs":
+        "TaskLog TaskLogLines",
     "messages":
         "Message MessageList MessageSend MessageTold Messages MessagesSee MessagesSeen",
     "negotiation":
@@ -288,6 +299,8 @@ ROOMS = {
         "EventList EventRow Events Explain Replay ReplayResult Status StatusReply Story",
     "verification":
         "FinishedWork Verification VerificationList Verifications Verify",
+    "work":
+        "Work WorkFile WorkList",
 }
 _WHERE = {name: room for room, names in ROOMS.items() for name in names.split(" ")}
 

@@ -1288,6 +1288,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/work": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is changed on disk below live leases since they were granted, oldest lease first
+         * @description What is changed on disk below live leases since they were granted, oldest lease first.
+         *
+         *         It compares what a lease began with to the file as it is now, so what somebody else saved there
+         *         is in it, too. Left out are regions of a file, and files that are new below a directory or glob.
+         */
+        get: operations["work"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/verifications": {
         parameters: {
             query?: never;
@@ -1582,6 +1605,32 @@ export interface paths {
          *         may have typed the hook. (Whoever has a token needs not ask.)
          */
         get: operations["agent_of_process"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{task}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the launched agent of a task has said, newest attempt
+         * @description What the launched agent of a task has said, newest attempt; with `wait_s`, wait so long until
+         *         it says more.
+         *
+         *         Without `after` the end of the log. With it, what came since; of a newer log than `log` the
+         *         beginning.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        get: operations["task_log"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3010,6 +3059,32 @@ export interface components {
             /** @description In place of `flagged`, of what is too large: the file that has the bytes. */
             flagged_at: string | null;
         };
+        /** WorkList */
+        WorkList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["WorkFile"][];
+            /** @description Give this as `after` for the next page; null: there is no more. */
+            next: number | null;
+        };
+        /** WorkFile */
+        WorkFile: {
+            /** @description Whose lease it is. */
+            agent: string;
+            /** @description The lease. */
+            resource: string;
+            /** @description The task's id, like `T-3`. */
+            task: string | null;
+            /** @description A path from the repository's root. */
+            path: string;
+            /** @description The linked worktree it lies in; None: the main one. */
+            worktree: string | null;
+            /** @description New, modified, deleted. */
+            change: string;
+            /** @description Since the lease was granted. */
+            diff: string;
+            /** @description The difference goes on, and is too long to be told. */
+            cut: boolean;
+        };
         /**
          * Verification
          * @description One of them. `state`: running; good (all passes); broken (`tasks` broke the command and are to be done again); base, committed (it fails without any task's work); flaky (it contradicted itself); untold (it could not be run).
@@ -3368,6 +3443,19 @@ export interface components {
             agent: string | null;
             /** @description The agent's own program was seen above it. */
             surely: boolean;
+        };
+        /** TaskLogLines */
+        TaskLogLines: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description The attempt's log, like `20261128T091500-42/T-3-1.log`; empty: there is none yet. */
+            log: string;
+            /** @description For people: JSON is put into words. */
+            lines: string[];
+            /** @description Where this log goes on: the next request's `after`. */
+            next: number;
+            /** @description What came before these lines is not told. */
+            cut: boolean;
         };
         /** PageOpened */
         PageOpened: {
@@ -9221,6 +9309,61 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
+    work: {
+        parameters: {
+            query?: {
+                /** @description Only below leases of this agent. */
+                agent?: string | null;
+                /** @description Only below leases of this name. */
+                resource?: string | null;
+                /** @description A lease's fencing token. Default: 0. */
+                after?: number;
+                /** @description Leases that are looked at. Default: 50. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "agent": "ann",
+                     *           "resource": "src/pay.py",
+                     *           "task": "T-3",
+                     *           "path": "src/pay.py",
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "change": "K-4",
+                     *           "diff": "",
+                     *           "cut": false
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WorkList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
     verifications: {
         parameters: {
             query?: {
@@ -10128,6 +10271,53 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ProcessesAgent"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    task_log: {
+        parameters: {
+            query?: {
+                log?: string;
+                /** @description Only what comes after this: the `next` of the page before. */
+                after?: number | null;
+                /** @description How long to wait for it at most (seconds); 0: not at all. Default: 0.0. */
+                wait_s?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The task's id, like `T-3`. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "task": "T-3",
+                     *       "log": "",
+                     *       "lines": [],
+                     *       "next": 1,
+                     *       "cut": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TaskLogLines"];
                 };
             };
             400: components["responses"]["Refused400"];

@@ -13,5 +13,6 @@ export type Status = Shapes["StatusReply"];
 export type Task = Shapes["Task"];
 export type UnlockRequest = Shapes["Unlock"];
 export type Waiter = Shapes["Waiter"];
+export type WorkFile = Shapes["WorkFile"];
 export type VerdictBody = Shapes["ReviewDecideBody"];
 export type Verdict = "keep" | "revert" | "reassign";

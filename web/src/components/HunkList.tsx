@@ -1,8 +1,8 @@
 /** The changes of one file, each with verdicts of its own. */
 import type { ReviewFile } from "../api/shapes";
 import { decideHunk } from "../state/actions";
-import { type Hunk, readHunks } from "../state/hunks";
-import { Words } from "./Words";
+import { readHunks } from "../state/hunks";
+import { DiffText } from "./DiffText";
 
 export function HunkList({ review, file }: { review: string; file: ReviewFile }) {
   const hunks = readHunks(file);
@@ -21,26 +21,9 @@ export function HunkList({ review, file }: { review: string; file: ReviewFile })
               Revert change {hunk.number}
             </button>
           </p>
-          <HunkText hunk={hunk} />
+          <DiffText lines={[hunk.heading, ...hunk.lines]} />
         </li>
       ))}
     </ol>
-  );
-}
-
-const KINDS: Record<string, string> = { "+": "added", "-": "removed" };
-
-function HunkText({ hunk }: { hunk: Hunk }) {
-  return (
-    <pre class="hunk">
-      <span class="dim">
-        <Words text={hunk.heading} />
-      </span>
-      {hunk.lines.map((line, index) => (
-        <span key={index} class={KINDS[line[0] ?? ""]}>
-          <Words text={`\n${line}`} />
-        </span>
-      ))}
-    </pre>
   );
 }

@@ -2,7 +2,7 @@
 import { api, ask } from "../api/client";
 import { person } from "../api/entrance";
 import { Refusal } from "../api/refusal";
-import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody } from "../api/shapes";
+import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, WorkFile } from "../api/shapes";
 import { harmless } from "../words/texts";
 import { act } from "./store";
 
@@ -140,6 +140,12 @@ export function endSession(agent: string): Promise<boolean> {
 /** The number in an id like `M-3`. */
 function numberOf(id: string): number {
   return Number(id.slice(id.indexOf("-") + 1));
+}
+
+/** What is changed below the leases of an agent, or below the leases of one name. */
+export async function showWork(about: { kind: "resource" | "agent"; name: string }): Promise<WorkFile[]> {
+  const query = about.kind === "agent" ? { agent: about.name } : { resource: about.name };
+  return (await ask(api.GET("/v1/work", { params: { query } }))).items;
 }
 
 export async function showTask(task: string): Promise<Task> {
