@@ -25,6 +25,7 @@ from coordinator.daemon import health, own_events
 from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.agents_alive import AgentsAlive
+from coordinator.daemon.all_coordinators import list_coordinators
 from coordinator.daemon.backups import Backups, check_not_gone
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.coord_command import CoordCommand
@@ -178,6 +179,8 @@ class Daemon:
              "open_session": lambda req, answer: self.router.engine.task(
                  self.namespaces.open(req), answer),
              "join_session": self._join,
+             "coordinators": lambda req, answer: self.router.engine.task(
+                 list_coordinators(), answer),
              "task_log": lambda req, answer: self.router.engine.task(
                  logs.answer(req), answer),
              "page_open": lambda req, answer: self.router.engine.task(

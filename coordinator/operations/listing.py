@@ -190,6 +190,7 @@ _ALL = [
     Operation(rq.Report, report.report),
     Operation(rq.Replay, story.replay),
     Operation(rq.Health, None),
+    Operation(rq.Coordinators, None),
     Operation(rq.Compact, None),
     Operation(rq.OpenSession, None),
     Operation(rq.JoinSession, None),

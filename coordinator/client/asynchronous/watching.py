@@ -64,6 +64,10 @@ class Watching(AsyncAsking):
         """
         return await self.call(rq.Health(integrity=integrity))
 
+    async def coordinators(self) -> rq.CoordinatorList:
+        """The coordinators that this user runs, of all repositories, and how each of them is."""
+        return await self.call(rq.Coordinators())
+
     async def compact(self, *, keep_days: float | None = None) -> rq.Compacted:
         """Apply the retention rule to the log and the blobs now.
 

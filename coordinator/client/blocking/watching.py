@@ -64,6 +64,10 @@ class Watching(Asking):
         """
         return self.call(rq.Health(integrity=integrity))
 
+    def coordinators(self) -> rq.CoordinatorList:
+        """The coordinators that this user runs, of all repositories, and how each of them is."""
+        return self.call(rq.Coordinators())
+
     def compact(self, *, keep_days: float | None = None) -> rq.Compacted:
         """Apply the retention rule to the log and the blobs now.
 

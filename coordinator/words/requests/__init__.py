@@ -97,6 +97,9 @@ if TYPE_CHECKING:
         Aside as Aside,
         Compact as Compact,
         Compacted as Compacted,
+        Coordinator as Coordinator,
+        CoordinatorList as CoordinatorList,
+        Coordinators as Coordinators,
         Health as Health,
         HealthReply as HealthReply,
         Shutdown as Shutdown,
@@ -265,7 +268,8 @@ ROOMS = {
     "landing":
         "Land LandBack LandChange LandCheck LandRight Landed Lawful TaskWorktree WorkedIn",
     "health":
-        "Aside Compact Compacted Health HealthReply Shutdown Stopping",
+        "Aside Compact Compacted Coordinator CoordinatorList Coordinators Health HealthReply "
+        "Shutdown Stopping",
     "leases":
         "Acquire Acquired ChangedSince Lease LockList Locks Release Released Renew Renewed "
         "Replaced Waiter Withdraw Withdrawn",

@@ -1524,6 +1524,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/coordinators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The coordinators that this user runs, of all repositories, and how each of them is
+         * @description The coordinators that this user runs, of all repositories, and how each of them is.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        get: operations["coordinators"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/compact": {
         parameters: {
             query?: never;
@@ -3413,6 +3435,40 @@ export interface components {
             sqlite: string;
             /** @description What could not be served and is tried again. */
             aside: components["schemas"]["Aside"][];
+        };
+        /** CoordinatorList */
+        CoordinatorList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["Coordinator"][];
+            /** @description Give this as `after` for the next page; null: there is no more. */
+            next: number | null;
+        };
+        /**
+         * Coordinator
+         * @description A coordinator that runs. One that does not answer tells nothing but its process.
+         */
+        Coordinator: {
+            /** @description The repository's root, as an absolute path. */
+            root: string;
+            /** @description The number of a process of this machine. */
+            pid: number;
+            /** @description Since when: UTC, ISO 8601 with milliseconds. */
+            since: string | null;
+            /** @description Memory that the daemon has (bytes). */
+            resident_bytes: number | null;
+            /** @description The leases. */
+            leases: number | null;
+            /** @description The registered agents. */
+            agents: number | null;
+            /** @description That wait for a person. */
+            reviews: number | null;
+            /** @description Unlock requests that wait for an answer. */
+            requests: number | null;
+            /** @description Messages to people that no person has seen. */
+            messages: number | null;
+            /** @description The HTTP door's address; null: it is closed. */
+            http: string | null;
+            answers: boolean;
         };
         /** Compacted */
         Compacted: {
@@ -10089,6 +10145,55 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["HealthReply"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    coordinators: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "root": "/home/maria/shop",
+                     *           "pid": 4242,
+                     *           "since": "2026-11-21T14:32:00.000Z",
+                     *           "resident_bytes": null,
+                     *           "leases": null,
+                     *           "agents": null,
+                     *           "reviews": null,
+                     *           "requests": null,
+                     *           "messages": null,
+                     *           "http": null,
+                     *           "answers": false
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CoordinatorList"];
                 };
             };
             400: components["responses"]["Refused400"];
