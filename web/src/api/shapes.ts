@@ -4,6 +4,8 @@ import type { components } from "./schema";
 type Shapes = components["schemas"];
 
 export type Agent = Shapes["AgentRow"];
+export type ArchiveSection = Shapes["ArchiveSection"];
+export type Hit = Shapes["Hit"];
 export type DeadLetter = Shapes["DeadLetter"];
 export type Lease = Shapes["Lease"];
 export type Message = Shapes["Message"];

@@ -7,6 +7,7 @@ import { status, waiting } from "../state/store";
 import { AgentsScreen } from "./AgentsScreen";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { KeyHelp } from "./KeyHelp";
+import { MoreScreen } from "./MoreScreen";
 import { NeedsYouScreen } from "./NeedsYouScreen";
 import { News } from "./News";
 import { ReviewsScreen } from "./ReviewsScreen";
@@ -38,8 +39,10 @@ export function App() {
           <NeedsYouScreen />
         ) : screen.value === "agents" ? (
           <AgentsScreen />
-        ) : (
+        ) : screen.value === "reviews" ? (
           <ReviewsScreen />
+        ) : (
+          <MoreScreen />
         )}
       </main>
       {helpShown.value && <KeyHelp />}

@@ -10,6 +10,7 @@ import { AskForm } from "./AskForm";
 import { MessageForm } from "./MessageForm";
 import { RequestCard } from "./RequestCard";
 import { StoryList } from "./StoryList";
+import { Tabs } from "./Tabs";
 import { TaskLog } from "./TaskLog";
 import { WorkList } from "./WorkList";
 import { Words } from "./Words";
@@ -32,8 +33,10 @@ export function DetailPanel() {
   const leases = snapshot.leases.filter((lease) => isAbout(lease.resource, lease.locked_by));
   const requests = snapshot.requests.filter((request) => isAbout(request.resource, request.requested_by, request.holder));
   const task = findTask(about, snapshot);
-  const tabs = (Object.keys(TITLES) as Tab[]).filter((name) => name !== "log" || task !== null);
-  const shown = tabs.includes(tab.value) ? tab.value : "leases";
+  const { log, ...always } = TITLES;
+  const count = requests.length > 0 && <span class="count">{requests.length}</span>;
+  const titles = { ...always, requests: <>{always.requests}{count}</>, ...(task === null ? {} : { log }) };
+  const shown = tab.value in titles ? tab.value : "leases";
   return (
     <aside id="detail" class="detail" tabIndex={-1} aria-label={`About ${about.name}`} onKeyDown={(event) => event.key === "Escape" && close()}>
       <header>
@@ -42,15 +45,7 @@ export function DetailPanel() {
           ×
         </button>
       </header>
-      <div role="tablist" aria-label="What to see">
-        {tabs.map((name) => (
-          <button key={name} type="button" role="tab" id={`tab-${name}`} aria-controls="tab-panel" aria-selected={shown === name} onClick={() => (tab.value = name)}>
-            {TITLES[name]}
-            {name === "requests" && requests.length > 0 && <span class="count">{requests.length}</span>}
-          </button>
-        ))}
-      </div>
-      <div role="tabpanel" id="tab-panel" aria-labelledby={`tab-${shown}`}>
+      <Tabs label="What to see" titles={titles} shown={shown} show={(name) => (tab.value = name)}>
         {shown === "leases" &&
           (leases.length === 0 ? (
             <p class="empty">It has no lease now.</p>
@@ -78,7 +73,7 @@ export function DetailPanel() {
         {shown === "work" && <WorkList about={about} />}
         {shown === "log" && task !== null && <TaskLog task={task} />}
         {shown === "story" && <StoryList subject={about.name} />}
-      </div>
+      </Tabs>
     </aside>
   );
 }

@@ -7,12 +7,14 @@ import { lastSeq } from "./store";
 
 /** Events come in crowds: there is one question at a time, and so long a rest between two (ms). */
 const REST_MS = 500;
+/** For what takes the coordinator longer, or changes with nearly every event (ms). */
+export const LONG_REST_MS = 5000;
 
 /**
  * The newest answer, or what stands against one; null before the first. It is another question
  * when `key` changes.
  */
-export function useAnswer<T>(question: () => Promise<T>, key: string): Signal<T | Refusal | null> {
+export function useAnswer<T>(question: () => Promise<T>, key: string, restMs = REST_MS): Signal<T | Refusal | null> {
   const answer = useSignal<T | Refusal | null>(null);
   useEffect(() => {
     answer.value = null;
@@ -30,7 +32,7 @@ export function useAnswer<T>(question: () => Promise<T>, key: string): Signal<T 
       if (current && !(value instanceof Refusal && value.code === "DAEMON_DOWN")) {
         answer.value = value;
       }
-      await new Promise((resolve) => setTimeout(resolve, REST_MS));
+      await new Promise((resolve) => setTimeout(resolve, restMs));
       resting = false;
       void look();
     };
