@@ -174,17 +174,17 @@ class Daemon:
             {"health": self._health, "shutdown": self._shutdown,
              "agent_of_process": self._process_agent},
             looker, self._workers, self._sure_agent_of,
-            {"compact": lambda req, answer: self._compaction.ask(req, answer),
-             "git_turn": lambda req, answer: self._gits.take(req, answer),
-             "open_session": lambda req, answer: self.router.engine.task(
+            {"compact": lambda req, answer, token: self._compaction.ask(req, answer),
+             "git_turn": lambda req, answer, token: self._gits.take(req, answer),
+             "open_session": lambda req, answer, token: self.router.engine.task(
                  self.namespaces.open(req), answer),
-             "join_session": self._join,
-             "coordinators": lambda req, answer: self.router.engine.task(
+             "join_session": lambda req, answer, token: self._join(req, answer),
+             "coordinators": lambda req, answer, token: self.router.engine.task(
                  list_coordinators(), answer),
-             "task_log": lambda req, answer: self.router.engine.task(
+             "task_log": lambda req, answer, token: self.router.engine.task(
                  logs.answer(req), answer),
-             "page_open": lambda req, answer: self.router.engine.task(
-                 self._http.open_page(), answer)},
+             "page_open": lambda req, answer, token: self.router.engine.task(
+                 self._http.open_page(req, token), answer)},
         )
         self._http = HttpDoor(self.router, self.state, self.settings.http, self._http_port)
         self._unjoined = UnjoinedCommands(

@@ -81,7 +81,7 @@ class RequestRouter:
         looker: Looker,
         workers: LookWorkers,
         sure_agent_of: Callable[[int], str | None],
-        slow: dict[str, Callable[[Any, Answer], None]] | None = None,
+        slow: dict[str, Callable[[Any, Answer, str | None], None]] | None = None,
     ) -> None:
         self._loop = loop
         self.service = service
@@ -211,7 +211,7 @@ class RequestRouter:
                  gone: Gone) -> None:
         """Serve what takes the daemon itself long, if this actor may ask for it."""
         self.check_allowed(operation, token)
-        self._slow[operation.name](request, answer)
+        self._slow[operation.name](request, answer, token)
 
     def _run_course(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                     gone: Gone) -> None:

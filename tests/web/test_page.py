@@ -305,6 +305,29 @@ def test_a_person_answers_messages_and_asks_for_a_file(person: Person, repo: Rep
     assert (answer.text, answer.reply_to, first.unread) == ("Euros, please.", first.message, False)
 
 
+def test_a_page_that_only_reads_shows_all_and_offers_no_action(person: Person, repo: Repo, leave_review: Leave) -> None:
+    leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    repo.there("ann", "bob")
+    repo.coord("lock", "src/tax.py", "--agent", "ann")
+    repo.coord("request", "file", "src/tax.py", "--agent", "bob", "--reason", "a typo")
+    page = person.page
+    page.goto(str(json.loads(repo.coord("web", "--read-only", "--json").stdout)["url"]))
+    page.get_by_text("This page only reads.").wait_for()
+    page.get_by_text("bob asks ann for src/tax.py").wait_for()
+    acts = re.compile("Approve|Reject|Keep|Revert|Reassign|Undo|Unlock|Lock it|Send|Ask for it")
+    assert page.get_by_role("button", name=acts).count() == 0
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("group", name="Difference of src/pay.py").wait_for()
+    assert page.get_by_role("button", name=acts).count() == 0
+    page.keyboard.press("r")
+    page.get_by_role("alert").get_by_text("This page only reads.").wait_for()
+    assert repo.read("src/pay.py") == "a = 2\n"
+    person.go("Agents and leases")
+    page.get_by_role("button", name="src/tax.py", exact=True).wait_for()
+    assert page.get_by_role("button", name=acts).count() == 0
+    person.check_accessible()
+
+
 def test_the_desktop_tells_what_came_while_the_person_looked_elsewhere(person: Person, repo: Repo, leave_review: Leave) -> None:
     person.page.add_init_script("""
         window.told = [];

@@ -3,7 +3,7 @@ import "./styles.css";
 
 import { render } from "preact";
 
-import { enter, token } from "./api/entrance";
+import { enter, readsOnly, token } from "./api/entrance";
 import { App } from "./components/App";
 import { connection } from "./state/connection";
 import { begin, news } from "./state/store";
@@ -13,6 +13,7 @@ async function start(): Promise<void> {
   if (refusal !== null) {
     news.value = { text: refusal.message, next: refusal.next, refused: true };
   }
+  document.documentElement.toggleAttribute("data-reads-only", readsOnly());
   if (token() === "") {
     connection.value = "ended";
   } else {

@@ -114,11 +114,17 @@ class Watching(AsyncAsking):
         """Read changed Markdown again now."""
         return await self.call(rq.ArchiveIndexNow())
 
-    async def page_open(self) -> rq.PageOpened:
+    async def page_open(self, *, reads_only: bool = False) -> rq.PageOpened:
         """Open the HTTP door where it is shut, and make a code that one browser page exchanges for
         a token of its own (`coord web`).
+
+        With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it
+        only reads, too, and sees what that agent may.
+
+        Args:
+            reads_only: The page changes nothing.
         """
-        return await self.call(rq.PageOpen())
+        return await self.call(rq.PageOpen(reads_only=reads_only))
 
     async def task_log(
         self, task: str, *, log: str = "", after: int | None = None, wait: float = 0.0,
@@ -131,7 +137,7 @@ class Watching(AsyncAsking):
 
         Args:
             task: The task's id, like `T-3`.
-            log:
+            log: The log in which `after` counts, as it was told.
             after: Only what comes after this: the `next` of the page before.
             wait: How long to wait for it at most (seconds); 0: not at all.
         """

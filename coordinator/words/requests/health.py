@@ -64,7 +64,7 @@ class Coordinator(Reply):
     requests: int | None = None  # unlock requests that wait for an answer
     messages: int | None = None  # messages to people that no person has seen
     http: str | None = None
-    answers: bool = True
+    answers: bool = True  # false: it hangs, and nothing but its process is known
 
 
 class CoordinatorList(Reply):

@@ -27,7 +27,7 @@ class TaskLog(Request[TaskLogLines]):
     writes = False
     operator_only = True
     task: Name
-    log: Line = ""
+    log: Line = ""  # the log in which `after` counts, as it was told
     after: Place | None = None
     wait_s: Number = 0.0
 

@@ -1675,7 +1675,8 @@ export interface paths {
          * @description Open the HTTP door where it is shut, and make a code that one browser page exchanges for a
          *         token of its own (`coord web`).
          *
-         *     Only for people: an agent's token is refused.
+         *         With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only
+         *         reads, too, and sees what that agent may.
          */
         post: operations["page_open"];
         delete?: never;
@@ -2139,7 +2140,7 @@ export interface paths {
         put?: never;
         /**
          * A browser page exchanges its one-time code (`page_open`) for a token of its own
-         * @description A browser page exchanges its one-time code (`page_open`) for a token of its own. It speaks for the operator and ends with the coordinator.
+         * @description A browser page exchanges its one-time code (`page_open`) for a token of its own. It speaks for whoever asked for the code, and ends with the coordinator.
          */
         post: operations["page_enter"];
         delete?: never;
@@ -3468,6 +3469,7 @@ export interface components {
             messages: number | null;
             /** @description The HTTP door's address; null: it is closed. */
             http: string | null;
+            /** @description False: it hangs, and nothing but its process is known. */
             answers: boolean;
         };
         /** Compacted */
@@ -3517,7 +3519,7 @@ export interface components {
         PageOpened: {
             /** @description Of the HTTP door, like `http://127.0.0.1:43210`. */
             address: string;
-            /** @description Stands for the operator once, at `POST /v1/page/enter`. */
+            /** @description Stands for who asked, once, at `POST /v1/page/enter`. */
             code: string;
             /** @description Seconds until the code is worth nothing. */
             valid_s: number;
@@ -4305,9 +4307,12 @@ export interface components {
         };
         /**
          * PageOpenBody
-         * @description Open the HTTP door where it is shut, and make a code that one browser page exchanges for a token of its own (`coord web`).
+         * @description Open the HTTP door where it is shut, and make a code that one browser page exchanges for a token of its own (`coord web`). With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only reads, too, and sees what that agent may.
          */
-        PageOpenBody: Record<string, never>;
+        PageOpenBody: {
+            /** @description The page changes nothing. Default: false. */
+            reads_only?: boolean;
+        };
         /**
          * ShutdownBody
          * @description Drain and exit.
@@ -4623,6 +4628,8 @@ export interface components {
             token: string;
             /** @description The user's name, for `by` and `agent` of what is decided. */
             person: string;
+            /** @description Whether it may see and change nothing. */
+            reads_only: boolean;
             /** @description Where the coordinator listens; its proofs are for it. */
             port: number;
         };
@@ -10392,6 +10399,7 @@ export interface operations {
     task_log: {
         parameters: {
             query?: {
+                /** @description The log in which `after` counts, as it was told. */
                 log?: string;
                 /** @description Only what comes after this: the `next` of the page before. */
                 after?: number | null;
@@ -12238,6 +12246,7 @@ export interface operations {
                      * @example {
                      *       "token": "page.Jx0.5b1e",
                      *       "person": "maria",
+                     *       "reads_only": false,
                      *       "port": 43210
                      *     }
                      */

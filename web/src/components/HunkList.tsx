@@ -14,10 +14,10 @@ export function HunkList({ review, file }: { review: string; file: ReviewFile })
             <span class="dim">
               Change {hunk.number} of {hunks.length}
             </span>
-            <button type="button" onClick={() => void decideHunk(review, "keep", file, hunk.number)}>
+            <button type="button" data-acts onClick={() => void decideHunk(review, "keep", file, hunk.number)}>
               Keep change {hunk.number}
             </button>
-            <button type="button" onClick={() => void decideHunk(review, "revert", file, hunk.number)}>
+            <button type="button" data-acts onClick={() => void decideHunk(review, "revert", file, hunk.number)}>
               Revert change {hunk.number}
             </button>
           </p>

@@ -12,16 +12,16 @@ interface Props {
 export function ReviewActions({ decideAll, goOn }: Props) {
   return (
     <div class="actions">
-      <button type="button" class="best" onClick={() => decideAll("keep")}>
+      <button type="button" class="best" data-acts onClick={() => decideAll("keep")}>
         Keep <kbd>a</kbd>
       </button>
-      <button type="button" onClick={() => decideAll("revert")}>
+      <button type="button" data-acts onClick={() => decideAll("revert")}>
         Revert <kbd>r</kbd>
       </button>
-      <button type="button" onClick={() => decideAll("reassign")}>
+      <button type="button" data-acts onClick={() => decideAll("reassign")}>
         Reassign <kbd>g</kbd>
       </button>
-      <button type="button" onClick={() => void undoLast()}>
+      <button type="button" data-acts onClick={() => void undoLast()}>
         Undo <kbd>u</kbd>
       </button>
       {goOn !== null && (

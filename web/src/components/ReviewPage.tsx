@@ -123,7 +123,7 @@ export function ReviewPage({ review, previous, next }: Props) {
           <div>
             <p class="actions">
               {files.length > 1 && (
-                <>
+                <span class="actions" data-acts>
                   This file alone:
                   <button type="button" onClick={() => void decide(review.review, "keep", [file.path])}>
                     Keep it
@@ -131,7 +131,7 @@ export function ReviewPage({ review, previous, next }: Props) {
                   <button type="button" onClick={() => void decide(review.review, "revert", [file.path])}>
                     Revert it
                   </button>
-                </>
+                </span>
               )}
               <button type="button" onClick={() => void copyEditorCommand(status.value?.root ?? "", file)}>
                 Copy to your editor
