@@ -25,7 +25,7 @@ from coordinator.service import (
     signals,
     steps,
 )
-from coordinator.service.backlog import backlog, claims, editing, limit_reached
+from coordinator.service.backlog import backlog, claims, editing, limit_reached, task_lists
 from coordinator.service.core import Actor, Service
 from coordinator.service.course import Course
 from coordinator.service.enforcement import commits
@@ -128,8 +128,8 @@ _ALL = [
     Operation(rq.RequestAnswer, unlock_answers.answer),
     Operation(rq.RequestWithdraw, unlock_requests.withdraw),
     Operation(rq.TaskAdd, backlog.add),
-    Operation(rq.Tasks, backlog.listing),
-    Operation(rq.TaskShow, backlog.show),
+    Operation(rq.Tasks, task_lists.listing),
+    Operation(rq.TaskShow, task_lists.show),
     Operation(rq.TaskEdit, editing.edit),
     Operation(rq.TaskClaim, claims.claim, needs_of=claims.claim_needs),
     Operation(rq.TaskDone, claims.done),

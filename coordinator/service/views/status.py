@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.service import messages, unserved
-from coordinator.service.backlog import backlog, tasks
+from coordinator.service.backlog import task_lists, tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
 from coordinator.service.leasing import unlock_requests, waiting_line
@@ -31,7 +31,7 @@ def status(
     return rq.StatusReply(
         at=view.now, root=str(svc.tree.root), agents=agents.listing(view),
         leases=[lease_reply(row) for row in rows], waiters=waiting_line.listing(svc, view),
-        tasks=backlog.counts(view), claimed=claimed,
+        tasks=task_lists.counts(view), claimed=claimed,
         reviews=reviews.listing(svc, view, actor, rq.Reviews()).items,
         events=[story.event_reply(LogRow(*r)) for r in shown], health=health or {},
         requests=unlock_requests.listing(svc, view, actor, rq.Requests()).items,

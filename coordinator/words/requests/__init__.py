@@ -61,10 +61,13 @@ if TYPE_CHECKING:
         TaskExport as TaskExport,
         TaskFail as TaskFail,
         TaskImport as TaskImport,
+        TaskLink as TaskLink,
+        TaskOrder as TaskOrder,
         TaskList as TaskList,
         TaskOutcome as TaskOutcome,
         TaskRetry as TaskRetry,
         TaskShow as TaskShow,
+        TaskShown as TaskShown,
         Tasks as Tasks,
         Unlanded as Unlanded,
     )
@@ -247,8 +250,8 @@ ROOMS = {
         "ArchiveIndexNow ArchiveSearch ArchiveSection ArchiveShow Hit HitList Indexed",
     "backlog":
         "Candidate CandidateRegion Claimed Exported Imported Judged Partial TASK_STATES Task "
-        "TaskAdd TaskCancel TaskClaim TaskDone TaskEdit TaskExport TaskFail TaskImport TaskList "
-        "TaskOutcome TaskRetry TaskShow Tasks Unlanded",
+        "TaskAdd TaskCancel TaskClaim TaskDone TaskEdit TaskExport TaskFail TaskImport TaskLink "
+        "TaskList TaskOrder TaskOutcome TaskRetry TaskShow TaskShown Tasks Unlanded",
     "base":
         "Mode Reply Request Verdict",
     "guard":

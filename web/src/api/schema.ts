@@ -348,8 +348,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The backlog in order of arrival
-         * @description The backlog in order of arrival.
+         * The backlog in order of arrival, or the next to be given out first
+         * @description The backlog in order of arrival, or the next to be given out first. `skip` and `limit` are a
+         *         window of it.
          */
         get: operations["tasks"];
         put?: never;
@@ -372,8 +373,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One task, with who holds what it needs
-         * @description One task, with who holds what it needs.
+         * One task, with who holds what it needs, what comes before and after it, what it wrote
+         * @description One task, with who holds what it needs, what comes before and after it, what it wrote.
          */
         get: operations["task_show"];
         put?: never;
@@ -631,7 +632,7 @@ export interface paths {
         /**
          * Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list
          * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it
-         *         begin at the root.
+         *         begin at the root. Without a `format` the ending of `name` tells it, else the text.
          */
         post: operations["task_import"];
         delete?: never;
@@ -2542,6 +2543,8 @@ export interface components {
             explanation: string;
             /** @description Its blackboard, when shown on its own. */
             tried: components["schemas"]["Candidate"][];
+            /** @description What a person can do with it as it is: edit, retry, cancel. */
+            may: string[];
         };
         /**
          * Candidate
@@ -2580,12 +2583,86 @@ export interface components {
         TaskList: {
             /** @description What was found, in order. */
             items: components["schemas"]["Task"][];
-            /** @description State -> how many tasks are in it. */
+            /** @description State -> how many tasks are in it, of those of `agent` and `filter`. */
             counts: {
                 [key: string]: number;
             };
-            /** @description Give this as `after` for the next page; null: there is no more. */
+            /** @description Give this as `after` for the next page, or as `skip` where `order` is `priority`; null: there is no more. */
             next: number | null;
+        };
+        /**
+         * TaskShown
+         * @description One task with all that is about it.
+         */
+        TaskShown: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description A title, in a line. */
+            title: string;
+            /** @description What its agent is told. */
+            prompt: string;
+            /** @description Its state. */
+            state: string;
+            /** @description The higher, the earlier; 0 is ordinary. */
+            priority: number;
+            /** @description Resources: paths from the root (or from `cwd`), `dir/`, globs, regions (`path::Qualified.name`), `key:a:b`, `task:T-3`. */
+            resources: string[];
+            /** @description Only what comes after this: the `next` of the page before. */
+            after: string[];
+            /** @description How often it was tried. */
+            attempts: number;
+            /** @description How often it is tried at most. */
+            attempts_max: number;
+            /** @description When it may be tried again: UTC, ISO 8601 with milliseconds; null: at once. */
+            not_before: string | null;
+            /** @description The agent that has claimed it; null: nobody. */
+            claimed_by: string | null;
+            /** @description When it was claimed: UTC, ISO 8601 with milliseconds. */
+            claimed_at: string | null;
+            /** @description When the claim lapses unless it is renewed: UTC, ISO 8601 with milliseconds. */
+            claim_until: string | null;
+            /** @description The review of work that somebody began; null: there is none. */
+            partial: string | null;
+            /** @description What came of it, in words. */
+            result: string | null;
+            /** @description When it was added: UTC, ISO 8601 with milliseconds. */
+            created_at: string;
+            /** @description When it changed last: UTC, ISO 8601 with milliseconds. */
+            updated_at: string;
+            /** @description Who has claimed it, or holds a lease on `task:T-3`. */
+            locked_by: string | null;
+            /** @description What that agent said it is; else its name. */
+            locked_by_name: string | null;
+            /** @description When it was granted: UTC, ISO 8601 with milliseconds. */
+            locked_at: string | null;
+            /** @description Who holds what it needs, when shown on its own. */
+            held_by: string[];
+            /** @description Why it is in this state, in a sentence. */
+            explanation: string;
+            /** @description Its blackboard, when shown on its own. */
+            tried: components["schemas"]["Candidate"][];
+            /** @description What a person can do with it as it is: edit, retry, cancel. */
+            may: string[];
+            /** @description What it comes after, itself, what comes after it; alone: empty. */
+            chain: components["schemas"]["TaskLink"][];
+            /** @description What it was seen to change, of files and regions. */
+            wrote: string[];
+            /** @description What was leased for it to be written, by the log. */
+            leased: string[];
+        };
+        /**
+         * TaskLink
+         * @description A task among those that come before and after one another.
+         */
+        TaskLink: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description A title, in a line. */
+            title: string;
+            /** @description As of a task. */
+            state: string;
+            /** @description Which of these tasks have to be done before it. */
+            after: string[];
         };
         /** Claimed */
         Claimed: {
@@ -3821,16 +3898,15 @@ export interface components {
         };
         /**
          * TaskImportBody
-         * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it begin at the root.
+         * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it begin at the root. Without a `format` the ending of `name` tells it, else the text.
          */
         TaskImportBody: {
             /** @description The text. */
             text: string;
-            /**
-             * @description yaml, jsonl or markdown.
-             * @enum {unknown}
-             */
-            format: "jsonl" | "markdown" | "yaml";
+            /** @description yaml, jsonl or markdown. */
+            format?: ("jsonl" | "markdown" | "yaml") | null;
+            /** @description Of the file that it was read from. */
+            name?: string;
             /** @description Tasks of an earlier text: one of the same title is not added again. */
             known?: string[];
         };
@@ -5774,6 +5850,14 @@ export interface operations {
                 limit?: number;
                 /** @description Only what comes after this: the `next` of the page before. Default: 0. */
                 after?: number;
+                /** @description Only with this in its id, title, holder or a resource, A as a. */
+                filter?: string;
+                /** @description The oldest first, or the next to be given out first. Default: "arrival". */
+                order?: "arrival" | "priority";
+                /** @description How many are left out at the beginning. Default: 0. */
+                skip?: number;
+                /** @description Prompts and results are left empty. Default: false. */
+                brief?: boolean;
             };
             header?: never;
             path?: never;
@@ -5817,7 +5901,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "counts": {},
@@ -5908,7 +5993,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -5955,9 +6041,7 @@ export interface operations {
                      *       "resources": [
                      *         "src/pay.py"
                      *       ],
-                     *       "after": [
-                     *         "T-1"
-                     *       ],
+                     *       "after": [],
                      *       "attempts": 1,
                      *       "attempts_max": 1,
                      *       "not_before": null,
@@ -5983,10 +6067,21 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": [],
+                     *       "chain": [
+                     *         {
+                     *           "task": "T-3",
+                     *           "title": "Retry failed payments",
+                     *           "state": "ready",
+                     *           "after": []
+                     *         }
+                     *       ],
+                     *       "wrote": [],
+                     *       "leased": []
                      *     }
                      */
-                    "application/json": components["schemas"]["Task"];
+                    "application/json": components["schemas"]["TaskShown"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -6069,7 +6164,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6145,7 +6241,8 @@ export interface operations {
                      *         "locked_at": null,
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
-                     *         "tried": []
+                     *         "tried": [],
+                     *         "may": []
                      *       },
                      *       "acquisition_id": "A-7",
                      *       "leases": [
@@ -6271,7 +6368,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6359,7 +6457,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6494,7 +6593,8 @@ export interface operations {
                      *         "locked_at": null,
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
-                     *         "tried": []
+                     *         "tried": [],
+                     *         "may": []
                      *       },
                      *       "worktree": "/home/maria/shop/.coord/worktrees/T-3",
                      *       "leases": [
@@ -6781,7 +6881,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6864,7 +6965,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6897,8 +6999,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "text": "- title: Retry failed payments\n  resources: [src/pay.py]\n",
-                 *       "format": "yaml"
+                 *       "text": "- title: Retry failed payments\n  resources: [src/pay.py]\n"
                  *     }
                  */
                 "application/json": components["schemas"]["TaskImportBody"];
@@ -6941,7 +7042,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "next": null,
@@ -6974,7 +7076,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ]
                      *     }
@@ -9575,7 +9678,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "reviews": [
