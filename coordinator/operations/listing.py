@@ -32,6 +32,7 @@ from coordinator.service.enforcement import commits
 from coordinator.service.engine import Engine
 from coordinator.service.holders import agents, sessions
 from coordinator.service.leasing import (
+    lease_lists,
     leases,
     sweep,
     unlock_answers,
@@ -119,7 +120,7 @@ _ALL = [
     Operation(rq.Release, leases.release),
     Operation(rq.Renew, leases.renew),
     Operation(rq.Withdraw, waiting_line.withdraw),
-    Operation(rq.Locks, leases.locks),
+    Operation(rq.Locks, lease_lists.locks),
     Operation(rq.CommitRegion, None, verdict=region_commits.course),
     Operation(rq.Propose, None, verdict=proposals.course),
     Operation(rq.LostWrites, lost_writes.listing),

@@ -110,6 +110,8 @@ if TYPE_CHECKING:
         Acquired as Acquired,
         ChangedSince as ChangedSince,
         Lease as Lease,
+        LeaseFolder as LeaseFolder,
+        LeaseOrder as LeaseOrder,
         LockList as LockList,
         Locks as Locks,
         Release as Release,
@@ -261,8 +263,8 @@ ROOMS = {
     "health":
         "Aside Compact Compacted Health HealthReply Shutdown Stopping",
     "leases":
-        "Acquire Acquired ChangedSince Lease LockList Locks Release Released Renew Renewed "
-        "Replaced Waiter Withdraw Withdrawn",
+        "Acquire Acquired ChangedSince Lease LeaseFolder LeaseOrder LockList Locks Release "
+        "Released Renew Renewed Replaced Waiter Withdraw Withdrawn",
     "messages":
         "Message MessageList MessageSend MessageTold Messages MessagesSee MessagesSeen",
     "negotiation":

@@ -127,7 +127,7 @@ export interface paths {
         /**
          * Live leases and who waits
          * @description Live leases and who waits; `resource` narrows both to what overlaps it, `agent` to what is
-         *         its own, and to who waits for that.
+         *         its own, and to who waits for that. `skip` and `limit` are a window of the leases.
          */
         get: operations["locks"];
         put?: never;
@@ -2364,10 +2364,14 @@ export interface components {
             items: components["schemas"]["Lease"][];
             /** @description Who stands in line for what. */
             waiters: components["schemas"]["Waiter"][];
-            /** @description Give this as `after` for the next page; null: there is no more. */
+            /** @description Give this as `after` for the next page, or as `skip` where `order` is `folder`; null: there is no more. */
             next: number | null;
             /** @description That was asked for, by its name from the root. */
             resource: string | null;
+            /** @description How many there are of those that were asked for; an older one does not say. */
+            total: number;
+            /** @description Where `order` is `folder`: all that have any, in order. */
+            folders: components["schemas"]["LeaseFolder"][];
         };
         /** Waiter */
         Waiter: {
@@ -2391,6 +2395,13 @@ export interface components {
             description: string;
             /** @description The agents that hold it now. */
             held_by: string[];
+        };
+        /** LeaseFolder */
+        LeaseFolder: {
+            /** @description Like `src/`; the root's is `./`, that of keys and other names is empty. */
+            folder: string;
+            /** @description How many leases lie in it, of those that were asked for. */
+            count: number;
         };
         /** RegionsCommitted */
         RegionsCommitted: {
@@ -3216,6 +3227,8 @@ export interface components {
             verified: components["schemas"]["VerificationList"] | null;
             /** @description Messages to people that no person has seen. */
             messages: number;
+            /** @description How many leases are live; null: an older one does not say. */
+            leases_held: number | null;
         };
         /** EventRow */
         EventRow: {
@@ -5013,6 +5026,12 @@ export interface operations {
                 after?: number;
                 /** @description The absolute directory that relative paths begin at; null: the repository's root. */
                 cwd?: string | null;
+                /** @description Only leases with this in resource, holder, task or description, A as a. */
+                filter?: string;
+                /** @description As they were granted, or by their folders and names. Default: "grant". */
+                order?: "folder" | "grant";
+                /** @description How many are left out at the beginning. Default: 0. */
+                skip?: number;
             };
             header?: never;
             path?: never;
@@ -5067,7 +5086,14 @@ export interface operations {
                      *         }
                      *       ],
                      *       "next": null,
-                     *       "resource": "src/pay.py"
+                     *       "resource": "src/pay.py",
+                     *       "total": 1,
+                     *       "folders": [
+                     *         {
+                     *           "folder": "",
+                     *           "count": 1
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["LockList"];
@@ -9574,6 +9600,8 @@ export interface operations {
             query?: {
                 /** @description How many of the last events to show. Default: 10. */
                 events?: number;
+                /** @description How many leases are told of at most. Default: 5000. */
+                leases?: number;
             };
             header?: never;
             path?: never;
@@ -9745,7 +9773,8 @@ export interface operations {
                      *         }
                      *       ],
                      *       "verified": null,
-                     *       "messages": 1
+                     *       "messages": 1,
+                     *       "leases_held": null
                      *     }
                      */
                     "application/json": components["schemas"]["StatusReply"];
