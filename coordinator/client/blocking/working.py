@@ -199,7 +199,7 @@ class Working(Asking):
         return self.call(rq.TaskCancel(task=task, reason=reason, force=force))
 
     def task_import(
-        self, text: str, *, format: Literal["yaml", "jsonl", "markdown"] | None = None,
+        self, text: str, format: Literal["yaml", "jsonl", "markdown"] | None = None, *,
         name: str = "", known: Sequence[str] = (),
     ) -> rq.Imported:
         """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in
