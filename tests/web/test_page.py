@@ -331,7 +331,7 @@ def test_leases_are_a_tree_whose_folders_close(person: Person, repo: Repo) -> No
     rows = page.locator(".lease")
     page.get_by_text("5 of 5").wait_for()
     assert [" ".join(text.split()) for text in rows.locator(".link").all_inner_texts()] == [
-        "▾ ./", "docs/", "▾ keys and git", "key:account:1", "▾ src/", "pay.py::charge", "pay.py::refund", "▾ src/sql/", "**/*.sql"]
+        "▾ ./", "docs/", "▾ src/", "pay.py::charge", "pay.py::refund", "▾ src/sql/", "**/*.sql", "▾ keys and git", "key:account:1"]
     page.get_by_role("button", name="src/", exact=True).click()
     page.get_by_role("button", name="src/pay.py::charge", exact=True).wait_for(state="detached")
     assert page.get_by_role("button", name="src/", exact=True).get_attribute("aria-expanded") == "false"

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
+import { followLeases, leasesAbout } from "../state/leasesAbout";
 import { openDetail } from "../state/place";
 import { status } from "../state/store";
 import { clock } from "../words/texts";
@@ -20,13 +21,14 @@ export function DetailPanel() {
   useEffect(() => {
     document.getElementById("detail")?.focus();
   }, [about]);
+  useEffect(() => (about === null ? undefined : followLeases(about)), [about]);
   const snapshot = status.value;
   if (about === null || snapshot === null) {
     return null;
   }
   const isAbout = (resource: string, ...agents: (string | null)[]) =>
     about.kind === "agent" ? agents.includes(about.name) : resource === about.name;
-  const leases = snapshot.leases.filter((lease) => isAbout(lease.resource, lease.locked_by));
+  const leases = leasesAbout.value;
   const requests = snapshot.requests.filter((request) => isAbout(request.resource, request.requested_by, request.holder));
   return (
     <aside id="detail" class="detail" tabIndex={-1} aria-label={`About ${about.name}`} onKeyDown={(event) => event.key === "Escape" && close()}>

@@ -4,25 +4,28 @@ import { useEffect } from "preact/hooks";
 
 import { api, ask } from "../api/client";
 import { Refusal } from "../api/refusal";
-import { lastSeq } from "../state/store";
+import { Feed } from "../state/feed";
 import { Words } from "./Words";
 
 export function StoryList({ subject }: { subject: string }) {
   const sentences = useSignal<readonly string[]>([]);
-  const seq = lastSeq.value;
   useEffect(() => {
     let current = true;
-    const timer = setTimeout(() => {
-      ask(api.GET("/v1/explain", { params: { query: { subject } } })).then(
-        (story) => current && (sentences.value = story.sentences),
-        (bad: unknown) => current && (sentences.value = [bad instanceof Refusal ? bad.message : String(bad)]),
-      );
-    }, 100);
+    const tell = (told: readonly string[]) => current && (sentences.value = told);
+    const feed = new Feed(
+      () =>
+        ask(api.GET("/v1/explain", { params: { query: { subject } } })).then(
+          (story) => tell(story.sentences),
+          (bad: unknown) => tell([bad instanceof Refusal ? bad.message : String(bad)]),
+        ),
+      /./,
+    );
+    feed.watch();
     return () => {
       current = false;
-      clearTimeout(timer);
+      feed.end();
     };
-  }, [subject, seq]);
+  }, [subject]);
   return (
     <ol class="story" reversed>
       {[...sentences.value].reverse().map((sentence, place) => (

@@ -2,7 +2,7 @@
 import { api, ask } from "../api/client";
 import { person } from "../api/entrance";
 import type { DeadLetter, Lease, Message, Review, UnlockRequest, Verdict } from "../api/shapes";
-import { act } from "./store";
+import { act } from "./news";
 
 const VERDICTS_DONE: Record<Verdict, string> = { keep: "kept", revert: "reverted", reassign: "given to another agent" };
 
