@@ -5,6 +5,7 @@ import { helpShown, screen } from "../state/place";
 import { connection } from "../state/connection";
 import { status, waiting } from "../state/store";
 import { AgentsScreen } from "./AgentsScreen";
+import { BacklogScreen } from "./BacklogScreen";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { KeyHelp } from "./KeyHelp";
 import { NeedsYouScreen } from "./NeedsYouScreen";
@@ -38,6 +39,8 @@ export function App() {
           <NeedsYouScreen />
         ) : screen.value === "agents" ? (
           <AgentsScreen />
+        ) : screen.value === "backlog" ? (
+          <BacklogScreen />
         ) : (
           <ReviewsScreen />
         )}
