@@ -356,6 +356,9 @@ def test_each_screen_is_accessible_at_each_width(person: Person, repo: Repo, lea
     repo.there("ann", "bob")
     repo.coord("lock", "src/pay.py", "--agent", "ann", "-m", "rounding")
     repo.coord("request", "file", "src/pay.py", "--agent", "bob", "--reason", "a typo")
+    for more in ([], ["--after", "T-1"], ["--after", "T-2", "--prompt", "with care", "--resource", "src/pay.py"]):
+        repo.coord("task", "add", "Round the totals", *more)
+    repo.coord("task", "cancel", "T-3")
     page = person.page
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
@@ -377,6 +380,19 @@ def test_each_screen_is_accessible_at_each_width(person: Person, repo: Repo, lea
     person.check_accessible()
     page.keyboard.press("?")
     page.get_by_role("dialog").wait_for()
+    person.check_accessible()
+    page.keyboard.press("Escape")
+    person.go("Backlog")
+    page.get_by_text("Add a task", exact=True).click()
+    page.get_by_role("heading", name=re.compile("^ready")).scroll_into_view_if_needed()  # what is out of view is not drawn
+    page.get_by_role("button", name="T-1 Round the totals").wait_for()
+    person.check_accessible()
+    page.get_by_role("button", name="T-2 Round the totals").click()
+    page.get_by_role("group", name="What comes before and after it").wait_for()
+    page.get_by_role("complementary", name="About T-2").get_by_role("button", name="Edit", exact=True).click()
+    person.check_accessible()
+    page.get_by_role("button", name="Table").click()
+    page.get_by_role("row", name=re.compile("T-3")).wait_for()
     person.check_accessible()
 
 

@@ -1,6 +1,7 @@
 /** One task on the board. */
 import type { Task } from "../api/shapes";
 import { openTask } from "../state/backlog";
+import { harmless } from "../words/texts";
 import { TaskButtons } from "./TaskButtons";
 import { Words } from "./Words";
 
@@ -20,7 +21,7 @@ export function TaskCard({ task, place, total }: Props) {
     <li class="task-card" style={{ top: `${place * CARD_PX}px` }} aria-posinset={place + 1} aria-setsize={total}>
       {task && (
         <>
-          <button type="button" class="link title" aria-current={openTask.value === task.task ? "true" : undefined} onClick={() => (openTask.value = task.task)}>
+          <button type="button" class="link title" title={harmless(task.title)} aria-current={openTask.value === task.task ? "true" : undefined} onClick={() => (openTask.value = task.task)}>
             {task.task} <Words text={task.title} />
           </button>
           <span class="about dim">

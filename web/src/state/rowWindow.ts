@@ -5,6 +5,8 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** Rows above and below what is in view, so that scrolling shows no gap. */
 const SPARE_ROWS = 8;
+/** A list this far below or above the page's view is drawn, too. */
+const SPARE_PX = 300;
 /** Windows begin and end at multiples of this, so that not each row scrolled by is another window. */
 const STEP_ROWS = 8;
 
@@ -35,10 +37,13 @@ export function useRowWindow(rowPx: number): RowWindow {
   useLayoutEffect(() => {
     const element = box.current as HTMLDivElement;
     const size = new ResizeObserver(measure);
-    const view = new IntersectionObserver((entries) => {
-      isInView.current = entries.at(-1)?.isIntersecting ?? false;
-      measure();
-    });
+    const view = new IntersectionObserver(
+      (entries) => {
+        isInView.current = entries.at(-1)?.isIntersecting ?? false;
+        measure();
+      },
+      { rootMargin: `${SPARE_PX}px` },
+    );
     size.observe(element);
     view.observe(element);
     return () => {
