@@ -272,10 +272,16 @@ def test_the_backlog_by_the_keyboard_alone(person: Person, repo: Repo) -> None:
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Raise the priority of T-2", "the focus goes with the task"
     go_to("T-1 one")
     page.keyboard.press("Enter")
-    page.get_by_role("complementary", name="About T-1").wait_for()
-    until(lambda: page.evaluate("document.activeElement.id") == "task")
+    page.get_by_role("complementary", name="About T-1").get_by_role("button", name="Cancel T-1").wait_for()
+    assert page.evaluate("document.activeElement.id") == "task"
     go_to("Cancel T-1")
     page.keyboard.press("Enter")
-    until(lambda: show(repo, "T-1").state == "cancelled")
+    column(page, "cancelled").get_by_role("button", name="T-1 one").wait_for()
+    page.get_by_role("complementary").get_by_role("button", name="Retry T-1").wait_for()
+    assert page.evaluate("document.activeElement.id") == "task", "the button is gone, and the focus is still in the panel"
     page.keyboard.press("Escape")
     page.get_by_role("complementary", name="About T-1").wait_for(state="detached")
+    go_to("Cancel T-2")
+    page.keyboard.press("Enter")
+    column(page, "ready").wait_for(state="detached")
+    until(lambda: page.evaluate("document.activeElement.id") == "main")

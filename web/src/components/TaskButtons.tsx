@@ -1,6 +1,7 @@
 /** What can be done with a task where it stands: what the coordinator says that a person may do with it. */
 import type { Task } from "../api/shapes";
 import { cancelTask, editTask, retryTask } from "../state/taskActions";
+import { TaskButton } from "./TaskButton";
 
 export function TaskButtons({ task }: { task: Task }) {
   const may = new Set(task.may ?? []);
@@ -8,28 +9,27 @@ export function TaskButtons({ task }: { task: Task }) {
     <div class="task-buttons">
       {may.has("edit") && (
         <>
-          <button type="button" aria-label={`Raise the priority of ${task.task}`} title="Give it out earlier" onClick={() => void editTask(task, { priority: task.priority + 1 })}>
+          <TaskButton label={`Raise the priority of ${task.task}`} title="Give it out earlier" press={() => void editTask(task, { priority: task.priority + 1 })}>
             ↑
-          </button>
-          <button type="button" aria-label={`Lower the priority of ${task.task}`} title="Give it out later" onClick={() => void editTask(task, { priority: task.priority - 1 })}>
+          </TaskButton>
+          <TaskButton label={`Lower the priority of ${task.task}`} title="Give it out later" press={() => void editTask(task, { priority: task.priority - 1 })}>
             ↓
-          </button>
+          </TaskButton>
         </>
       )}
       {may.has("retry") && (
-        <button type="button" aria-label={`Retry ${task.task}`} title="Put it back, with its attempts counted afresh" onClick={() => void retryTask(task)}>
+        <TaskButton label={`Retry ${task.task}`} title="Put it back, with its attempts counted afresh" press={() => void retryTask(task)}>
           ↻
-        </button>
+        </TaskButton>
       )}
       {may.has("cancel") && (
-        <button
-          type="button"
-          aria-label={`Cancel ${task.task}`}
+        <TaskButton
+          label={`Cancel ${task.task}`}
           title={task.claimed_by === null ? "Take it out of the backlog" : "End its claim: what its agent has changed is kept as a review"}
-          onClick={() => void cancelTask(task)}
+          press={() => void cancelTask(task)}
         >
           ×
-        </button>
+        </TaskButton>
       )}
     </div>
   );
