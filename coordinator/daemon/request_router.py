@@ -265,6 +265,9 @@ class RequestRouter:
 
     def _read(self, operation: Operation, request: Any, token: str | None, answer: Answer,
               gone: Gone) -> None:
+        if operation.name == "tasks" and request.filter:
+            self._read_aside(operation, request, token, answer, gone)  # it looks at every task
+            return
         reading = partial(self._answer, operation, request, token)
         try:
             value = self.look(reading)

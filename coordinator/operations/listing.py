@@ -25,13 +25,14 @@ from coordinator.service import (
     signals,
     steps,
 )
-from coordinator.service.backlog import backlog, claims, editing, limit_reached
+from coordinator.service.backlog import backlog, claims, editing, limit_reached, task_lists
 from coordinator.service.core import Actor, Service
 from coordinator.service.course import Course
 from coordinator.service.enforcement import commits
 from coordinator.service.engine import Engine
 from coordinator.service.holders import agents, sessions
 from coordinator.service.leasing import (
+    lease_lists,
     leases,
     sweep,
     unlock_answers,
@@ -119,7 +120,7 @@ _ALL = [
     Operation(rq.Release, leases.release),
     Operation(rq.Renew, leases.renew),
     Operation(rq.Withdraw, waiting_line.withdraw),
-    Operation(rq.Locks, leases.locks),
+    Operation(rq.Locks, lease_lists.locks),
     Operation(rq.CommitRegion, None, verdict=region_commits.course),
     Operation(rq.Propose, None, verdict=proposals.course),
     Operation(rq.LostWrites, lost_writes.listing),
@@ -128,8 +129,8 @@ _ALL = [
     Operation(rq.RequestAnswer, unlock_answers.answer),
     Operation(rq.RequestWithdraw, unlock_requests.withdraw),
     Operation(rq.TaskAdd, backlog.add),
-    Operation(rq.Tasks, backlog.listing),
-    Operation(rq.TaskShow, backlog.show),
+    Operation(rq.Tasks, task_lists.listing),
+    Operation(rq.TaskShow, task_lists.show),
     Operation(rq.TaskEdit, editing.edit),
     Operation(rq.TaskClaim, claims.claim, needs_of=claims.claim_needs),
     Operation(rq.TaskDone, claims.done),

@@ -325,6 +325,10 @@ def test_a_page_that_only_reads_shows_all_and_offers_no_action(person: Person, r
     person.go("Agents and leases")
     page.get_by_role("button", name="src/tax.py", exact=True).wait_for()
     assert page.get_by_role("button", name=acts).count() == 0
+    repo.coord("task", "add", "Round the totals")
+    person.go("Backlog")
+    page.get_by_role("button", name="Round the totals").click()
+    assert page.get_by_role("button", name=re.compile("Add|Edit|Cancel T|Raise")).count() == 0
     person.check_accessible()
 
 
@@ -354,7 +358,7 @@ def test_leases_are_a_tree_whose_folders_close(person: Person, repo: Repo) -> No
     rows = page.locator(".lease")
     page.get_by_text("5 of 5").wait_for()
     assert [" ".join(text.split()) for text in rows.locator(".link").all_inner_texts()] == [
-        "▾ ./", "docs/", "▾ keys and git", "key:account:1", "▾ src/", "pay.py::charge", "pay.py::refund", "▾ src/sql/", "**/*.sql"]
+        "▾ ./", "docs/", "▾ src/", "pay.py::charge", "pay.py::refund", "▾ src/sql/", "**/*.sql", "▾ keys and git", "key:account:1"]
     page.get_by_role("button", name="src/", exact=True).click()
     page.get_by_role("button", name="src/pay.py::charge", exact=True).wait_for(state="detached")
     assert page.get_by_role("button", name="src/", exact=True).get_attribute("aria-expanded") == "false"
@@ -379,6 +383,9 @@ def test_each_screen_is_accessible_at_each_width(person: Person, repo: Repo, lea
     repo.there("ann", "bob")
     repo.coord("lock", "src/pay.py", "--agent", "ann", "-m", "rounding")
     repo.coord("request", "file", "src/pay.py", "--agent", "bob", "--reason", "a typo")
+    for more in ([], ["--after", "T-1"], ["--after", "T-2", "--prompt", "with care", "--resource", "src/pay.py"]):
+        repo.coord("task", "add", "Round the totals", *more)
+    repo.coord("task", "cancel", "T-3")
     page = person.page
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
@@ -403,6 +410,19 @@ def test_each_screen_is_accessible_at_each_width(person: Person, repo: Repo, lea
     person.check_accessible()
     page.keyboard.press("?")
     page.get_by_role("dialog").wait_for()
+    person.check_accessible()
+    page.keyboard.press("Escape")
+    person.go("Backlog")
+    page.get_by_text("Add a task", exact=True).click()
+    page.get_by_role("heading", name=re.compile("^ready")).scroll_into_view_if_needed()  # what is out of view is not drawn
+    page.get_by_role("button", name="T-1 Round the totals").wait_for()
+    person.check_accessible()
+    page.get_by_role("button", name="T-2 Round the totals").click()
+    page.get_by_role("group", name="What comes before and after it").wait_for()
+    page.get_by_role("complementary", name="About T-2").get_by_role("button", name="Edit", exact=True).click()
+    person.check_accessible()
+    page.get_by_role("button", name="Table").click()
+    page.get_by_role("row", name=re.compile("T-3")).wait_for()
     person.check_accessible()
 
 

@@ -6,7 +6,8 @@ import { render } from "preact";
 import { enter, readsOnly, token } from "./api/entrance";
 import { App } from "./components/App";
 import { connection } from "./state/connection";
-import { begin, news } from "./state/store";
+import { news } from "./state/news";
+import { begin } from "./state/store";
 
 async function start(): Promise<void> {
   const refusal = await enter();

@@ -10,13 +10,14 @@ from coordinator.words import requests as rq
 class Watching(AsyncAsking):
     """Asking about the log, status, health, the archive, the page, agents' output."""
 
-    async def status(self, *, events: int = 10) -> rq.StatusReply:
+    async def status(self, *, events: int = 10, leases: int = 5000) -> rq.StatusReply:
         """Everything that the dashboard shows, read in one snapshot.
 
         Args:
             events: How many of the last events to show.
+            leases: How many leases are told of at most.
         """
-        return await self.call(rq.Status(events=events))
+        return await self.call(rq.Status(events=events, leases=leases))
 
     async def events(
         self, *, after: int = 0, limit: int = 200, tail: bool = False, agent: str | None = None,

@@ -61,10 +61,13 @@ if TYPE_CHECKING:
         TaskExport as TaskExport,
         TaskFail as TaskFail,
         TaskImport as TaskImport,
+        TaskLink as TaskLink,
+        TaskOrder as TaskOrder,
         TaskList as TaskList,
         TaskOutcome as TaskOutcome,
         TaskRetry as TaskRetry,
         TaskShow as TaskShow,
+        TaskShown as TaskShown,
         Tasks as Tasks,
         Unlanded as Unlanded,
     )
@@ -110,6 +113,8 @@ if TYPE_CHECKING:
         Acquired as Acquired,
         ChangedSince as ChangedSince,
         Lease as Lease,
+        LeaseFolder as LeaseFolder,
+        LeaseOrder as LeaseOrder,
         LockList as LockList,
         Locks as Locks,
         Release as Release,
@@ -259,8 +264,8 @@ ROOMS = {
         "ArchiveIndexNow ArchiveSearch ArchiveSection ArchiveShow Hit HitList Indexed",
     "backlog":
         "Candidate CandidateRegion Claimed Exported Imported Judged Partial TASK_STATES Task "
-        "TaskAdd TaskCancel TaskClaim TaskDone TaskEdit TaskExport TaskFail TaskImport TaskList "
-        "TaskOutcome TaskRetry TaskShow Tasks Unlanded",
+        "TaskAdd TaskCancel TaskClaim TaskDone TaskEdit TaskExport TaskFail TaskImport TaskLink "
+        "TaskList TaskOrder TaskOutcome TaskRetry TaskShow TaskShown Tasks Unlanded",
     "base":
         "Mode Reply Request Verdict",
     "guard":
@@ -271,8 +276,8 @@ ROOMS = {
         "Aside Compact Compacted Coordinator CoordinatorList Coordinators Health HealthReply "
         "Shutdown Stopping",
     "leases":
-        "Acquire Acquired ChangedSince Lease LockList Locks Release Released Renew Renewed "
-        "Replaced Waiter Withdraw Withdrawn",
+        "Acquire Acquired ChangedSince Lease LeaseFolder LeaseOrder LockList Locks Release "
+        "Released Renew Renewed Replaced Waiter Withdraw Withdrawn",
     "logs":
         "TaskLog TaskLogLines",
     "messages":

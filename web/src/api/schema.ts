@@ -127,7 +127,7 @@ export interface paths {
         /**
          * Live leases and who waits
          * @description Live leases and who waits; `resource` narrows both to what overlaps it, `agent` to what is
-         *         its own, and to who waits for that.
+         *         its own, and to who waits for that. `skip` and `limit` are a window of the leases.
          */
         get: operations["locks"];
         put?: never;
@@ -348,8 +348,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The backlog in order of arrival
-         * @description The backlog in order of arrival.
+         * The backlog in order of arrival, or the next to be given out first
+         * @description The backlog in order of arrival, or the next to be given out first. `skip` and `limit` are a
+         *         window of it.
          */
         get: operations["tasks"];
         put?: never;
@@ -372,8 +373,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One task, with who holds what it needs
-         * @description One task, with who holds what it needs.
+         * One task, with who holds what it needs, what comes before and after it, what it wrote
+         * @description One task, with who holds what it needs, what comes before and after it, what it wrote.
          */
         get: operations["task_show"];
         put?: never;
@@ -631,7 +632,7 @@ export interface paths {
         /**
          * Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list
          * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it
-         *         begin at the root.
+         *         begin at the root. Without a `format` the ending of `name` tells it, else the text.
          */
         post: operations["task_import"];
         delete?: never;
@@ -2435,10 +2436,14 @@ export interface components {
             items: components["schemas"]["Lease"][];
             /** @description Who stands in line for what. */
             waiters: components["schemas"]["Waiter"][];
-            /** @description Give this as `after` for the next page; null: there is no more. */
+            /** @description Give this as `after` for the next page, or as `skip` where `order` is `folder`; null: there is no more. */
             next: number | null;
             /** @description That was asked for, by its name from the root. */
             resource: string | null;
+            /** @description How many there are of those that were asked for; an older one does not say. */
+            total: number;
+            /** @description Where `order` is `folder`: all that have any, in order. */
+            folders: components["schemas"]["LeaseFolder"][];
         };
         /** Waiter */
         Waiter: {
@@ -2462,6 +2467,13 @@ export interface components {
             description: string;
             /** @description The agents that hold it now. */
             held_by: string[];
+        };
+        /** LeaseFolder */
+        LeaseFolder: {
+            /** @description Like `src/`; the root's is `./`, that of keys and other names is empty. */
+            folder: string;
+            /** @description How many leases lie in it, of those that were asked for. */
+            count: number;
         };
         /** RegionsCommitted */
         RegionsCommitted: {
@@ -2614,6 +2626,8 @@ export interface components {
             explanation: string;
             /** @description Its blackboard, when shown on its own. */
             tried: components["schemas"]["Candidate"][];
+            /** @description What a person can do with it as it is: edit, retry, cancel. */
+            may: string[];
         };
         /**
          * Candidate
@@ -2652,12 +2666,86 @@ export interface components {
         TaskList: {
             /** @description What was found, in order. */
             items: components["schemas"]["Task"][];
-            /** @description State -> how many tasks are in it. */
+            /** @description State -> how many tasks are in it, of those of `agent` and `filter`. */
             counts: {
                 [key: string]: number;
             };
-            /** @description Give this as `after` for the next page; null: there is no more. */
+            /** @description Give this as `after` for the next page, or as `skip` where `order` is `priority`; null: there is no more. */
             next: number | null;
+        };
+        /**
+         * TaskShown
+         * @description One task with all that is about it.
+         */
+        TaskShown: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description A title, in a line. */
+            title: string;
+            /** @description What its agent is told. */
+            prompt: string;
+            /** @description Its state. */
+            state: string;
+            /** @description The higher, the earlier; 0 is ordinary. */
+            priority: number;
+            /** @description Resources: paths from the root (or from `cwd`), `dir/`, globs, regions (`path::Qualified.name`), `key:a:b`, `task:T-3`. */
+            resources: string[];
+            /** @description Only what comes after this: the `next` of the page before. */
+            after: string[];
+            /** @description How often it was tried. */
+            attempts: number;
+            /** @description How often it is tried at most. */
+            attempts_max: number;
+            /** @description When it may be tried again: UTC, ISO 8601 with milliseconds; null: at once. */
+            not_before: string | null;
+            /** @description The agent that has claimed it; null: nobody. */
+            claimed_by: string | null;
+            /** @description When it was claimed: UTC, ISO 8601 with milliseconds. */
+            claimed_at: string | null;
+            /** @description When the claim lapses unless it is renewed: UTC, ISO 8601 with milliseconds. */
+            claim_until: string | null;
+            /** @description The review of work that somebody began; null: there is none. */
+            partial: string | null;
+            /** @description What came of it, in words. */
+            result: string | null;
+            /** @description When it was added: UTC, ISO 8601 with milliseconds. */
+            created_at: string;
+            /** @description When it changed last: UTC, ISO 8601 with milliseconds. */
+            updated_at: string;
+            /** @description Who has claimed it, or holds a lease on `task:T-3`. */
+            locked_by: string | null;
+            /** @description What that agent said it is; else its name. */
+            locked_by_name: string | null;
+            /** @description When it was granted: UTC, ISO 8601 with milliseconds. */
+            locked_at: string | null;
+            /** @description Who holds what it needs, when shown on its own. */
+            held_by: string[];
+            /** @description Why it is in this state, in a sentence. */
+            explanation: string;
+            /** @description Its blackboard, when shown on its own. */
+            tried: components["schemas"]["Candidate"][];
+            /** @description What a person can do with it as it is: edit, retry, cancel. */
+            may: string[];
+            /** @description What it comes after, itself, what comes after it; alone: empty. */
+            chain: components["schemas"]["TaskLink"][];
+            /** @description What it was seen to change, of files and regions. */
+            wrote: string[];
+            /** @description What was leased for it to be written, by the log. */
+            leased: string[];
+        };
+        /**
+         * TaskLink
+         * @description A task among those that come before and after one another.
+         */
+        TaskLink: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description A title, in a line. */
+            title: string;
+            /** @description As of a task. */
+            state: string;
+            /** @description Which of these tasks have to be done before it. */
+            after: string[];
         };
         /** Claimed */
         Claimed: {
@@ -3237,6 +3325,8 @@ export interface components {
             verified: components["schemas"]["VerificationList"] | null;
             /** @description Messages to people that no person has seen. */
             messages: number;
+            /** @description How many leases are live; null: an older one does not say. */
+            leases_held: number | null;
         };
         /** EventRow */
         EventRow: {
@@ -3967,16 +4057,15 @@ export interface components {
         };
         /**
          * TaskImportBody
-         * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it begin at the root.
+         * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it begin at the root. Without a `format` the ending of `name` tells it, else the text.
          */
         TaskImportBody: {
             /** @description The text. */
             text: string;
-            /**
-             * @description yaml, jsonl or markdown.
-             * @enum {unknown}
-             */
-            format: "jsonl" | "markdown" | "yaml";
+            /** @description yaml, jsonl or markdown. */
+            format?: ("jsonl" | "markdown" | "yaml") | null;
+            /** @description Of the file that it was read from. */
+            name?: string;
             /** @description Tasks of an earlier text: one of the same title is not added again. */
             known?: string[];
         };
@@ -5090,6 +5179,12 @@ export interface operations {
                 after?: number;
                 /** @description The absolute directory that relative paths begin at; null: the repository's root. */
                 cwd?: string | null;
+                /** @description Only leases with this in resource, holder, task or description, A as a. */
+                filter?: string;
+                /** @description As they were granted, or by their folders and names. Default: "grant". */
+                order?: "folder" | "grant";
+                /** @description How many are left out at the beginning. Default: 0. */
+                skip?: number;
             };
             header?: never;
             path?: never;
@@ -5144,7 +5239,14 @@ export interface operations {
                      *         }
                      *       ],
                      *       "next": null,
-                     *       "resource": "src/pay.py"
+                     *       "resource": "src/pay.py",
+                     *       "total": 1,
+                     *       "folders": [
+                     *         {
+                     *           "folder": "",
+                     *           "count": 1
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["LockList"];
@@ -5927,6 +6029,14 @@ export interface operations {
                 limit?: number;
                 /** @description Only what comes after this: the `next` of the page before. Default: 0. */
                 after?: number;
+                /** @description Only with this in its id, title, holder or a resource, A as a. */
+                filter?: string;
+                /** @description The oldest first, or the next to be given out first. Default: "arrival". */
+                order?: "arrival" | "priority";
+                /** @description How many are left out at the beginning. Default: 0. */
+                skip?: number;
+                /** @description Prompts and results are left empty. Default: false. */
+                brief?: boolean;
             };
             header?: never;
             path?: never;
@@ -5970,7 +6080,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "counts": {},
@@ -6061,7 +6172,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6108,9 +6220,7 @@ export interface operations {
                      *       "resources": [
                      *         "src/pay.py"
                      *       ],
-                     *       "after": [
-                     *         "T-1"
-                     *       ],
+                     *       "after": [],
                      *       "attempts": 1,
                      *       "attempts_max": 1,
                      *       "not_before": null,
@@ -6136,10 +6246,21 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": [],
+                     *       "chain": [
+                     *         {
+                     *           "task": "T-3",
+                     *           "title": "Retry failed payments",
+                     *           "state": "ready",
+                     *           "after": []
+                     *         }
+                     *       ],
+                     *       "wrote": [],
+                     *       "leased": []
                      *     }
                      */
-                    "application/json": components["schemas"]["Task"];
+                    "application/json": components["schemas"]["TaskShown"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -6222,7 +6343,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6298,7 +6420,8 @@ export interface operations {
                      *         "locked_at": null,
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
-                     *         "tried": []
+                     *         "tried": [],
+                     *         "may": []
                      *       },
                      *       "acquisition_id": "A-7",
                      *       "leases": [
@@ -6424,7 +6547,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6512,7 +6636,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6647,7 +6772,8 @@ export interface operations {
                      *         "locked_at": null,
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
-                     *         "tried": []
+                     *         "tried": [],
+                     *         "may": []
                      *       },
                      *       "worktree": "/home/maria/shop/.coord/worktrees/T-3",
                      *       "leases": [
@@ -6934,7 +7060,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -7017,7 +7144,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -7050,8 +7178,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "text": "- title: Retry failed payments\n  resources: [src/pay.py]\n",
-                 *       "format": "yaml"
+                 *       "text": "- title: Retry failed payments\n  resources: [src/pay.py]\n"
                  *     }
                  */
                 "application/json": components["schemas"]["TaskImportBody"];
@@ -7094,7 +7221,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "next": null,
@@ -7127,7 +7255,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ]
                      *     }
@@ -9679,6 +9808,8 @@ export interface operations {
             query?: {
                 /** @description How many of the last events to show. Default: 10. */
                 events?: number;
+                /** @description How many leases are told of at most. Default: 5000. */
+                leases?: number;
             };
             header?: never;
             path?: never;
@@ -9783,7 +9914,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "reviews": [
@@ -9849,7 +9981,8 @@ export interface operations {
                      *         }
                      *       ],
                      *       "verified": null,
-                     *       "messages": 1
+                     *       "messages": 1,
+                     *       "leases_held": null
                      *     }
                      */
                     "application/json": components["schemas"]["StatusReply"];

@@ -5,6 +5,7 @@ import { helpShown, screen } from "../state/place";
 import { connection } from "../state/connection";
 import { status, waiting } from "../state/store";
 import { AgentsScreen } from "./AgentsScreen";
+import { BacklogScreen } from "./BacklogScreen";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { KeyHelp } from "./KeyHelp";
 import { MoreScreen } from "./MoreScreen";
@@ -39,6 +40,8 @@ export function App() {
           <NeedsYouScreen />
         ) : screen.value === "agents" ? (
           <AgentsScreen />
+        ) : screen.value === "backlog" ? (
+          <BacklogScreen />
         ) : screen.value === "reviews" ? (
           <ReviewsScreen />
         ) : (

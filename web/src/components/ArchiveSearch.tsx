@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 
 import { api, ask } from "../api/client";
 import type { ArchiveSection, Hit } from "../api/shapes";
-import { act } from "../state/store";
+import { act } from "../state/news";
 import { Words } from "./Words";
 
 export function ArchiveSearch() {

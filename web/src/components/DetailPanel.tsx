@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import type { Status } from "../api/shapes";
+import { followLeases, leasesAbout } from "../state/leasesAbout";
 import { openDetail } from "../state/place";
 import { status } from "../state/store";
 import { clock } from "../words/texts";
@@ -24,13 +25,14 @@ export function DetailPanel() {
   useEffect(() => {
     document.getElementById("detail")?.focus();
   }, [about]);
+  useEffect(() => (about === null ? undefined : followLeases(about)), [about]);
   const snapshot = status.value;
   if (about === null || snapshot === null) {
     return null;
   }
   const isAbout = (resource: string, ...agents: (string | null)[]) =>
     about.kind === "agent" ? agents.includes(about.name) : resource === about.name;
-  const leases = snapshot.leases.filter((lease) => isAbout(lease.resource, lease.locked_by));
+  const leases = leasesAbout.value;
   const requests = snapshot.requests.filter((request) => isAbout(request.resource, request.requested_by, request.holder));
   const task = findTask(about, snapshot);
   const { log, ...always } = TITLES;
@@ -83,7 +85,7 @@ function findTask(about: { kind: "resource" | "agent"; name: string }, snapshot:
   if (about.kind === "agent") {
     return snapshot.agents.find((agent) => agent.agent === about.name)?.tasks[0] ?? null;
   }
-  return snapshot.leases.find((lease) => lease.resource === about.name && lease.task !== null)?.task ?? null;
+  return leasesAbout.value.find((lease) => lease.task !== null)?.task ?? null;
 }
 
 function close(): void {

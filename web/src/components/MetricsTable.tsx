@@ -1,10 +1,10 @@
 /** What Prometheus reads at /metrics, as a table. */
 import { readMetrics } from "../api/metrics";
-import { LONG_REST_MS, useAnswer } from "../state/useAnswer";
+import { useAnswer } from "../state/useAnswer";
 import { Answer } from "./Answer";
 
 export function MetricsTable() {
-  const metrics = useAnswer(readMetrics, "metrics", LONG_REST_MS).value;
+  const metrics = useAnswer(readMetrics, "metrics").value;
   return (
     <Answer answer={metrics}>
       {(rows) => (

@@ -19,7 +19,7 @@ export function NeedsYouScreen() {
       <section aria-labelledby="needs-you">
         <h2 id="needs-you">Needs you</h2>
         <p class="empty">
-          Nothing waits for you. {counted(snapshot.agents.length, "agent")} at work, {counted(snapshot.leases.length, "lease")} held.
+          Nothing waits for you. {counted(snapshot.agents.length, "agent")} at work, {counted(snapshot.leases_held ?? 0, "lease")} held.
           {snapshot.agents.length === 0 && (
             <>
               {" "}

@@ -2,13 +2,13 @@
 import { api, ask } from "../api/client";
 import { now } from "../state/now";
 import { status } from "../state/store";
-import { LONG_REST_MS, useAnswer } from "../state/useAnswer";
+import { useAnswer } from "../state/useAnswer";
 import { ago } from "../words/texts";
 import { Answer } from "./Answer";
 import { Words } from "./Words";
 
 export function RepositoryList() {
-  const coordinators = useAnswer(() => ask(api.GET("/v1/coordinators", {})), "coordinators", LONG_REST_MS).value;
+  const coordinators = useAnswer(() => ask(api.GET("/v1/coordinators", {})), "coordinators", /^(agent|lease|review|unlock|message)/).value;
   return (
     <>
       <Answer answer={coordinators}>

@@ -1,6 +1,6 @@
 /** The settings in force, and where each was set. */
 import { api, ask } from "../api/client";
-import { LONG_REST_MS, useAnswer } from "../state/useAnswer";
+import { useAnswer } from "../state/useAnswer";
 import { Answer } from "./Answer";
 import { Words } from "./Words";
 
@@ -10,7 +10,7 @@ interface Config {
 }
 
 export function SettingsTable() {
-  const health = useAnswer(() => ask(api.GET("/v1/health", { params: { query: {} } })), "health", LONG_REST_MS).value;
+  const health = useAnswer(() => ask(api.GET("/v1/health", { params: { query: {} } })), "health").value;
   return (
     <Answer answer={health}>
       {(reply) => {

@@ -4,7 +4,7 @@ import { person } from "../api/entrance";
 import { Refusal } from "../api/refusal";
 import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, WorkFile } from "../api/shapes";
 import { harmless } from "../words/texts";
-import { act } from "./store";
+import { act } from "./news";
 
 const VERDICTS_DONE: Record<Verdict, string> = { keep: "kept", revert: "reverted", reassign: "given to another agent" };
 
