@@ -19,7 +19,6 @@ import pytest
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
-from tests.waiting import until
 from tests.web.conftest import Person
 
 pytestmark = pytest.mark.web
