@@ -59,8 +59,9 @@ def counts(view: View) -> dict[str, int]:
 
 def _is_chosen(req: rq.Tasks) -> bool:
     """Whether every task has to be looked at to tell which ones are asked for."""
-    ranked = req.state is not None and req.agent is None and req.after == 0
-    return bool(req.filter) or (req.order == "priority" and not ranked)
+    is_ranked = req.state is not None and req.after == 0
+    return bool(req.filter) or req.agent is not None or (
+        req.order == "priority" and not is_ranked)
 
 
 def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
@@ -68,7 +69,7 @@ def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
     if req.order == "priority":
         found = view.rows("tasks_ranked", req.state, limit + 1, req.skip)
     else:
-        found = view.rows("tasks_list", req.after, req.state, limit + 1, req.agent, req.skip)
+        found = view.rows("tasks_list", req.after, req.state, limit + 1, req.skip)
     rows = [TaskRow(*raw) for raw in found[:limit]]
     more = len(found) > limit
     return Window(rows, counts(view), _next(req, limit, rows[-1].n) if more else None)

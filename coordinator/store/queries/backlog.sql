@@ -109,8 +109,7 @@ FROM tasks WHERE task_id = ?;
 -- name: tasks_list
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
-FROM tasks WHERE n > ?1 AND (?2 IS NULL OR state = ?2) AND (?4 IS NULL OR claimed_by = ?4)
-ORDER BY n LIMIT ?3 OFFSET ?5;
+FROM tasks WHERE n > ?1 AND (?2 IS NULL OR state = ?2) ORDER BY n LIMIT ?3 OFFSET ?4;
 
 -- name: tasks_ranked
 -- A window of the tasks in one state, the next to be given out first.
