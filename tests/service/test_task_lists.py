@@ -50,6 +50,7 @@ def test_a_filter_looks_into_title_id_holder_and_resources_and_counts_what_it_le
     assert found("file", state="pending").counts == {"ready": 6, "pending": 3}, "a state narrows the window, not the counts"
     backlog.ask(rq.Register(agent="ann"))
     backlog.ask(rq.TaskClaim(agent="ann", task="T-4"))
+    assert backlog.ask(rq.Tasks(agent="ann", order=order)).counts == {"claimed": 1}
     assert names(found("ann")) == ["T-4"] and names(found("ann", agent="ann")) == ["T-4"] and names(found("7", agent="ann")) == []
     assert names(found("%")) == [], "it is text, never a pattern"
 

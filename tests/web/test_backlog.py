@@ -172,6 +172,8 @@ def test_files_of_tasks_are_dropped_and_chosen_and_taken_back(person: Person, re
     page.get_by_text("1 task is added from plan.jsonl.").wait_for()
     page.get_by_label("Import a file").set_input_files({"name": "odd.yaml", "mimeType": "text/plain", "buffer": b"- titel: four\n"})
     page.get_by_role("alert").get_by_text("titel").first.wait_for()
+    page.get_by_label("Import a file").set_input_files({"name": "plan.md", "mimeType": "text/plain", "buffer": b"- [ ] caf\xe9\n"})
+    page.get_by_role("alert").get_by_text("plan.md cannot be read as text.").wait_for()
     with repo.client() as client:
         assert sum(client.call(rq.Tasks()).counts.values()) == 3, "of a file with a mistake nothing is added"
 

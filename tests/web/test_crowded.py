@@ -135,5 +135,6 @@ def test_a_crowded_repository_is_looked_at_without_a_pause(person: Person, crowd
         # What else runs on the machine takes a frame here and there; a page that cannot keep up loses most of them.
         assert of["dropped"] < of["frames a second"] * SECONDS / 5 and sum(of["long tasks"]) < 1000 * SECONDS / 10, of
         assert of["asked"].get("/status", 0) <= 2 + 1000 * SECONDS / 120, "a crowd of events is answered by one question"
+    assert set(told["leases"]["asked"]) <= {"/locks", "/status"}, "what is not seen is not asked for"
     assert told["leases"]["events a second"] > EVENTS_A_SECOND / 2, "the stream was as dense as is claimed"
     assert person.errors == []

@@ -59,16 +59,20 @@ def counts(view: View) -> dict[str, int]:
 
 def _is_chosen(req: rq.Tasks) -> bool:
     """Whether every task has to be looked at to tell which ones are asked for."""
-    ranked = req.state is not None and req.agent is None and req.after == 0
-    return bool(req.filter) or (req.order == "priority" and not ranked)
+    return bool(req.filter) or req.agent is not None or (
+        req.order == "priority" and req.after > 0)
 
 
 def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
     """A window of what stands in an index as it is asked for."""
-    if req.order == "priority":
-        found = view.rows("tasks_ranked", req.state, limit + 1, req.skip)
+    window = (limit + 1, req.skip)
+    of_state = () if req.state is None else (req.state,)
+    if req.order == "arrival":
+        found = view.rows("tasks_in_state" if of_state else "tasks_list",
+                          req.after, *window, *of_state)
     else:
-        found = view.rows("tasks_list", req.after, req.state, limit + 1, req.agent, req.skip)
+        found = view.rows("tasks_ranked_in_state" if of_state else "tasks_ranked",
+                          *window, *of_state)
     rows = [TaskRow(*raw) for raw in found[:limit]]
     more = len(found) > limit
     return Window(rows, counts(view), _next(req, limit, rows[-1].n) if more else None)

@@ -107,16 +107,33 @@ SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_b
 FROM tasks WHERE task_id = ?;
 
 -- name: tasks_list
+-- A window of the backlog. (Here and below: which tasks it has is read from an index alone, for what
+-- is left out before them may be long.)
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
-FROM tasks WHERE n > ?1 AND (?2 IS NULL OR state = ?2) AND (?4 IS NULL OR claimed_by = ?4)
-ORDER BY n LIMIT ?3 OFFSET ?5;
+FROM tasks WHERE n IN (SELECT n FROM tasks WHERE n > ?1 ORDER BY n LIMIT ?2 OFFSET ?3) ORDER BY n;
+
+-- name: tasks_in_state
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE n IN (
+    SELECT n FROM tasks WHERE state = ?4 AND n > ?1 ORDER BY n LIMIT ?2 OFFSET ?3)
+ORDER BY n;
 
 -- name: tasks_ranked
--- A window of the tasks in one state, the next to be given out first.
+-- A window of all tasks, the next to be given out first.
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
-FROM tasks WHERE state = ?1 ORDER BY priority DESC, n LIMIT ?2 OFFSET ?3;
+FROM tasks WHERE n IN (SELECT n FROM tasks INDEXED BY tasks_by_rank
+                       ORDER BY priority DESC, n LIMIT ?1 OFFSET ?2)
+ORDER BY priority DESC, n;
+
+-- name: tasks_ranked_in_state
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE n IN (
+    SELECT n FROM tasks WHERE state = ?3 ORDER BY priority DESC, n LIMIT ?1 OFFSET ?2)
+ORDER BY priority DESC, n;
 
 -- name: tasks_found
 -- All tasks that say this (?1; empty: all), in id, title, holder or a resource.

@@ -1,6 +1,7 @@
 /** What a person can do with tasks: each is one operation of the documented door, and is taken back by another. */
 import { api, ask } from "../api/client";
 import { person } from "../api/entrance";
+import { Refusal } from "../api/refusal";
 import type { Task } from "../api/shapes";
 import { act, type Undo } from "./news";
 
@@ -56,13 +57,21 @@ export function retryTask(task: Task): Promise<boolean> {
 }
 
 /** The coordinator reads the file: its name and its text tell what it is. */
-export async function importTasks(file: File): Promise<boolean> {
-  const text = await file.text();
+export function importTasks(file: File): Promise<boolean> {
   return act(
-    () => ask(api.POST("/v1/tasks/import", { body: { text, name: file.name } })),
+    async () => ask(api.POST("/v1/tasks/import", { body: { text: await readText(file), name: file.name } })),
     ({ items, warnings }) => [`${items.length === 1 ? "1 task is" : `${items.length} tasks are`} added from ${file.name}.`, ...(warnings ?? [])].join(" "),
     ({ items }) => () => cancelAll(items),
   );
+}
+
+/** The file's text. Throws a `Refusal` where it has none. */
+async function readText(file: File): Promise<string> {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch {
+    throw new Refusal("INVALID", `${file.name} cannot be read as text. Nothing was added.`, "Save it as UTF-8, and drop the file itself.", 0);
+  }
 }
 
 /** The last first: those that come after others. Stops at the first that is refused. */
