@@ -9,6 +9,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -364,6 +365,24 @@ def test_leases_are_a_tree_whose_folders_close(person: Person, repo: Repo) -> No
     assert page.get_by_role("button", name="src/", exact=True).get_attribute("aria-expanded") == "false"
     page.get_by_label("Filter").fill("key")
     until(lambda: rows.count() == 2)
+
+
+def test_times_are_those_of_the_browser(person: Person, browser: Any, repo: Repo) -> None:
+    repo.coord("lock", "src/pay.py", "--agent", "ann", "--ttl", "30m")
+    with repo.client() as client:
+        (lease,) = client.call(rq.Locks()).items
+    until_utc = datetime.fromisoformat(lease.expires_at)
+    there = until_utc.astimezone(timezone(timedelta(hours=5, minutes=30))).strftime("%H:%M")
+    person.context.close()
+    person.context = browser.new_context(locale="en-GB", timezone_id="Asia/Kolkata")
+    person.page = person.context.new_page()
+    page = person.open()
+    person.go("Agents and leases")
+    page.get_by_role("button", name="src/pay.py", exact=True).click()
+    page.get_by_role("tabpanel").get_by_text(f"until {there}").wait_for()
+    page.get_by_role("tab", name="Story").click()
+    page.get_by_role("tabpanel").get_by_text(f"until {there}").wait_for()
+    assert "Z" not in page.get_by_role("tabpanel").inner_text()
 
 
 def test_a_refusal_is_said_with_its_next_step(person: Person, repo: Repo) -> None:

@@ -4,6 +4,7 @@ import { now } from "../state/now";
 import { useAnswer } from "../state/useAnswer";
 import { ago } from "../words/texts";
 import { Answer } from "./Answer";
+import { Sentence } from "./Sentence";
 import { Words } from "./Words";
 
 const LANDINGS_MAX = 50;
@@ -25,7 +26,7 @@ export function LandingList() {
             <ol class="story">
               {list.items.toReversed().map((event) => (
                 <li key={event.seq}>
-                  <Words text={event.text} />
+                  <Sentence text={event.text} />
                 </li>
               ))}
             </ol>

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 
 import type { Review, Task } from "../api/shapes";
 import { showTask } from "../state/actions";
+import { Sentence } from "./Sentence";
 import { Words } from "./Words";
 
 export function ReviewContext({ review }: { review: Review }) {
@@ -42,7 +43,7 @@ export function ReviewContext({ review }: { review: Review }) {
           <h3>How it came to this</h3>
           <ol class="story">
             {review.timeline.map((sentence, index) => (
-              <li key={index}><Words text={sentence} /></li>
+              <li key={index}><Sentence text={sentence} /></li>
             ))}
           </ol>
         </section>

@@ -2,7 +2,7 @@
 import { api, ask } from "../api/client";
 import { Refusal } from "../api/refusal";
 import { useAnswer } from "../state/useAnswer";
-import { Words } from "./Words";
+import { Sentence } from "./Sentence";
 
 export function StoryList({ subject }: { subject: string }) {
   const story = useAnswer(() => ask(api.GET("/v1/explain", { params: { query: { subject } } })), subject).value;
@@ -11,7 +11,7 @@ export function StoryList({ subject }: { subject: string }) {
     <ol class="story" reversed>
       {[...sentences].reverse().map((sentence, place) => (
         <li key={sentences.length - place}>
-          <Words text={sentence} />
+          <Sentence text={sentence} />
         </li>
       ))}
     </ol>

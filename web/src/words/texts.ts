@@ -33,6 +33,22 @@ export function clock(instant: string): string {
   return new Date(instant).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 }
 
+/** A sentence of the coordinator's log, whose instants are UTC, in this browser's own time. */
+export function localise(sentence: string): string {
+  const stamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/.exec(sentence)?.[0];
+  if (stamp === undefined) {
+    return sentence;
+  }
+  const at = new Date(stamp);
+  const day = at.toDateString() === new Date().toDateString() ? "" : `${at.toLocaleDateString()} `;
+  const rest = sentence.slice(stamp.length).replace(/\b(\d\d):(\d\d)Z/g, (_, hour: string, minute: string) => {
+    const then = new Date(at);
+    then.setUTCHours(Number(hour), Number(minute), 0);
+    return clock(then.toISOString());
+  });
+  return `${day}${at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" })}${rest}`;
+}
+
 /** "1 review", "3 reviews". */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
