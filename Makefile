@@ -94,7 +94,11 @@ bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one
 screenshot: setup  ## draw the picture of `coord status` in the documents
 	@$(BIN)/python benchmarks/screenshot.py
 
-.PHONY: recording site
+.PHONY: recording pictures site
+pictures: setup web ## take the pictures of the browser page in the README anew (Chromium: CHROMIUM=path)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group web
+	@$(BIN)/python -P scripts/page_pictures.py
+
 recording: setup ## record two agents that want one file: the animated picture in the README
 	@$(BIN)/python benchmarks/recording.py
 

@@ -23,7 +23,13 @@ export function DetailPanel() {
   const tab = useSignal<Tab>("leases");
   const about = openDetail.value;
   useEffect(() => {
-    document.getElementById("detail")?.focus();
+    const panel = document.getElementById("detail");
+    panel?.focus({ preventScroll: true });
+    // Below the list, on a narrow page, it would be out of sight.
+    const top = panel?.getBoundingClientRect().top ?? 0;
+    if (top < 0 || top > innerHeight / 2) {
+      panel?.scrollIntoView();
+    }
   }, [about]);
   useEffect(() => (about === null ? undefined : followLeases(about)), [about]);
   const snapshot = status.value;

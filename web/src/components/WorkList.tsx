@@ -29,7 +29,7 @@ export function WorkList({ about }: { about: { kind: "resource" | "agent"; name:
               </span>
             )}
           </p>
-          <DiffText lines={file.diff.replace(/\n$/, "").split("\n")} />
+          <DiffText lines={file.diff.replace(/^---.*\n\+\+\+.*\n/, "").replace(/\n$/, "").split("\n")} />
           {file.cut && <p class="dim">The difference goes on.</p>}
         </li>
       ))}
