@@ -36,7 +36,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], str]] = {
                  "reviews, the guard, regions and proposals"),
     "sharing": (("state", "signals"), "values of keys, their changes, and signals"),
     "telling": (("steps", "messages"), "steps, dead letters and messages"),
-    "watching": (("story", "health", "report", "archive", "pages"),
+    "watching": (("story", "health", "report", "timeline", "archive", "pages"),
                  "the log, status, health, the archive, the page"),
 }
 FOLDERS = {False: "blocking", True: "asynchronous"}

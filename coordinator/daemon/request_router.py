@@ -28,6 +28,7 @@ from coordinator.daemon.verdict_runner import VerdictRunner
 from coordinator.daemon.waiting_readings import WaitingReadings
 from coordinator.daemon.waiting_requests import WaitingRequest
 from coordinator.daemon.writer import Answer, Writer
+from coordinator.files.pace import Pace
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
 from coordinator.operations import malformed
@@ -46,6 +47,7 @@ from coordinator.service.core import Service, check_wait
 from coordinator.service.leasing import lapse, sweep
 from coordinator.service.verifying import verifications
 from coordinator.service.views import status
+from coordinator.store.apart import RESTS
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.words import requests as rq
@@ -54,7 +56,7 @@ from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
-SLOW_READS = frozenset({"replay", "report", "task_export"})
+SLOW_READS = frozenset({"moment", "replay", "report", "task_export", "timeline"})
 #: For so long (seconds) a list of reviews waits for what is about to be flagged.
 CLOSED_S = 2.0
 #: Requests that wait for something to be done, by whoever asks.
@@ -307,14 +309,17 @@ class RequestRouter:
 
     def _read_aside(self, operation: Operation, request: Any, token: str | None,
                     answer: Answer, gone: Gone) -> None:
+        pace = Pace()
+
+        def read(view: View) -> Any:
+            view.rest = partial(pace.rest, RESTS)
+            return self._answer(operation, request, token, view)
+
         def work() -> Any:
             try:
                 db = self._open_reader()
                 try:
-                    return snapshot(
-                        db, self._clock.now_ms(),
-                        lambda view: self._answer(operation, request, token, view),
-                    )
+                    return snapshot(db, self._clock.now_ms(), read)
                 finally:
                     db.close()
             except Refusal as refusal:

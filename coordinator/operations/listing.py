@@ -41,7 +41,7 @@ from coordinator.service.leasing import (
 from coordinator.service.review import reviews, verdicts
 from coordinator.service.state import changes, values
 from coordinator.service.verifying import verifications
-from coordinator.service.views import archive, report, story
+from coordinator.service.views import archive, moment, report, story, timeline
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -187,6 +187,8 @@ _ALL = [
     Operation(rq.Events, story.events),
     Operation(rq.Explain, story.explain),
     Operation(rq.Report, report.report),
+    Operation(rq.Timeline, timeline.timeline),
+    Operation(rq.Moment, moment.moment),
     Operation(rq.Replay, story.replay),
     Operation(rq.Health, None),
     Operation(rq.Compact, None),
