@@ -11,6 +11,7 @@ import { NeedsYouScreen } from "./NeedsYouScreen";
 import { News } from "./News";
 import { ReviewsScreen } from "./ReviewsScreen";
 import { ScreenTabs } from "./ScreenTabs";
+import { TimeScreen } from "./TimeScreen";
 import { Words } from "./Words";
 
 export function App() {
@@ -38,6 +39,8 @@ export function App() {
           <NeedsYouScreen />
         ) : screen.value === "agents" ? (
           <AgentsScreen />
+        ) : screen.value === "time" ? (
+          <TimeScreen />
         ) : (
           <ReviewsScreen />
         )}

@@ -7,11 +7,13 @@ export function ScreenTabs() {
     "needs-you": waiting.value,
     agents: status.value?.agents.length ?? 0,
     reviews: status.value?.reviews.length ?? 0,
+    time: 0,
   };
   const names: [Screen, string][] = [
     ["needs-you", "Needs you"],
     ["agents", "Agents and leases"],
     ["reviews", "Reviews"],
+    ["time", "Time"],
   ];
   return (
     <nav aria-label="Screens">

@@ -1,7 +1,7 @@
 /** Where in the page the person is. It stays in memory: the address shows no name of a file. */
 import { signal } from "@preact/signals";
 
-export type Screen = "needs-you" | "agents" | "reviews";
+export type Screen = "needs-you" | "agents" | "reviews" | "time";
 
 export const screen = signal<Screen>("needs-you");
 /** The review that is open on the reviews' screen; null: the list alone. */

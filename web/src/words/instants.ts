@@ -1,0 +1,54 @@
+/** Instants on a time line, in this browser's own time. */
+import { span } from "./texts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+/** Distances between two ticks that people read easily. */
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat([1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
+  [1, 2, 5, 10, 15, 30].map((n) => n * MINUTE), [1, 2, 3, 6, 12].map((n) => n * HOUR), [1, 2, 7, 14, 28, 91, 365].map((n) => n * DAY));
+
+/** The instant as exactly as a window of this length needs it. */
+export function instant(ms: number, windowMs: number): string {
+  const at = new Date(ms);
+  if (windowMs > 2 * DAY) {
+    return at.toLocaleDateString([], { month: "short", day: "numeric" });
+  }
+  if (windowMs > HOUR) {
+    return at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  }
+  const fields = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
+  return at.toLocaleTimeString([], windowMs > 20 * SECOND ? fields : { ...fields, fractionalSecondDigits: 3 });
+}
+
+/** The instant with its day. */
+export function fullInstant(ms: number): string {
+  return new Date(ms).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** Where the ticks of a window are: round instants, no more than `most`. */
+export function ticks(from: number, to: number, most: number): number[] {
+  const step = STEPS.find((length) => (to - from) / length <= most) ?? (to - from) / Math.max(1, most);
+  // Days begin at midnight of this browser's time, and hours with the hour.
+  const shift = new Date(from).getTimezoneOffset() * MINUTE;
+  const found: number[] = [];
+  for (let at = Math.ceil((from - shift) / step) * step + shift; at <= to && found.length <= most; at += step) {
+    found.push(at);
+  }
+  return found;
+}
+
+/** A span in few letters; of a short one also its tenths of a second. */
+export function exactSpan(seconds: number): string {
+  return seconds < 10 ? `${Number(seconds.toFixed(seconds < 1 ? 2 : 1))} s` : span(seconds);
+}
+
+/** The beginning and the end of a long text. */
+export function cutMiddle(text: string, most: number): string {
+  if (text.length <= most) {
+    return text;
+  }
+  const kept = Math.max(1, Math.floor((most - 1) / 2));
+  return `${text.slice(0, kept)}…${text.slice(-kept)}`;
+}
