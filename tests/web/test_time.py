@@ -37,11 +37,11 @@ def worked(repo: Repo) -> Repo:
 
 def check_lanes(page: Any) -> None:
     """The lanes show the task, the wait and the refusal, each in the lane of whoever had it."""
-    page.locator('.lane[data-agent="ann"] .span-task[data-subject="T-1"] rect').wait_for(state="attached")
-    assert page.locator('.lane[data-agent="ann"] .span-lease[data-subject="src/pay.py"]').count() == 1
-    assert page.locator('.lane[data-agent="bob"] .span-wait[data-subject="src/pay.py"]').count() == 1
-    assert page.locator('.lane[data-agent="bob"] path.span-refusal').count() == 1
-    assert page.locator('.lane[data-agent="ann"] path.span-refusal').count() == 0
+    page.locator('.lane[data-agent="ann"] .span-task [data-subject="T-1"] path').wait_for(state="attached")
+    assert page.locator('.lane[data-agent="ann"] .span-lease [data-subject="src/pay.py"]').count() == 1
+    assert page.locator('.lane[data-agent="bob"] .span-wait [data-subject="src/pay.py"]').count() == 1
+    assert page.locator('.lane[data-agent="bob"] .span-refusal path').count() == 1
+    assert page.locator('.lane[data-agent="ann"] .span-refusal path').count() == 0
     assert "held by ann" in page.locator('.lane[data-agent="bob"] .span-wait title').text_content()
     assert page.locator('.heat-row[data-resource="src/pay.py"] .heat-wanted').count() > 0
     row = page.get_by_role("row", name=re.compile("bob ann"))
@@ -50,9 +50,9 @@ def check_lanes(page: Any) -> None:
 
 def shown_window(page: Any) -> tuple[float, float]:
     """How wide the task is drawn, and the lanes are (pixels)."""
-    task = page.locator('.lane[data-agent="ann"] .span-task rect').first
+    task = page.locator('.lane[data-agent="ann"] .span-task path').first
     lanes = page.locator(".lanes svg")
-    return float(task.get_attribute("width")), float(lanes.get_attribute("width"))
+    return task.evaluate("path => path.getBBox().width"), float(lanes.get_attribute("width"))
 
 
 def check_zoom_by_keyboard(page: Any) -> None:
@@ -124,7 +124,7 @@ def test_the_lanes_go_on_with_the_work_and_the_moment_stays(person: Person, work
     page.get_by_text(re.compile("After event [0-9]+")).wait_for()
     told = page.get_by_text(re.compile("After event [0-9]+")).inner_text()
     worked.coord("lock", "docs/", "--agent", "cyd")
-    page.locator('.lane[data-agent="cyd"] .span-lease[data-subject="docs/"]').wait_for(state="attached")
+    page.locator('.lane[data-agent="cyd"] .span-lease [data-subject="docs/"]').wait_for(state="attached")
     assert page.get_by_text(re.compile("After event [0-9]+")).inner_text() == told
     page.get_by_role("button", name="Back to the end").click()
     page.get_by_role("list", name="Leases at that moment").get_by_text("cyd held docs/").wait_for()

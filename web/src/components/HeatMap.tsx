@@ -2,13 +2,18 @@
 import type { Demand } from "../api/shapes";
 import { place, timeline } from "../state/timeline";
 import { useWidth } from "../state/width";
-import { cutMiddle, fullInstant } from "../words/instants";
+import { cutMiddle } from "../words/instants";
 import { harmless } from "../words/texts";
 import { TimeAxis } from "./TimeAxis";
 
 const AXIS_HEIGHT = 20;
 const ROW_HEIGHT = 34;
 const CELL_HEIGHT = 16;
+const HELD_HEIGHT = 3;
+const BOTTOM = 31;
+/** How high a cell is that hardly anybody wants, and how far it goes into the next (pixels): no gap may be seen. */
+const LOWEST = 5;
+const OVERLAP = 0.5;
 const LETTER_WIDTH = 7;
 /** Shades of demand: a cell with so many waiters, or more, has the darkest. */
 const DARKEST = 4;
@@ -48,32 +53,43 @@ interface RowProps {
 function HeatRow({ demand, window, top, width }: RowProps) {
   const name = harmless(demand.resource);
   const step = (window.to - window.from) / demand.held.length;
+  // One path for all cells of a shade, and one cell for parts that are alike: there may be thousands.
+  let held = "";
+  const wanted: string[] = Array<string>(DARKEST).fill("");
+  const wantedIn = (part: number): number => Math.min(DARKEST, (demand.waited[part] ?? 0) + (demand.refused[part] ?? 0));
+  for (let part = 0, next = 0; part < demand.held.length; part = next) {
+    const agents = demand.held[part] ?? 0;
+    const wants = wantedIn(part);
+    next = part + 1;
+    while (next < demand.held.length && demand.held[next] === agents && wantedIn(next) === wants) {
+      next += 1;
+    }
+    const begin = Math.max(0, place(window.from + part * step) * width);
+    const end = Math.min(width, place(window.from + next * step) * width) + OVERLAP;
+    if (end <= 0 || begin >= width) {
+      continue;
+    }
+    if (agents > 0) {
+      held += cell(begin, end, HELD_HEIGHT);
+    }
+    if (wants > 0) {
+      // The more agents want it, the higher and the darker.
+      wanted[Math.ceil(wants) - 1] += cell(begin, end, LOWEST + ((CELL_HEIGHT - LOWEST) * wants) / DARKEST);
+    }
+  }
   return (
     <g class="heat-row" transform={`translate(0 ${top})`} data-resource={demand.resource}>
+      <title>{`${name}: at most ${Math.max(...demand.held)} had it at once, and ${Math.max(...demand.waited)} waited for it; refused ${demand.refused.reduce((sum, times) => sum + times, 0)} times`}</title>
       <text class="lane-name" x={2} y={12}>
         {cutMiddle(name, Math.floor(width / LETTER_WIDTH))}
-        <title>{name}</title>
       </text>
-      {demand.held.map((held, part) => {
-        const waited = demand.waited[part] ?? 0;
-        const refused = demand.refused[part] ?? 0;
-        const from = window.from + part * step;
-        const begin = Math.max(0, place(from) * width);
-        const end = Math.min(width, place(from + step) * width);
-        if (end <= 0 || begin >= width || (held === 0 && waited === 0 && refused === 0)) {
-          return null;
-        }
-        // The more agents want it, the higher and the darker.
-        const wanted = Math.min(DARKEST, waited + refused);
-        const high = wanted === 0 ? 0 : 4 + ((CELL_HEIGHT - 4) * wanted) / DARKEST;
-        return (
-          <g key={part}>
-            <title>{`${name}, ${fullInstant(from)}: ${held} had it, ${waited} waited for it, ${refused} refused`}</title>
-            {held > 0 && <rect class="heat-held" x={begin} y={14 + CELL_HEIGHT - 3} width={end - begin + 0.5} height={3} />}
-            {wanted > 0 && <rect class={`heat-wanted heat-${Math.ceil(wanted)}`} x={begin} y={14 + CELL_HEIGHT - 3 - high + 3} width={end - begin + 0.5} height={high} />}
-          </g>
-        );
-      })}
+      {wanted.map((path, shade) => path !== "" && <path key={shade} class={`heat-wanted heat-${shade + 1}`} d={path} />)}
+      {held !== "" && <path class="heat-held" d={held} />}
     </g>
   );
+}
+
+/** A rectangle from the row's bottom upward. */
+function cell(begin: number, end: number, height: number): string {
+  return `M${begin.toFixed(1)} ${BOTTOM}V${(BOTTOM - height).toFixed(1)}H${end.toFixed(1)}V${BOTTOM}Z`;
 }

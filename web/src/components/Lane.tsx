@@ -1,8 +1,7 @@
 /** One agent's lane. Each kind of span has a height of its own, so that none hides another. */
 import type { Span } from "../api/shapes";
-import { place } from "../state/timeline";
+import { place, type TimedSpan, view } from "../state/timeline";
 import { cutMiddle } from "../words/instants";
-import { describeSpan } from "../words/spans";
 import { harmless } from "../words/texts";
 
 export const LANE_HEIGHT = 58;
@@ -19,10 +18,22 @@ const ROWS: Record<Span["kind"], readonly [number, number]> = {
 const ORDER: readonly Span["kind"][] = ["task", "thinking", "lease", "review", "wait", "refusal"];
 const LEAST_WIDTH = 1.5;
 const LETTER_WIDTH = 7;
+/** A lane with more spans than this has its narrow ones (pixels) drawn by one path of each kind. */
+const FEW = 40;
+const NARROW = 4;
 
-export function Lane({ agent, spans, top, width }: { agent: string; spans: readonly Span[]; top: number; width: number }) {
-  const seen = spans.filter((span) => place(Date.parse(span.until)) >= 0 && place(Date.parse(span.since)) <= 1);
-  seen.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+interface LaneProps {
+  agent: string;
+  spans: readonly TimedSpan[];
+  top: number;
+  width: number;
+}
+
+export function Lane({ agent, spans, top, width }: LaneProps) {
+  const { from, to } = view.value;
+  const seen = spans.filter((span) => span.until >= from && span.since <= to);
+  const narrowMs = seen.length > FEW ? (NARROW * (to - from)) / width : 0;
+  const isNarrow = (span: TimedSpan): boolean => span.until - span.since < narrowMs;
   const name = harmless(agent);
   return (
     <g class="lane" transform={`translate(0 ${top})`} data-agent={agent}>
@@ -31,35 +42,47 @@ export function Lane({ agent, spans, top, width }: { agent: string; spans: reado
         {cutMiddle(name, Math.floor(width / LETTER_WIDTH))}
         <title>{name}</title>
       </text>
-      {seen.map((span) => (
-        <SpanSign key={`${span.kind} ${span.event} ${span.subject} ${span.since}`} span={span} width={width} />
-      ))}
+      {ORDER.map((kind) => {
+        const ofKind = seen.filter((span) => span.kind === kind);
+        const narrow = ofKind.filter(isNarrow);
+        return (
+          <g key={kind} class={`span-${kind}`}>
+            {narrow.length > 0 && <path d={narrow.map((span) => outline(span, width)).join("")} />}
+            {ofKind.map((span) => !isNarrow(span) && <SpanSign key={`${span.event} ${span.subject} ${span.since}`} span={span} width={width} />)}
+          </g>
+        );
+      })}
     </g>
   );
 }
 
-function SpanSign({ span, width }: { span: Span; width: number }) {
-  const [y, height] = ROWS[span.kind];
-  const begin = Math.max(0, place(Date.parse(span.since)) * width);
-  const end = Math.min(width, place(Date.parse(span.until)) * width);
-  const title = <title>{harmless(describeSpan(span))}</title>;
+/** Where a span is drawn: its left and its right edge. */
+function edges(span: TimedSpan, width: number): [number, number] {
+  const begin = Math.max(0, place(span.since) * width);
+  return [begin, Math.max(begin + LEAST_WIDTH, Math.min(width, place(span.until) * width))];
+}
+
+/** The shape of a span: a mark of a refusal, a bar of all else. */
+function outline(span: TimedSpan, width: number): string {
+  const [top, height] = ROWS[span.kind];
+  const [begin, end] = edges(span, width);
   if (span.kind === "refusal") {
     const x = Math.min(begin, width - 4);
-    return (
-      <path class="span-refusal" d={`M${x - 4} ${y} L${x + 4} ${y} L${x} ${y + height} Z`}>
-        {title}
-      </path>
-    );
+    return `M${x - 4} ${top}h8l-4 ${height}Z`;
   }
-  const long = Math.max(LEAST_WIDTH, end - begin);
-  const letters = Math.floor((long - 6) / LETTER_WIDTH);
+  return `M${begin} ${top}H${end}v${height}H${begin}Z`;
+}
+
+function SpanSign({ span, width }: { span: TimedSpan; width: number }) {
+  const [begin, end] = edges(span, width);
+  const letters = Math.floor((end - begin - 6) / LETTER_WIDTH);
   return (
-    <g class={`span-${span.kind}`} data-subject={span.subject}>
-      <rect x={begin} y={y} width={long} height={height}>
-        {title}
-      </rect>
+    <g data-subject={span.subject}>
+      <path d={outline(span, width)}>
+        <title>{span.title}</title>
+      </path>
       {span.kind === "task" && letters >= 4 && (
-        <text x={begin + 4} y={y + 11}>
+        <text x={begin + 4} y={ROWS.task[0] + 11}>
           {cutMiddle(harmless(span.count > 1 ? `${span.count} tasks` : [span.subject, span.text].filter(Boolean).join(" ")), letters)}
         </text>
       )}

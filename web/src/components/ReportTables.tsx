@@ -21,32 +21,34 @@ export function ReportTables({ report }: { report: Report }) {
         {exactSpan(report.span_s)} in all, {exactSpan(report.stood_s)} lost to waiting, {exactSpan(report.waited_s)} waited in all, {counted(report.tasks["done"] ?? 0, "task")} done,{" "}
         {counted(refusals, "refusal")}, {counted(report.events, "event")}.
       </p>
-      <ReportTable
-        title="Who waited for whom"
-        heads={["Agent", "For", "Times", "Stood still", "Waited in all"]}
-        rows={report.waited.map((pair) => ({ names: [pair.agent, pair.holder], numbers: [pair.times, exactSpan(pair.stood_s), exactSpan(pair.waited_s)] }))}
-      />
-      <ReportTable
-        title="Files"
-        heads={["Resource", "Agents", "Leased", "Refused", "Held", "Waited for"]}
-        rows={report.files.map((file) => ({ names: [file.resource], numbers: [file.agents, file.grants, file.refused, exactSpan(file.held_s), exactSpan(file.waited_s)] }))}
-      />
-      <ReportTable title="Refusals" heads={["Code", "Times"]} rows={report.refusals.map((refusal) => ({ names: [refusal.code], numbers: [refusal.count] }))} />
-      <ReportTable
-        title="Tasks by agent"
-        heads={["Agent", "Done", "Failed", "In review", "Refused", "Waited", "Held"]}
-        rows={report.agents.map((agent) => ({
-          names: [agent.agent],
-          numbers: [agent.done, agent.failed, agent.in_review, agent.refused, exactSpan(agent.waited_s), exactSpan(agent.held_s)],
-        }))}
-      />
+      <div class="report-tables">
+        <ReportTable
+          title="Who waited for whom"
+          heads={["Agent", "For", "Times", "Stood still", "Waited in all"]}
+          rows={report.waited.map((pair) => ({ names: [pair.agent, pair.holder], numbers: [pair.times, exactSpan(pair.stood_s), exactSpan(pair.waited_s)] }))}
+        />
+        <ReportTable
+          title="Files"
+          heads={["Resource", "Agents", "Leased", "Refused", "Held", "Waited for"]}
+          rows={report.files.map((file) => ({ names: [file.resource], numbers: [file.agents, file.grants, file.refused, exactSpan(file.held_s), exactSpan(file.waited_s)] }))}
+        />
+        <ReportTable title="Refusals" heads={["Code", "Times"]} rows={report.refusals.map((refusal) => ({ names: [refusal.code], numbers: [refusal.count] }))} />
+        <ReportTable
+          title="Tasks by agent"
+          heads={["Agent", "Done", "Failed", "In review", "Refused", "Waited", "Held"]}
+          rows={report.agents.map((agent) => ({
+            names: [agent.agent],
+            numbers: [agent.done, agent.failed, agent.in_review, agent.refused, exactSpan(agent.waited_s), exactSpan(agent.held_s)],
+          }))}
+        />
+      </div>
     </section>
   );
 }
 
 function ReportTable({ title, heads, rows }: { title: string; heads: readonly string[]; rows: readonly Row[] }) {
   return (
-    <>
+    <div>
       <h3>{title}</h3>
       {rows.length === 0 ? (
         <p class="empty">Nothing.</p>
@@ -87,6 +89,6 @@ function ReportTable({ title, heads, rows }: { title: string; heads: readonly st
           </table>
         </div>
       )}
-    </>
+    </div>
   );
 }

@@ -13,9 +13,11 @@ export function TimeAxis({ width, height }: { width: number; height: number }) {
         return (
           <g key={at}>
             <line x1={x} x2={x} y1={14} y2={height} />
-            <text x={Math.min(x + 3, width - 60)} y={11}>
-              {instant(at, to - from)}
-            </text>
+            {x + TICK_WIDTH <= width && (
+              <text x={x + 3} y={11}>
+                {instant(at, to - from)}
+              </text>
+            )}
           </g>
         );
       })}

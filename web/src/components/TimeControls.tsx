@@ -38,7 +38,7 @@ export function TimeControls() {
         {SIGNS.map(([kind, meaning]) => (
           <li key={kind}>
             <svg class={`sign span-${kind}`} width="18" height="12" aria-hidden="true">
-              {kind === "refusal" ? <path d="M4 1 L14 1 L9 11 Z" /> : <rect y={kind === "task" ? 0 : 3} width="18" height={kind === "task" ? 12 : 6} />}
+              <path d={kind === "refusal" ? "M4 1h10l-5 10Z" : kind === "task" ? "M0 0h18v12h-18Z" : "M0 3h18v6h-18Z"} />
             </svg>
             {meaning}
           </li>

@@ -5,6 +5,8 @@
 import { computed, signal } from "@preact/signals";
 
 import type { Span, Timeline } from "../api/shapes";
+import { describeSpan } from "../words/spans";
+import { harmless } from "../words/texts";
 import type { Then } from "./then";
 
 export interface Window {
@@ -27,22 +29,30 @@ export const moment = signal<number | null>(null);
 /** How all was at that moment; null: it is asked for. */
 export const then = signal<Then | null>(null);
 
+/** A span with its instants as numbers and its sentence, made once: it is drawn at each move of the window. */
+export interface TimedSpan extends Omit<Span, "since" | "until"> {
+  readonly since: number;
+  readonly until: number;
+  readonly title: string;
+}
+
 /** The spans of each agent that has a lane, by its name. */
 export const lanes = computed(() => {
-  const byAgent = new Map<string, Span[]>();
+  const byAgent = new Map<string, TimedSpan[]>();
   for (const span of timeline.value?.spans ?? []) {
+    const timed = { ...span, since: Date.parse(span.since), until: Date.parse(span.until), title: harmless(describeSpan(span)) };
     const lane = byAgent.get(span.agent);
     if (lane === undefined) {
-      byAgent.set(span.agent, [span]);
+      byAgent.set(span.agent, [timed]);
     } else {
-      lane.push(span);
+      lane.push(timed);
     }
   }
   return [...byAgent].sort(([a], [b]) => (a < b ? -1 : 1));
 });
 /** Instants at which something begins or ends, in order. */
 const changes = computed(() => {
-  const instants = (timeline.value?.spans ?? []).flatMap((span) => [Date.parse(span.since), Date.parse(span.until)]);
+  const instants = lanes.value.flatMap(([, spans]) => spans.flatMap((span) => [span.since, span.until]));
   return [...new Set(instants)].sort((a, b) => a - b);
 });
 

@@ -9,22 +9,24 @@ const DAY = 24 * HOUR;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat([1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
   [1, 2, 5, 10, 15, 30].map((n) => n * MINUTE), [1, 2, 3, 6, 12].map((n) => n * HOUR), [1, 2, 7, 14, 28, 91, 365].map((n) => n * DAY));
 
+/** To make a format takes a thousand times as long as to use it. */
+const MINUTES = { hour: "2-digit", minute: "2-digit" } as const;
+const SECONDS = { ...MINUTES, second: "2-digit" } as const;
+const asDay = new Intl.DateTimeFormat([], { month: "short", day: "numeric" });
+const asMinute = new Intl.DateTimeFormat([], MINUTES);
+const asSecond = new Intl.DateTimeFormat([], SECONDS);
+const asExact = new Intl.DateTimeFormat([], { ...SECONDS, fractionalSecondDigits: 3 });
+const asFull = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "medium" });
+
 /** The instant as exactly as a window of this length needs it. */
 export function instant(ms: number, windowMs: number): string {
-  const at = new Date(ms);
-  if (windowMs > 2 * DAY) {
-    return at.toLocaleDateString([], { month: "short", day: "numeric" });
-  }
-  if (windowMs > HOUR) {
-    return at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  }
-  const fields = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
-  return at.toLocaleTimeString([], windowMs > 20 * SECOND ? fields : { ...fields, fractionalSecondDigits: 3 });
+  const format = windowMs > 2 * DAY ? asDay : windowMs > HOUR ? asMinute : windowMs > 20 * SECOND ? asSecond : asExact;
+  return format.format(ms);
 }
 
 /** The instant with its day. */
 export function fullInstant(ms: number): string {
-  return new Date(ms).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+  return asFull.format(ms);
 }
 
 /** Where the ticks of a window are: round instants, no more than `most`. */
