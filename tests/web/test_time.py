@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,42 @@ def test_the_wheel_and_the_pointer_zoom_and_choose_a_moment(person: Person, work
     page.get_by_role("heading", name=re.compile("How all was at .*[0-9]")).wait_for()
     page.mouse.wheel(0, -200)
     until(lambda: shown_window(page)[0] > 1.2 * before)
+
+
+def test_what_is_drawn_as_one_is_shown_one_by_one_where_it_is_zoomed(person: Person, repo: Repo) -> None:
+    with repo.client("ann") as ann:
+        for begin in range(0, 2200, 50):
+            names = [f"src/f{number}.py" for number in range(begin, begin + 50)]
+            ann.acquire(*names)
+            ann.release(*names)
+    page = person.open()
+    person.go("Time")
+    page.get_by_text("what is near each other is drawn as one").wait_for()
+    assert page.locator(".lanes svg path").count() < 100
+    page.get_by_role("group", name="Lanes").focus()
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    page.get_by_text("what is near each other is drawn as one").wait_for(state="detached")
+    page.get_by_text("The lanes in sentences").click()
+    page.locator(".span-table li").first.wait_for()
+    assert " near each other" not in page.locator(".span-table").inner_text()
+    told = [url for url in person.asked if "/v1/timeline" in url]
+    assert "since=" not in told[0] and "since=" in told[-1]
+    assert person.errors == []
+
+
+def test_a_moment_that_was_chosen_while_the_coordinator_was_down_is_told_when_it_is_back(person: Person, worked: Repo) -> None:
+    page = person.open()
+    person.go("Time")
+    check_lanes(page)
+    os.kill(worked.pid(), signal.SIGKILL)
+    page.get_by_text("The coordinator does not answer.").wait_for()
+    page.get_by_role("button", name="Change before").click()
+    page.get_by_role("heading", name=re.compile("How all was at .*[0-9]")).wait_for()
+    assert page.get_by_text(re.compile("After event [0-9]+")).count() == 0
+    worked.coord("up")
+    page.get_by_text(re.compile("After event [0-9]+")).wait_for()
+    assert all("Failed to load resource" in error for error in person.errors)
 
 
 def test_a_saved_report_shows_the_same_without_a_network(browser: Any, worked: Repo, tmp_path: Path) -> None:

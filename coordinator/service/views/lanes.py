@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from coordinator.service.review import verdicts
 from coordinator.service.views.wait_queue import WaitQueue
@@ -32,9 +33,9 @@ CODES = {"acquisition_refused": Code.LOCKED.value, "gives_way": Code.DEADLOCK.va
 _Key = tuple[rq.SpanKind, str | int]
 
 
-@dataclass
-class Period:
-    """A time in which an agent was at one thing."""
+class Period(msgspec.Struct, gc=False):
+    """A time in which an agent was at one thing. There may be a hundred thousand of them: the
+    collector, which stops everybody, has nothing to look for in them."""
 
     agent: str
     kind: rq.SpanKind
@@ -43,8 +44,8 @@ class Period:
     subject: str  # the task, the resource or the review
     text: str = ""  # its title, or why
     until_ms: int = 0
-    resources: list[str] = field(default_factory=list)
-    holders: list[str] = field(default_factory=list)
+    resources: list[str] = []
+    holders: list[str] = []
     is_open: bool = False  # it went on when the window ended
     count: int = 1  # how many it stands for
 

@@ -138,7 +138,7 @@ function followMoment(): () => void {
     if (moment.value === null) {
       const now = status.value;
       then.value = now === null ? null : readState(now, Date.parse(now.at), null);
-    } else {
+    } else if (connection.value === "live") {
       void refresh();
     }
   });
