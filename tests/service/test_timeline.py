@@ -185,10 +185,10 @@ def take_step(world: World, verb: str, agent: str, name: str) -> None:
 
 def comparable(state: rq.StatusReply) -> dict[str, Any]:
     """What is told of the state, without what is of today."""
-    told: dict[str, Any] = msgspec.to_builtins(state)
+    facts: dict[str, Any] = msgspec.to_builtins(state)
     for name in ("events", "health", "at"):
-        del told[name]
-    return told
+        del facts[name]
+    return facts
 
 
 @settings(max_examples=examples(25), deadline=None)

@@ -45,7 +45,7 @@ def check_lanes(page: Any) -> None:
     assert page.locator('.lane[data-agent="bob"] .span-refusal path').count() == 1
     assert page.locator('.lane[data-agent="ann"] .span-refusal path').count() == 0
     assert "held by ann" in page.locator('.lane[data-agent="bob"] .span-wait title').text_content()
-    assert page.locator('.heat-row[data-resource="src/pay.py"] .heat-wanted').count() > 0
+    page.locator('.heat-row[data-resource="src/pay.py"] .heat-wanted').first.wait_for(state="attached")
     row = page.get_by_role("row", name=re.compile("bob ann"))
     assert row.get_by_role("cell").nth(1).inner_text() == "1"
 
@@ -124,10 +124,10 @@ def test_the_lanes_go_on_with_the_work_and_the_moment_stays(person: Person, work
     page.get_by_role("button", name="Change before").click()
     page.get_by_role("heading", name=re.compile("How all was at .*[0-9]")).wait_for()
     page.get_by_text(re.compile("After event [0-9]+")).wait_for()
-    told = page.get_by_text(re.compile("After event [0-9]+")).inner_text()
+    event = page.get_by_text(re.compile("After event [0-9]+")).inner_text()
     worked.coord("lock", "docs/", "--agent", "cyd")
     page.locator('.lane[data-agent="cyd"] .span-lease [data-subject="docs/"]').wait_for(state="attached")
-    assert page.get_by_text(re.compile("After event [0-9]+")).inner_text() == told
+    assert page.get_by_text(re.compile("After event [0-9]+")).inner_text() == event
     page.get_by_role("button", name="Back to the end").click()
     page.get_by_role("list", name="Leases at that moment").get_by_text("cyd held docs/").wait_for()
 
@@ -166,8 +166,8 @@ def test_what_is_drawn_as_one_is_shown_one_by_one_where_it_is_zoomed(person: Per
     page.get_by_text("The lanes in sentences").click()
     page.locator(".span-table li").first.wait_for()
     assert " near each other" not in page.locator(".span-table").inner_text()
-    told = [url for url in person.asked if "/v1/timeline" in url]
-    assert "since=" not in told[0] and "since=" in told[-1]
+    asked = [url for url in person.asked if "/v1/timeline" in url]
+    assert "since=" not in asked[0] and "since=" in asked[-1]
     assert person.errors == []
 
 

@@ -20,13 +20,13 @@ const DARKEST = 4;
 
 export function HeatMap() {
   const { box, width } = useWidth<HTMLDivElement>();
-  const told = timeline.value;
-  if (told === null || told.since === null) {
+  const reply = timeline.value;
+  if (reply === null || reply.since === null) {
     return null;
   }
-  const rows = told.demand.filter((demand) => demand.waited.some(Boolean) || demand.refused.some(Boolean) || demand.held.some(Boolean));
+  const rows = reply.demand.filter((demand) => demand.waited.some(Boolean) || demand.refused.some(Boolean) || demand.held.some(Boolean));
   const height = AXIS_HEIGHT + rows.length * ROW_HEIGHT;
-  const window = { from: Date.parse(told.since), to: Date.parse(told.until) };
+  const window = { from: Date.parse(reply.since), to: Date.parse(reply.until) };
   return (
     <section aria-labelledby="heat">
       <h2 id="heat">Files in demand</h2>

@@ -20,7 +20,7 @@ const SIGNS: readonly [string, string][] = [
 ];
 
 export function TimeControls() {
-  const told = timeline.value;
+  const reply = timeline.value;
   const { from, to } = view.value;
   return (
     <section class="time-controls" aria-label="What is seen of the time">
@@ -44,10 +44,10 @@ export function TimeControls() {
           </li>
         ))}
       </ul>
-      {told?.together && (
+      {reply?.together && (
         <p class="dim">
           There is more than can be drawn: what is near each other is drawn as one. Zoom in to see each.
-          {told.left_out > 0 && ` ${counted(told.left_out, "span")} of further agents are not drawn.`}
+          {reply.left_out > 0 && ` ${counted(reply.left_out, "span")} of further agents are not drawn.`}
         </p>
       )}
     </section>

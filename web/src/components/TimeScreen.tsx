@@ -7,11 +7,11 @@ import { TimeView } from "./TimeView";
 
 export function TimeScreen() {
   useEffect(followWork, []);
-  const told = timeline.value;
-  if (told === null) {
+  const reply = timeline.value;
+  if (reply === null) {
     return <p class="empty">Reading the log …</p>;
   }
-  if (told.since === null) {
+  if (reply.since === null) {
     return (
       <p class="empty">
         Nothing has happened yet. <code>coord launch tasks.yaml --agents 3</code> sets some agents to work.

@@ -9,8 +9,8 @@ import { SpanTable } from "./SpanTable";
 import { TimeControls } from "./TimeControls";
 
 export function TimeView() {
-  const told = timeline.value;
-  if (told === null) {
+  const reply = timeline.value;
+  if (reply === null) {
     return null;
   }
   return (
@@ -20,7 +20,7 @@ export function TimeView() {
       <Scrubber />
       <MomentPanel />
       <HeatMap />
-      <ReportTables report={told.report} />
+      <ReportTables report={reply.report} />
       <SpanTable />
     </>
   );

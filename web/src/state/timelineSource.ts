@@ -75,9 +75,9 @@ export function followWork(): () => void {
 
 /** Whether what was answered last is of the window that is seen. */
 function isShown(): boolean {
-  const told = timeline.peek();
+  const reply = timeline.peek();
   const { from, to } = view.peek();
-  return told?.since != null && Math.abs(Date.parse(told.since) - from) < 2 && Math.abs(Date.parse(told.until) - to) < 2;
+  return reply?.since != null && Math.abs(Date.parse(reply.since) - from) < 2 && Math.abs(Date.parse(reply.until) - to) < 2;
 }
 
 async function askTimeline(): Promise<void> {

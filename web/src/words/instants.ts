@@ -34,11 +34,11 @@ export function ticks(from: number, to: number, most: number): number[] {
   const step = STEPS.find((length) => (to - from) / length <= most) ?? (to - from) / Math.max(1, most);
   // Days begin at midnight of this browser's time, and hours with the hour.
   const shift = new Date(from).getTimezoneOffset() * MINUTE;
-  const found: number[] = [];
-  for (let at = Math.ceil((from - shift) / step) * step + shift; at <= to && found.length <= most; at += step) {
-    found.push(at);
+  const instants: number[] = [];
+  for (let at = Math.ceil((from - shift) / step) * step + shift; at <= to && instants.length <= most; at += step) {
+    instants.push(at);
   }
-  return found;
+  return instants;
 }
 
 /** A span in few letters; of a short one also its tenths of a second. */
