@@ -109,7 +109,7 @@ merge-corpus: setup  ## merge two releases of real packages, dealt to two sides,
 	@$(BIN)/python benchmarks/merge_corpus.py $(OPTIONS)
 
 NPM ?= npm
-.PHONY: web web-dev web-types web-check test-web
+.PHONY: web web-dev web-types web-check web-frames test-web
 web: web/node_modules/.ready  ## build the browser page into coordinator/web (needs npm)
 	@cd web && $(NPM) run --silent build
 web/node_modules/.ready: web/package.json web/package-lock.json
@@ -126,6 +126,10 @@ web-types: setup web/node_modules/.ready  ## write the page's types again, from 
 web-check: setup web/node_modules/.ready  ## the page's types are fresh and hold
 	@$(BIN)/python -P scripts/page_types.py --check
 	@cd web && $(NPM) run --silent check
+
+web-frames: setup web  ## what a Chromium reports of the page while 200 events a second stream in: dropped frames, long tasks
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group web
+	@$(BIN)/python -m pytest -q -s -m web -p no:xdist tests/web/test_crowded.py
 
 test-web: setup web  ## the page in a real Chromium, over a real coordinator (CHROMIUM=path; Debian: apt-get install chromium fonts-dejavu-core)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group web

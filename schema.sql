@@ -197,7 +197,7 @@ CREATE TABLE tasks (
     avoids_until TEXT,                        -- are given it first
     CHECK ((state = 'claimed') = (claimed_by IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX tasks_by_state   ON tasks (state, n);
+CREATE INDEX tasks_by_rank    ON tasks (state, priority DESC, n);
 CREATE INDEX tasks_by_claim   ON tasks (claim_until) WHERE state = 'claimed';
 CREATE INDEX tasks_by_holder  ON tasks (claimed_by) WHERE claimed_by IS NOT NULL;
 CREATE INDEX tasks_by_partial ON tasks (partial) WHERE partial IS NOT NULL;

@@ -4,8 +4,8 @@ A real coordinator in a temporary repository; each line below a `$` is what that
 this run. Only the pauses for reading are made up. Owns the scene and how it is drawn; it decides
 nothing about what coord says.
 
-The picture is SVG with CSS: no script, no font and nothing from elsewhere. Where animations are
-off it shows the end.
+The picture is SVG with CSS: no script, no font and nothing from elsewhere. It begins with its end,
+so that its first frame tells the story: on paper, in a preview, and where animations are off.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ COLUMNS = 100
 #: Signs and lines in pixels; each text is stretched to this, whatever font there is.
 SIGN, LINE, MARGIN, BAR, GAP = 7.8, 18, 16, 28, 12
 FADE_S = 0.15
+#: So long the whole story is seen before it is played (s).
+WHOLE_S = 3.0
 PANES = {"ann": "an agent: ann", "bob": "another agent: bob", "you": "you"}
 #: Lines that a pane shows at once; it rolls on as a terminal does.
 LINES = {"ann": 9, "bob": 11, "you": 9}
@@ -125,9 +127,10 @@ def drawn(scene: Scene, lasts: float = 36.0) -> str:
     width = COLUMNS * SIGN + 2 * MARGIN
     times = sorted({row.at for rows in scene.seen.values() for row in rows})
     rules = "".join(
-        f"@keyframes t{n}{{0%,{_percent(at, lasts)}{{opacity:0}}"
-        f"{_percent(at + FADE_S, lasts)},98.5%{{opacity:1}}100%{{opacity:0}}}}"
-        f".t{n}{{animation:t{n} {lasts:g}s infinite}}"
+        f"@keyframes t{n}{{0%,{_percent(-FADE_S, lasts)}{{opacity:1}}"
+        f"{_percent(0, lasts)},{_percent(at, lasts)}{{opacity:0}}"
+        f"{_percent(at + FADE_S, lasts)},100%{{opacity:1}}}}"
+        f".t{n}{{animation:t{n} {lasts + WHOLE_S:g}s infinite}}"
         for n, at in enumerate(times))
     panes, top = [], 0.0
     for name, rows in scene.seen.items():
@@ -156,13 +159,16 @@ def drawn(scene: Scene, lasts: float = 36.0) -> str:
         "monospace;fill:#d6deeb;white-space:pre}.pane{fill:#101722;stroke:#3b4a60}"
         ".bar{fill:#8fa3bf;font-size:12px}.typed{fill:#9fe6a0}.sign{fill:#7aa2f7}"
         ".no{fill:#ffb86b}.note{fill:#7d8795;font-size:11px}"
-        f"{rules}@media (prefers-reduced-motion:reduce){{g{{animation:none!important}}}}</style>"
+        f"{rules}@media print,(prefers-reduced-motion:reduce){{g{{animation:none!important}}}}"
+        "</style>"
         + "".join(panes) + "</svg>\n")
 
 
 def _rolling(name: str, rows: list[Row], lasts: float) -> str:
     """How far a pane has rolled up at each time; without animations, as at the end."""
-    steps, up = "0%{transform:translateY(0)}", 0
+    last = max(0, len(rows) - LINES[name]) * LINE
+    steps, up = (f"0%,{_percent(-FADE_S, lasts)}{{transform:translateY(-{last}px)}}"
+                 f"{_percent(0, lasts)}{{transform:translateY(0)}}"), 0
     for at in sorted({row.at for row in rows}):
         due = max(0, sum(row.at <= at for row in rows) - LINES[name]) * LINE
         if due != up:
@@ -170,7 +176,8 @@ def _rolling(name: str, rows: list[Row], lasts: float) -> str:
                       f"{_percent(at + FADE_S, lasts)}{{transform:translateY(-{due}px)}}")
             up = due
     return (f"@keyframes r-{name}{{{steps}100%{{transform:translateY(-{up}px)}}}}"
-            f".r-{name}{{transform:translateY(-{up}px);animation:r-{name} {lasts:g}s infinite}}")
+            f".r-{name}{{transform:translateY(-{up}px);"
+            f"animation:r-{name} {lasts + WHOLE_S:g}s infinite}}")
 
 
 def _line(row: Row, y: float) -> str:
@@ -189,7 +196,7 @@ def _text(text: str, x: float, y: float, kind: str) -> str:
 
 
 def _percent(at: float, lasts: float) -> str:
-    return f"{100 * at / lasts:.2f}%"
+    return f"{100 * (at + WHOLE_S) / (lasts + WHOLE_S):.2f}%"
 
 
 def main() -> None:

@@ -32,12 +32,12 @@ from coordinator.words import requests as rq
 ROOMS: dict[str, tuple[tuple[str, ...], str]] = {
     "holding": (("agents", "leases", "negotiation"), "agents, leases and unlock requests"),
     "working": (("backlog", "landing", "verification"), "tasks, landing and verification"),
-    "deciding": (("reviews", "guard", "regions", "proposals"),
-                 "reviews, the guard, regions and proposals"),
+    "deciding": (("reviews", "guard", "regions", "proposals", "work"),
+                 "reviews, the guard, regions, proposals and unfinished work"),
     "sharing": (("state", "signals"), "values of keys, their changes, and signals"),
     "telling": (("steps", "messages"), "steps, dead letters and messages"),
-    "watching": (("story", "health", "report", "timeline", "archive", "pages"),
-                 "the log, status, health, the archive, the page"),
+    "watching": (("story", "health", "report", "timeline", "archive", "pages", "logs"),
+                 "the log, status, health, the archive, the page, agents' output"),
 }
 FOLDERS = {False: "blocking", True: "asynchronous"}
 WIDTH = 100

@@ -6,66 +6,46 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-
 from coordinator.cli.app import AsJson, app, complain, people_only, print_json, say, width
 from coordinator.cli.definition import typer
+from coordinator.client import running_coordinators
 from coordinator.client.connection import Wire
-from coordinator.client.locating import connect, holder, locate_root, peer, reach
+from coordinator.client.locating import connect, holder, locate_root, reach
 from coordinator.commands.lists import columns
 from coordinator.files import coordinators
-from coordinator.files.coordinators import Note
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.shapes import read
 
 #: How long a coordinator may take to drain, and one without a socket to see that (seconds).
 DRAIN_S, ALONE_S = 15.0, 5.0
-#: How long one is asked how it is (seconds): it answers in ms, unless it hangs.
-ASKED_S = 5.0
-#: How many are asked at once: one that hangs keeps nobody from the others.
-ASKED_AT_ONCE = 16
-
-
-class Running(msgspec.Struct, kw_only=True):
-    """One coordinator that runs. One that does not answer tells nothing but its process."""
-
-    root: str
-    pid: int
-    since: str | None = None
-    resident_bytes: int | None = None
-    leases: int | None = None
-    agents: int | None = None
-    http: str | None = None
-    answers: bool = True
 
 
 @app.command("ps")
 def ps(as_json: AsJson = False) -> None:
     """The coordinators that you run, of all repositories."""
-    found = _asked(coordinators.tidy(time.time()))
+    running = running_coordinators.ask_all(coordinators.tidy(time.time()))
     if as_json:
-        print_json({"items": found, "next": None})
+        print_json(rq.CoordinatorList(items=running))
         return
-    if not found:
+    if not running:
         say("No coordinator runs.")
         return
-    rows = [(str(one.pid), (one.since or "")[:16].replace("T", " ") + "Z",
-             f"{(one.resident_bytes or 0) / 1e6:.0f} MB", str(one.leases), str(one.agents),
-             one.root) if one.answers else (str(one.pid), "does not answer", "", "", "", one.root)
-            for one in found]
+    rows = [(str(row.pid), (row.since or "")[:16].replace("T", " ") + "Z",
+             f"{(row.resident_bytes or 0) / 1e6:.0f} MB", str(row.leases), str(row.agents),
+             row.root) if row.answers else (str(row.pid), "does not answer", "", "", "", row.root)
+            for row in running]
     heads = ("pid", "since", "memory", "leases", "agents", "repository")
     for line in columns(heads, rows, "=====/", width()):
         say(line)
-    for one in found:
-        if not one.answers:
-            say(f"next: {_kill(one.pid)}")
+    for row in running:
+        if not row.answers:
+            say(f"next: {_kill(row.pid)}")
 
 
 @app.command("down")
@@ -103,7 +83,7 @@ def _all_down(as_json: bool) -> int:
     for note in coordinators.every():
         state = StateDir(Path(note.root))
         try:
-            with _wire(note) as wire:
+            with running_coordinators.open_wire(note) as wire:
                 _stop(state, partial(reach, Path(note.socket)), wire)
         except Refusal as refusal:
             if refusal.code is Code.DAEMON_DOWN:
@@ -159,9 +139,9 @@ def hangs(state: StateDir) -> Refusal | None:
     wire.take(sock)
     began = time.monotonic()
     try:
-        wire.ask("health", b"{}", ASKED_S)
+        wire.ask("health", b"{}", running_coordinators.ASKED_S)
     except Refusal:
-        if time.monotonic() - began >= ASKED_S:
+        if time.monotonic() - began >= running_coordinators.ASKED_S:
             return Refusal(
                 Code.DAEMON_DOWN, f"The coordinator of {state.root} runs and does not answer.",
                 next=_kill(holder(state)))
@@ -228,61 +208,3 @@ def _answers(again: Callable[[], Any]) -> bool:
     if sock is not None:
         sock.close()
     return sock is not None
-
-
-@contextlib.contextmanager
-def _wire(note: Note) -> Any:
-    """A connection to the coordinator that a note is about, if it is still that one.
-
-    Raises:
-        Refusal: DAEMON_DOWN: it does not run any more (the note is put right); FOREIGN.
-    """
-    sock = reach(Path(note.socket)) if note.pid is not None else None
-    found = peer(sock) if sock is not None else None
-    if sock is None or (found is not None and found[0] not in (note.pid, 0)):
-        if sock is not None:
-            sock.close()
-        coordinators.ended(note)
-        raise Refusal(Code.DAEMON_DOWN, f"No coordinator runs for {note.root}.")
-    wire = Wire(StateDir(Path(note.root)), autostart=False)
-    wire.take(sock)
-    try:
-        yield wire
-    finally:
-        wire.close()
-
-
-def _asked(notes: Sequence[Note]) -> list[Running]:
-    """Those that run, in the order of their notes."""
-    notes = [note for note in notes if note.pid is not None]
-    if len(notes) < 2:
-        return [one for note in notes for one in _look(note)]
-    from concurrent.futures import ThreadPoolExecutor  # most people run one
-
-    with ThreadPoolExecutor(min(len(notes), ASKED_AT_ONCE)) as pool:
-        return [one for found in pool.map(_look, notes) for one in found]
-
-
-def _look(note: Note) -> list[Running]:
-    """The one that a note is about; empty: it does not run."""
-    try:
-        with _wire(note) as wire:
-            return [_about(note, wire)]
-    except Refusal:
-        return []
-
-
-def _about(note: Note, wire: Wire) -> Running:
-    began = time.monotonic()
-    try:
-        said = wire.ask("status", b'{"events":1}', ASKED_S)
-    except Refusal:
-        if time.monotonic() - began < ASKED_S:  # whoever is there has hung up
-            raise
-        return Running(root=note.root, pid=note.pid or 0, answers=False)
-    status = read(said, rq.StatusReply)
-    return Running(
-        root=note.root, pid=note.pid or 0, since=status.health["started_at"],
-        resident_bytes=status.health["resident_bytes"], leases=len(status.leases),
-        agents=len(status.agents), http=status.health["http"],
-    )

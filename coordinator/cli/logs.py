@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from pathlib import Path
@@ -10,13 +9,11 @@ from typing import Annotated
 
 import msgspec
 
-from coordinator import profiles
 from coordinator.cli.app import AsJson, app, ask, complain, say
 from coordinator.cli.definition import typer
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
-from coordinator.launch import logs as run_logs
-from coordinator.launch import runs
+from coordinator.profiles import agent_logs as run_logs
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -51,7 +48,7 @@ def logs(
     followed: tuple[str, run_logs.Follower] | None = None
     said = 0
     for path in found if every else found[-1:]:
-        followed = _titled(path), log_of(state, path, raw)
+        followed = _titled(path), _open(state, path, raw)
         said += _print(*followed, title=every, over=not follow, as_json=as_json)
     if not said and not follow:
         whole = any(path.stat().st_size for path in (found if every else found[-1:]) if not raw)
@@ -62,21 +59,15 @@ def logs(
     while follow:
         newest = run_logs.find(state, name)
         if newest and (not found or newest[-1] != found[-1]):
-            found, followed = newest, (_titled(newest[-1]), log_of(state, newest[-1], raw))
+            found, followed = newest, (_titled(newest[-1]), _open(state, newest[-1], raw))
             _print(*followed, title=True, over=False, as_json=as_json)
         elif followed is not None:
             _print(*followed, title=False, over=False, as_json=as_json)
         time.sleep(LOOK_S)
 
 
-def log_of(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
-    """A log, to be read by the rules of the profile that its run was launched with."""
-    table = None
-    name = runs.profile_of(path)
-    if name is not None and not raw:
-        with contextlib.suppress(Refusal):
-            table = profiles.load(name, state.root).stream
-    return run_logs.Follower(path, table)
+def _open(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
+    return run_logs.Follower(path, None if raw else run_logs.stream_of(path, state.root))
 
 
 def _check_there(task: str) -> None:

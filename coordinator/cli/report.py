@@ -12,8 +12,8 @@ from coordinator.cli.saved_report import PARTS, SPANS, fill_template, read_templ
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import cell_len, in_line, middle, span
 from coordinator.commands.shell import Shell
+from coordinator.files import runs
 from coordinator.files.state import StateDir
-from coordinator.launch import runs
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 

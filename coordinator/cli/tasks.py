@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -29,12 +28,6 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
 Form = Literal["yaml", "jsonl", "markdown"]
-SUFFIXES: dict[str, Form] = {
-    ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
-    ".md": "markdown", ".markdown": "markdown",
-}
-#: Several lines, an object of JSON on each.
-_LINES = re.compile(r"\s*\{.*\}[ \t\r]*\n\s*\{")
 task_app = typer.Typer(cls=Listed, name="task", help="The backlog.", no_args_is_help=True)
 app.add_typer(task_app)
 TaskId = Annotated[str, typer.Argument(help="T-3, or 3.")]
@@ -66,11 +59,14 @@ def listing(
     agent: Annotated[
         str | None, typer.Option("--agent", "-a", help="Only what it has claimed.")
     ] = None,
+    filtered: Annotated[str, typer.Option(
+        "--filter", help="Only with this in its id, title, holder or a resource.")] = "",
+    order: Annotated[str, typer.Option(help="arrival or priority.")] = "arrival",
     limit: Limit = 200,
     quiet: Quiet = False, short: Short = False,
     as_json: AsJson = False,
 ) -> None:
-    """The backlog in order of arrival."""
+    """The backlog in order of arrival, or the next to be given out first."""
     carry_out(bodies.listing, **locals())
 
 
@@ -174,7 +170,7 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
     Raises:
         Refusal: INVALID, STORAGE.
     """
-    chosen = _form(form) if form else SUFFIXES.get(Path(file).suffix.lower())
+    chosen = _form(form) if form else None
     try:
         if not file:  # (as a path it would be the folder)
             raise FileNotFoundError(file)
@@ -193,7 +189,7 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
                       "added.", next="Save it as UTF-8.") from None
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{file} cannot be read: {bad.strerror}.") from None
-    return rq.TaskImport(text=text, format=chosen or ("jsonl" if _LINES.match(text) else "yaml"))
+    return rq.TaskImport(text=text, format=chosen, name=file)
 
 
 @task_app.command("outcome")

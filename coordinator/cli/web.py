@@ -32,6 +32,9 @@ def web(
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Print the page's address, and start no browser.")
     ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="A page that sees all and changes nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Open the coordinator's page in your browser: what waits for you, agents, leases, reviews."""
@@ -39,7 +42,7 @@ def web(
         raise Refusal(
             Code.INVALID, "This checkout of coord has not built its page. Nothing was opened.",
             next="`make web` in the checkout builds it (it needs npm); then `coord web`.")
-    opened = ask(rq.PageOpen())
+    opened = ask(rq.PageOpen(reads_only=read_only))
     url = f"{opened.address}/#{opened.code}"
     if as_json:
         print_json(PageAddress(url, opened.address, opened.code, opened.valid_s))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from coordinator.commands import forms
 from coordinator.commands.lists import Names
 from coordinator.commands.shell import Asking, Shell, ask, each, one_of, seconds
 from coordinator.words import requests as rq
 from coordinator.words import texts
+from coordinator.words.texts import quoted
 
 #: What follows from an outcome, in words.
 REMEDIES = {
@@ -60,19 +63,22 @@ def add(
 
 
 def listing(
-    shell: Shell, *, state: str | None, agent: str | None, limit: int, quiet: bool, short: bool,
-    as_json: bool,
+    shell: Shell, *, state: str | None, agent: str | None, filtered: str, order: str, limit: int,
+    quiet: bool, short: bool, as_json: bool,
 ) -> Asking:
-    """The backlog in order of arrival."""
+    """The backlog in order of arrival, or the next to be given out first."""
     which = None if state is None else one_of(
         state, rq.TASK_STATES, f"No task is ever {state!r}")
-    found = yield from ask(rq.Tasks(state=which, agent=agent, limit=limit))
+    found = yield from ask(rq.Tasks(
+        state=which, agent=agent, limit=limit, filter=filtered,
+        order=one_of(order, get_args(rq.TaskOrder), f"No order is called {order!r}")))
     ids = [row.task for row in found.items]
     if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
     if not found.items:
-        nothing = "The backlog is empty." if state is None else f"No task is {state}."
+        nothing = (f"No task says {quoted(filtered)}." if filtered else
+                   "The backlog is empty." if state is None else f"No task is {state}.")
         shell.say(nothing if agent is None else f"{agent} has claimed none of these.")
         return
     rows = [

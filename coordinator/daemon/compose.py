@@ -25,6 +25,7 @@ from coordinator.daemon import health, own_events
 from coordinator.daemon.activity_sections import ActivitySections
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.agents_alive import AgentsAlive
+from coordinator.daemon.all_coordinators import list_coordinators
 from coordinator.daemon.backups import Backups, check_not_gone
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.coord_command import CoordCommand
@@ -43,6 +44,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.schedule import Schedule
 from coordinator.daemon.session_ground import check_outside
 from coordinator.daemon.session_processes import SessionProcesses
+from coordinator.daemon.task_logs import TaskLogs
 from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.unjoined_commands import UnjoinedCommands
 from coordinator.daemon.verifier import Verifier
@@ -58,6 +60,7 @@ from coordinator.looking.looker import Budget, Looker
 from coordinator.meaning.process import Meaning
 from coordinator.profiles import program_name
 from coordinator.service import repository_files
+from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.service.impact import Impact
@@ -163,19 +166,25 @@ class Daemon:
                         self.service.blobs)
         self._workers = LookWorkers(self.state.root, self.state.database, self.state.blobs,
                                     review.kept_bytes_max, budget, self._writer.run)
+        logs = TaskLogs(self.state, lambda task: self.router.look(
+            lambda view: tasks.find(view, task).task_id))
         self.router = RequestRouter(
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
             {"health": self._health, "shutdown": self._shutdown,
              "agent_of_process": self._process_agent},
             looker, self._workers, self._sure_agent_of,
-            {"compact": lambda req, answer: self._compaction.ask(req, answer),
-             "git_turn": lambda req, answer: self._gits.take(req, answer),
-             "open_session": lambda req, answer: self.router.engine.task(
+            {"compact": lambda req, answer, token: self._compaction.ask(req, answer),
+             "git_turn": lambda req, answer, token: self._gits.take(req, answer),
+             "open_session": lambda req, answer, token: self.router.engine.task(
                  self.namespaces.open(req), answer),
-             "join_session": self._join,
-             "page_open": lambda req, answer: self.router.engine.task(
-                 self._http.open_page(), answer)},
+             "join_session": lambda req, answer, token: self._join(req, answer),
+             "coordinators": lambda req, answer, token: self.router.engine.task(
+                 list_coordinators(), answer),
+             "task_log": lambda req, answer, token: self.router.engine.task(
+                 logs.answer(req), answer),
+             "page_open": lambda req, answer, token: self.router.engine.task(
+                 self._http.open_page(req, token), answer)},
         )
         self._http = HttpDoor(self.router, self.state, self.settings.http, self._http_port)
         self._unjoined = UnjoinedCommands(

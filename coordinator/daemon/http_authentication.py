@@ -27,6 +27,8 @@ _JSON = msgspec.json.Encoder()
 _KEY, _AGAIN = "coord.token", "coord.admit"
 #: Answered without a token.
 PROBE = "/health"
+#: Methods that change nothing.
+READING = ("GET", "HEAD")
 
 
 class HttpAuthentication:
@@ -40,7 +42,7 @@ class HttpAuthentication:
             that needs no token, and tells no more than that.
         counted: told of each refusal of its own, to be counted.
         where: where the operator's token lies, for the refusal's next step.
-        pages: answers browser pages, and knows their tokens: these speak for the operator.
+        pages: answers browser pages, and knows their tokens and what each may do.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class HttpAuthentication:
         Raises:
             Refusal: INVALID, LIMIT, STORAGE, UNAUTHORIZED: of a page.
         """
-        if request.url.path == PROBE and request.method in ("GET", "HEAD"):
+        if request.url.path == PROBE and request.method in READING:
             return self._probed()
         return await self._pages.answer(request)
 
@@ -127,7 +129,11 @@ class HttpAuthentication:
                 next=f"The operator's token is in {self._where}.",
             )
         of_operator = hmac.compare_digest(given.encode(), self._bearer)
-        token = None if of_operator or self._pages.access.accepts(given) else given
+        rights = None if of_operator else self._pages.access.find_rights(given)
+        if rights is not None and rights.reads_only and request.method not in READING:
+            raise Refusal(Code.UNAUTHORIZED, "This page only reads. Nothing was changed.",
+                          next="`coord web` opens one that may change things.")
+        token = None if of_operator else given if rights is None else rights.agent_token
         actor = self._resolve(token)
         if isinstance(actor, Refusal):
             if actor.code is Code.UNAUTHORIZED:

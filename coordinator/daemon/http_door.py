@@ -11,7 +11,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from coordinator.daemon.page_access import CODE_VALID_S, PageAccess
+from coordinator.daemon.page_access import CODE_VALID_S, PageAccess, Rights
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.settings import Http
@@ -74,8 +74,8 @@ class HttpDoor:
             with contextlib.suppress(OSError):
                 self._state.http.unlink(missing_ok=True)
 
-    async def open_page(self) -> rq.PageOpened:
-        """See `requests.PageOpen`.
+    async def open_page(self, request: rq.PageOpen, token: str | None) -> rq.PageOpened:
+        """See `requests.PageOpen`. `token`: the agent's that asks; None: a person.
 
         Raises:
             Refusal: INVALID: the port of the settings is taken.
@@ -84,8 +84,8 @@ class HttpDoor:
             if self._server is None:
                 await self._open(self._wanted_port())
         assert self._server is not None
-        return rq.PageOpened(address=self._server.address, code=self._pages.make_code(),
-                             valid_s=CODE_VALID_S)
+        code = self._pages.make_code(Rights(token, request.reads_only or token is not None))
+        return rq.PageOpened(address=self._server.address, code=code, valid_s=CODE_VALID_S)
 
     def called_since(self) -> bool:
         """Whether anybody is connected, or has asked since this was asked last."""

@@ -9,6 +9,9 @@ another listens there by then, they end.
 Whoever listens at the port of a killed coordinator is not to be sent a token: a page first asks for
 a proof, which only who has the key can give.
 
+A page may only read, for the operator or for an agent. What it may see stands in this process
+alone, so such a page ends with a killed coordinator.
+
 A code reaches the browser as a program's argument, which other users of the machine can list. One
 that comes a second time may have been read there, so it ends every page.
 """
@@ -22,6 +25,7 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from coordinator.files import ownership
 from coordinator.words.refusals import Code, Refusal
@@ -30,7 +34,19 @@ from coordinator.words.refusals import Code, Refusal
 CODE_VALID_S, CODES_MAX = 60.0, 16
 #: What a page's token begins with; agents' tokens have no dot in them.
 PREFIX = "page."
+#: What the middle of a reader's token begins with, which its seal covers; and so many are known.
+READER, READERS_MAX = "~", 1000
 KEY_BYTES = 32
+
+
+class Rights(NamedTuple):
+    """What a page may do. `agent_token`: of the agent that it speaks for; None: the operator."""
+
+    agent_token: str | None = None
+    reads_only: bool = False
+
+
+OPERATOR = Rights()
 
 
 class PageAccess:
@@ -44,17 +60,18 @@ class PageAccess:
     def __init__(self, key_file: Path, now: Callable[[], float]) -> None:
         self._key_file = key_file
         self._now = now
-        self._deadlines: dict[bytes, float] = {}
+        self._waiting: dict[bytes, tuple[float, Rights]] = {}
+        self._readers: dict[str, Rights] = {}
         self._used: set[bytes] = set()
         self._key = b""
 
-    def make_code(self) -> str:
+    def make_code(self, rights: Rights = OPERATOR) -> str:
         """A code for one page. Where too many wait, the oldest is worth nothing any more."""
         self._drop_expired()
-        while len(self._deadlines) >= CODES_MAX:
-            del self._deadlines[next(iter(self._deadlines))]
+        while len(self._waiting) >= CODES_MAX:
+            del self._waiting[next(iter(self._waiting))]
         code = secrets.token_urlsafe(24)
-        self._deadlines[_digest(code)] = self._now() + CODE_VALID_S
+        self._waiting[_digest(code)] = self._now() + CODE_VALID_S, rights
         return code
 
     def exchange(self, code: str) -> str:
@@ -72,22 +89,30 @@ class PageAccess:
                 Code.UNAUTHORIZED, "This page's code was used before. Nothing was opened, and all "
                 "pages of this coordinator were ended, in case somebody else had used it.",
                 next="`coord web` opens the page with a fresh code.")
-        if self._deadlines.pop(digest, None) is None:
+        waiting = self._waiting.pop(digest, None)
+        if waiting is None:
             raise Refusal(
                 Code.UNAUTHORIZED, "This page's code is unknown here, or older than "
                 f"{CODE_VALID_S:g} seconds. Nothing was opened.",
                 next="`coord web` opens the page with a fresh code.")
         self._used.add(digest)
-        page = secrets.token_urlsafe(16)
+        page, (_, rights) = secrets.token_urlsafe(16), waiting
+        if rights != OPERATOR:
+            page = f"{READER}{page}"
+            while len(self._readers) >= READERS_MAX:
+                del self._readers[next(iter(self._readers))]
+            self._readers[page] = rights
         return f"{PREFIX}{page}.{self._seal(page, self._kept_key(make=True))}"
 
-    def accepts(self, token: str) -> bool:
-        """Whether this is the token of a page of this coordinator."""
+    def find_rights(self, token: str) -> Rights | None:
+        """What the page with this token may do; None: it is no page of this coordinator."""
         if not token.startswith(PREFIX) or not token.isascii():
-            return False
+            return None
         page, _, seal = token.removeprefix(PREFIX).rpartition(".")
         key = self._kept_key(make=False)
-        return bool(page and key) and hmac.compare_digest(seal, self._seal(page, key))
+        if not page or not key or not hmac.compare_digest(seal, self._seal(page, key)):
+            return None
+        return self._readers.get(page) if page.startswith(READER) else OPERATOR
 
     def prove(self, page: str, challenge: str, port: int) -> str:
         """The proof, for a page's challenge, that this is its coordinator: keyed with the page's
@@ -110,7 +135,8 @@ class PageAccess:
     def end(self) -> None:
         """No token that was given is worth anything from now on."""
         key, self._key = self._kept_key(make=False), b""
-        self._deadlines.clear()
+        self._waiting.clear()
+        self._readers.clear()
         # Another coordinator may be here by now, with a key of its own.
         with contextlib.suppress(OSError, Refusal):
             if key and ownership.read(self._key_file) == key:
@@ -118,7 +144,7 @@ class PageAccess:
 
     def _drop_expired(self) -> None:
         now = self._now()
-        self._deadlines = {code: at for code, at in self._deadlines.items() if now < at}
+        self._waiting = {code: kept for code, kept in self._waiting.items() if now < kept[0]}
 
     def _kept_key(self, *, make: bool) -> bytes:
         """The key in force; empty where no page has entered yet."""

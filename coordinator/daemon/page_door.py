@@ -42,6 +42,7 @@ class PageEntered(msgspec.Struct):
     token: Annotated[str, Meta(description="Send it as `Authorization: Bearer TOKEN`.")]
     person: Annotated[str, Meta(description="The user's name, for `by` and `agent` of what is "
                                             "decided.")]
+    reads_only: Annotated[bool, Meta(description="Whether it may see and change nothing.")]
     port: Annotated[int, Meta(description="Where the coordinator listens; its proofs are for it.")]
 
 
@@ -102,7 +103,8 @@ class PageDoor:
         except OSError as bad:
             raise Refusal(Code.STORAGE, f"The page's key cannot be kept ({bad.strerror}). Nothing "
                           "was opened.") from None
-        return PageEntered(token, _person(), self._port())
+        rights = self.access.find_rights(token)
+        return PageEntered(token, _person(), rights is None or rights.reads_only, self._port())
 
     async def _file(self, path: str, method: str) -> Response:
         try:
@@ -149,8 +151,9 @@ def described_paths(refused: dict[str, Any]) -> dict[str, Any]:
     return {
         ENTER: _described(
             "page_enter", "A browser page exchanges its one-time code (`page_open`) for a token of "
-            "its own. It speaks for the operator and ends with the coordinator.",
-            (PageEnterBody("pW3vZc0bYw2Jq8Xk"), PageEntered("page.Jx0.5b1e", "maria", 43210)),
+            "its own. It speaks for whoever asked for the code, and ends with the coordinator.",
+            (PageEnterBody("pW3vZc0bYw2Jq8Xk"),
+             PageEntered("page.Jx0.5b1e", "maria", False, 43210)),
             refused),
         PROVE: _described(
             "page_prove", "A browser page has it proved that its coordinator listens here. It asks "

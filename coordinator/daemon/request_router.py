@@ -28,7 +28,6 @@ from coordinator.daemon.verdict_runner import VerdictRunner
 from coordinator.daemon.waiting_readings import WaitingReadings
 from coordinator.daemon.waiting_requests import WaitingRequest
 from coordinator.daemon.writer import Answer, Writer
-from coordinator.files.pace import Pace
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
 from coordinator.operations import malformed
@@ -47,7 +46,7 @@ from coordinator.service.core import Service, check_wait
 from coordinator.service.leasing import lapse, sweep
 from coordinator.service.verifying import verifications
 from coordinator.service.views import status
-from coordinator.store.apart import RESTS
+from coordinator.store.apart import apart
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.words import requests as rq
@@ -56,7 +55,7 @@ from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
-SLOW_READS = frozenset({"moment", "replay", "report", "task_export", "timeline"})
+SLOW_READS = frozenset({"moment", "replay", "report", "task_export", "timeline", "work"})
 #: For so long (seconds) a list of reviews waits for what is about to be flagged.
 CLOSED_S = 2.0
 #: Requests that wait for something to be done, by whoever asks.
@@ -83,7 +82,7 @@ class RequestRouter:
         looker: Looker,
         workers: LookWorkers,
         sure_agent_of: Callable[[int], str | None],
-        slow: dict[str, Callable[[Any, Answer], None]] | None = None,
+        slow: dict[str, Callable[[Any, Answer, str | None], None]] | None = None,
     ) -> None:
         self._loop = loop
         self.service = service
@@ -213,7 +212,7 @@ class RequestRouter:
                  gone: Gone) -> None:
         """Serve what takes the daemon itself long, if this actor may ask for it."""
         self.check_allowed(operation, token)
-        self._slow[operation.name](request, answer)
+        self._slow[operation.name](request, answer, token)
 
     def _run_course(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                     gone: Gone) -> None:
@@ -267,6 +266,9 @@ class RequestRouter:
 
     def _read(self, operation: Operation, request: Any, token: str | None, answer: Answer,
               gone: Gone) -> None:
+        if operation.name == "tasks" and request.filter:
+            self._read_aside(operation, request, token, answer, gone)  # it looks at every task
+            return
         reading = partial(self._answer, operation, request, token)
         try:
             value = self.look(reading)
@@ -309,19 +311,12 @@ class RequestRouter:
 
     def _read_aside(self, operation: Operation, request: Any, token: str | None,
                     answer: Answer, gone: Gone) -> None:
-        pace = Pace()
-
-        def read(view: View) -> Any:
-            view.rest = partial(pace.rest, RESTS)
-            return self._answer(operation, request, token, view)
+        reading = apart(View(self._reader, self._clock.now_ms()),
+                        partial(self._answer, operation, request, token))
 
         def work() -> Any:
             try:
-                db = self._open_reader()
-                try:
-                    return snapshot(db, self._clock.now_ms(), read)
-                finally:
-                    db.close()
+                return reading()
             except Refusal as refusal:
                 return refusal
             except Exception as bad:

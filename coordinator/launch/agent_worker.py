@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from coordinator.dialects.stream import Told
-from coordinator.launch import logs, runs
+from coordinator.files import runs
+from coordinator.files.runs import Worker as Recorded
 from coordinator.launch.attempt import LOST, UNHOOKED, Claim, Ended, How, supervise
 from coordinator.launch.door import Visitor
 from coordinator.launch.enrolment import Enrolment
@@ -25,10 +26,9 @@ from coordinator.launch.progress import Signs
 from coordinator.launch.prompt import Isolated
 from coordinator.launch.report import Attempt, last_event
 from coordinator.launch.resting import Resting
-from coordinator.launch.runs import Worker as Recorded
 from coordinator.launch.take_over import Seat, accompany
 from coordinator.launch.worktrees import Workplace
-from coordinator.profiles import Profile
+from coordinator.profiles import Profile, agent_logs
 from coordinator.rules.backlog import told_state
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -59,7 +59,7 @@ class AgentWorker(threading.Thread):
         self._told = 0
         self._work: Workplace | None = None
         self._resting = Resting(profile.limits)
-        self._shown: logs.Follower | None = None
+        self._shown: agent_logs.Follower | None = None
         self._programs = Programs(launch, profile, self._enrolment.ask)
         self._number = 0
         self._seat = Seat()
@@ -91,7 +91,7 @@ class AgentWorker(threading.Thread):
             return "taken over by a person"
         if shown is not None:
             return shown.poll().doing
-        return logs.last_line(self.launch.run.folder / log) if log else ""
+        return agent_logs.last_line(self.launch.run.folder / log) if log else ""
 
     def run(self) -> None:
         """Work until nothing is left, or the launch is stopped."""
@@ -154,7 +154,7 @@ class AgentWorker(threading.Thread):
             ended = _not_started(bad)
         else:
             ended, log = self._stay(post, process, session, log, signs)
-        output = logs.readable(log, self.profile.stream)[-LOG_TAIL_CHARS:]
+        output = agent_logs.readable(log, self.profile.stream)[-LOG_TAIL_CHARS:]
         ended = self._checked(ended, before)
         outcome, why = self._settle(claimed, ended, output)
         if launch.isolation is not None and self._work is not None:
@@ -182,10 +182,10 @@ class AgentWorker(threading.Thread):
         """Where what it says goes from here on."""
         launch, stream = self.launch, self.profile.stream
         self._number = launch.number(task.task)
-        log = logs.log_path(launch.run.folder, task.task, self._number)
+        log = agent_logs.log_path(launch.run.folder, task.task, self._number)
         launch.run.begins(log.name, runs.Log(self.profile.name, self.agent, task.title))
         self._log = log.name
-        self._shown = logs.Follower(log, stream) if stream is not None else None
+        self._shown = agent_logs.Follower(log, stream) if stream is not None else None
         return log
 
     def _stay(

@@ -18,9 +18,9 @@ from coordinator.client.client import Client
 from coordinator.dialects.stream import Told
 from coordinator.files.git import clean_environment
 from coordinator.files.state import StateDir
-from coordinator.launch.logs import Follower, last_line
 from coordinator.launch.progress import Signs
 from coordinator.profiles import Profile
+from coordinator.profiles.agent_logs import Follower, last_line
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, from_iso
 from coordinator.words.refusals import Code, Refusal

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from coordinator.client.client import Client
+from coordinator.files.runs import Worker as Recorded
 from coordinator.launch.attempt import LOST, PASSING
 from coordinator.launch.launch_state import RETRY_S, LaunchState
-from coordinator.launch.runs import Worker as Recorded
 from coordinator.profiles import Profile
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

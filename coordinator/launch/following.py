@@ -1,7 +1,7 @@
 """Launched agents as their runs' records show them, and what one says and does, as it comes.
 
-Reads the files of runs only (runs.py, logs.py), so it works whatever the coordinator does, and an
-agent that is followed does not know it. Prints nothing.
+Reads the files of runs only (runs.py, agent_logs.py), so it works whatever the coordinator does,
+and an agent that is followed does not know it. Prints nothing.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 from coordinator import profiles
+from coordinator.files import runs
+from coordinator.files.runs import Log, Record, Worker
 from coordinator.files.state import StateDir
-from coordinator.launch import logs, runs
-from coordinator.launch.runs import Log, Record, Worker
+from coordinator.profiles import agent_logs
 from coordinator.words.refusals import Code, Refusal
 from coordinator.workers.process_group import lives
 
@@ -92,7 +93,7 @@ def _only(live: list[Launched]) -> Launched:
 
 def _ended(record: Record, worker: Worker) -> Refusal:
     mine = record.logs_of(worker.agent)
-    task = logs.task_of(mine[-1][0]) if mine else None
+    task = agent_logs.task_of(mine[-1][0]) if mine else None
     how = f" ({worker.gone})" if worker.gone else ""
     if worker.gone is None:  # nobody had the time to say why
         how = f": its launch (run {record.run}) was killed"
@@ -117,7 +118,7 @@ class Following:
         self._begun = len(mine)
         if mine and (found.worker.task is not None or mine[-1][1].ended is None):
             self._begun -= 1
-        self._log: logs.Follower | None = None
+        self._log: agent_logs.Follower | None = None
         self._at = ""
         self._rests = self._taken = False
         self._first = True
@@ -158,13 +159,13 @@ class Following:
             yield from self._open(name, log)
 
     def _open(self, name: str, log: Log) -> Iterator[Shown]:
-        self._at = logs.task_of(name)
+        self._at = agent_logs.task_of(name)
         self._rests = self._taken = False
         yield Shown("begins", f"{self.agent} is at {self._at} '{log.title}' ({name})", self._at)
         table = None
         with contextlib.suppress(Refusal):
             table = profiles.load(log.profile, self._state.root).stream
-        self._log = logs.Follower(self._folder / name, table)
+        self._log = agent_logs.Follower(self._folder / name, table)
         if self._first:
             before = [line for text in self._log.shown() for line in text.splitlines()]
             kept = deque(before, maxlen=self._lines)
@@ -191,7 +192,7 @@ class Following:
 
     def _at_last(self, mine: list[tuple[str, Log]]) -> str:
         name, log = mine[-1]
-        return f"{logs.task_of(name)}, {log.ended or 'is being settled'}"
+        return f"{agent_logs.task_of(name)}, {log.ended or 'is being settled'}"
 
     def _read(self) -> None:
         path = self._folder / "run.json"

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.client.client import Client
+from coordinator.files import runs
 from coordinator.files.state import StateDir
-from coordinator.launch import report, runs
+from coordinator.launch import report
 from coordinator.launch.attempt import PASSING, Limits
 from coordinator.launch.isolation import Isolation
 from coordinator.words import requests as rq

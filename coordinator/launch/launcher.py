@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from coordinator.files import runs
 from coordinator.files.state import StateDir
-from coordinator.launch import orphans, recovery, report, runs
+from coordinator.launch import orphans, recovery, report
 from coordinator.launch.agent_worker import AgentWorker
 from coordinator.launch.attempt import Limits
 from coordinator.launch.door import Door, Visitor

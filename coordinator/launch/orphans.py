@@ -17,9 +17,11 @@ import time
 from pathlib import Path
 
 from coordinator.client.client import Client
+from coordinator.files import runs
 from coordinator.files.state import StateDir
-from coordinator.launch import isolation, logs, recovery, runs
+from coordinator.launch import isolation, recovery
 from coordinator.launch.at_terminal import AtTerminal
+from coordinator.profiles import agent_logs
 from coordinator.words import requests as rq
 from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Refusal
@@ -90,7 +92,8 @@ def _tidy_up(
                 ended += end_orphan(group, mark(group), worker.agent)
         elif worker.task is not None:
             ended += _end(worker, str(state.socket()))
-            tail = logs.tail(logs.log_path(path.parent, worker.task, worker.attempt or 1), 4_000)
+            log = agent_logs.log_path(path.parent, worker.task, worker.attempt or 1)
+            tail = agent_logs.tail(log, 4_000)
         with contextlib.suppress(Refusal):
             operator.call(rq.Leave(agent=worker.agent, clean=False, log_tail=tail,
                                    reason=f"its launcher (run {record.run}) died"))

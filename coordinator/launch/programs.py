@@ -15,17 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator import profiles
 from coordinator.client.client import Client
 from coordinator.dialects.stream import StreamTable
-from coordinator.launch import attempt, logs, runs
+from coordinator.files import runs
+from coordinator.launch import attempt
 from coordinator.launch.door import Role, without_terminal
 from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.prompt import Isolated, compose
 from coordinator.namespaces import orders
-from coordinator.profiles import Profile
+from coordinator.profiles import Profile, agent_logs
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
 from coordinator.workers.process_group import Running
 
 #: What an agent that was cut off is told before its task, in its own session.
@@ -73,7 +72,7 @@ class Programs:
             Refusal: nor can its session be had, or the prompt is too long.
         """
         task = post.claimed.task.task
-        before = logs.log_path(self._launch.run.folder, task, number - 1)
+        before = agent_logs.log_path(self._launch.run.folder, task, number - 1)
         prompt = self._prompt(post, self._said(before)[-2_000:] if number > 1 else "")
         session = ""
         if post.isolated is None and self._profile.resume and self._profile.stream is not None:
@@ -108,14 +107,14 @@ class Programs:
 
     def _run(self, post: Post, number: int, prompt: str, told: str, session: str) -> Running:
         launch, task = self._launch, post.claimed.task
-        file = logs.prompt_path(launch.run.folder, task.task, number)
+        file = agent_logs.prompt_path(launch.run.folder, task.task, number)
         file.write_text(prompt, "utf-8")
         facts = self._facts(post) | {"prompt": told, "prompt_file": str(file), "session": session}
         env = self._environment(post, facts)
         argv = self._profile.argv(facts, launch.options, _files(post.claimed))
         return Running(
             self._in_session(post, argv, env) if launch.sessions else argv, cwd=post.place, env=env,
-            log=logs.log_path(launch.run.folder, task.task, number),
+            log=agent_logs.log_path(launch.run.folder, task.task, number),
             stdin=file if self._profile.prompt == "stdin" else None,
         )
 
@@ -144,23 +143,15 @@ class Programs:
     def _said(self, log: Path) -> str:
         """What an earlier attempt said, read by the rules of whoever wrote it."""
         own = self._launch.run.record.wrote(log.name) == self._profile.name
-        root = self._launch.root
-        return logs.readable(log, self._profile.stream if own else _stream_of(log, root))
+        stream = self._profile.stream if own else agent_logs.stream_of(log, self._launch.root)
+        return agent_logs.readable(log, stream)
 
     def _interrupted(self, task: str, stream: StreamTable) -> str:
         """The session of the last attempt, if that was cut off and was one of the same program."""
-        found = logs.find(self._launch.state, task)
+        found = agent_logs.find(self._launch.state, task)
         if not found or runs.profile_of(found[-1]) != self._profile.name:
             return ""
-        return logs.interrupted(found[-1], stream)
-
-
-def _stream_of(log: Path, root: Path) -> StreamTable | None:
-    name = runs.profile_of(log)
-    try:
-        return profiles.load(name, root).stream if name is not None else None
-    except Refusal:  # it is not there any more
-        return None
+        return agent_logs.interrupted(found[-1], stream)
 
 
 def _files(claimed: rq.Claimed) -> list[str]:

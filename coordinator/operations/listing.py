@@ -25,13 +25,14 @@ from coordinator.service import (
     signals,
     steps,
 )
-from coordinator.service.backlog import backlog, claims, editing, limit_reached
+from coordinator.service.backlog import backlog, claims, editing, limit_reached, task_lists
 from coordinator.service.core import Actor, Service
 from coordinator.service.course import Course
 from coordinator.service.enforcement import commits
 from coordinator.service.engine import Engine
 from coordinator.service.holders import agents, sessions
 from coordinator.service.leasing import (
+    lease_lists,
     leases,
     sweep,
     unlock_answers,
@@ -41,7 +42,7 @@ from coordinator.service.leasing import (
 from coordinator.service.review import reviews, verdicts
 from coordinator.service.state import changes, values
 from coordinator.service.verifying import verifications
-from coordinator.service.views import archive, moment, report, story, timeline
+from coordinator.service.views import archive, moment, report, story, timeline, work
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -119,7 +120,7 @@ _ALL = [
     Operation(rq.Release, leases.release),
     Operation(rq.Renew, leases.renew),
     Operation(rq.Withdraw, waiting_line.withdraw),
-    Operation(rq.Locks, leases.locks),
+    Operation(rq.Locks, lease_lists.locks),
     Operation(rq.CommitRegion, None, verdict=region_commits.course),
     Operation(rq.Propose, None, verdict=proposals.course),
     Operation(rq.LostWrites, lost_writes.listing),
@@ -128,8 +129,8 @@ _ALL = [
     Operation(rq.RequestAnswer, unlock_answers.answer),
     Operation(rq.RequestWithdraw, unlock_requests.withdraw),
     Operation(rq.TaskAdd, backlog.add),
-    Operation(rq.Tasks, backlog.listing),
-    Operation(rq.TaskShow, backlog.show),
+    Operation(rq.Tasks, task_lists.listing),
+    Operation(rq.TaskShow, task_lists.show),
     Operation(rq.TaskEdit, editing.edit),
     Operation(rq.TaskClaim, claims.claim, needs_of=claims.claim_needs),
     Operation(rq.TaskDone, claims.done),
@@ -178,6 +179,7 @@ _ALL = [
     Operation(rq.ReviewShow, reviews.show_request),
     Operation(rq.ReviewDecide, None, verdict=verdicts.course),
     Operation(rq.ReviewUndo, None, verdict=verdicts.course),
+    Operation(rq.Work, work.work),
     Operation(rq.Verify, verifications.ask),
     Operation(rq.Verifications, verifications.listing),
     Operation(rq.ArchiveSearch, archive.search),
@@ -191,10 +193,12 @@ _ALL = [
     Operation(rq.Moment, moment.moment),
     Operation(rq.Replay, story.replay),
     Operation(rq.Health, None),
+    Operation(rq.Coordinators, None),
     Operation(rq.Compact, None),
     Operation(rq.OpenSession, None),
     Operation(rq.JoinSession, None),
     Operation(rq.AgentOfProcess, None),
+    Operation(rq.TaskLog, None),
     Operation(rq.PageOpen, None),
     Operation(rq.Shutdown, None),
 ]

@@ -18,8 +18,8 @@ METHODS = {
 BY_HAND = frozenset({"register"})
 #: Operation -> optional fields that may be given in this order, without their names.
 BY_PLACE: dict[str, tuple[str, ...]] = {
-    "task_claim": ("task",), "task_done": ("result",), "task_fail": ("reason", "blocked"),
-    "heartbeat": ("progress", "ack"),
+    "task_import": ("format",), "task_claim": ("task",),
+    "task_done": ("result",), "task_fail": ("reason", "blocked"), "heartbeat": ("progress", "ack"),
 }
 #: Operations whose resources are their positional arguments.
 OF_RESOURCES = frozenset({"acquire", "release", "renew"})

@@ -49,6 +49,19 @@ ENDED_BADLY = frozenset({"dead", "cancelled", "blocked"})
 CLOSED = frozenset({"done", "dead", "cancelled"})
 
 
+#: Whose words may not be changed: an agent works on it, or it is history.
+SETTLED = frozenset({"claimed", "done", "cancelled"})
+
+
+def may(state: str) -> list[str]:
+    """What a person can do with a task in this state."""
+    return [verb for verb, lawful in (
+        ("edit", state not in SETTLED),
+        ("retry", (state, "retry") in TRANSITIONS),
+        ("cancel", (state, "cancel") in TRANSITIONS),
+    ) if lawful]
+
+
 def after(state: str, verb: str) -> str | None:
     """The state that `verb` leads to, or None when it is not allowed."""
     return TRANSITIONS.get((state, verb))

@@ -19,10 +19,10 @@ import msgspec
 
 from coordinator import profiles
 from coordinator.client.client import Client
-from coordinator.launch import logs
 from coordinator.launch.attempt import Limits
 from coordinator.launch.launcher import Launcher
 from coordinator.launch.report import Report
+from coordinator.profiles import agent_logs
 from coordinator.simulation import best_possible
 from coordinator.simulation.agent import REDIRECTED, SIGN, TTL_S
 from coordinator.simulation.by_region import by_region
@@ -251,7 +251,7 @@ def _records(folder: Path) -> tuple[list[_Record], int]:
     """What the agents said about the tasks they finished, and how many redirects they took."""
     out, taken = [], 0
     for log in folder.glob("*.log"):
-        for line in logs.tail(log, 1_000_000).splitlines():
+        for line in agent_logs.tail(log, 1_000_000).splitlines():
             if line.startswith(SIGN):
                 out.append(msgspec.convert(json.loads(line[len(SIGN):]), _Record))
             taken += line.startswith(REDIRECTED)

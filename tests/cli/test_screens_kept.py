@@ -34,7 +34,7 @@ SUB = "claude-code-1f3a9c2b.general-purpose-77"
 WIDTHS = (60, 80, 120, None)
 #: Commands that only read, as they are typed.
 READING = [
-    "locks", "locks --waiting", "task list", "task list --state ready", "task show T-1", "request list", "request list --state all", "signal list",
+    "locks", "locks --waiting", "task list", "task list --state ready", "task list --order priority", "task list --filter MAIN", "task show T-1", "request list", "request list --state all", "signal list",
     "messages", "dead list", "dead show T-5", "review list", "review list --state all", "review show R-1", "events -n 12", "status --events 5", "archive search pool",
     "archive show 1", "explain T-1", f"explain {JAVA}", "agents", "agents --all", "lost-writes", "state list", "state get key:account:12345", "state history key:account:12345",
     "state changes --state all",

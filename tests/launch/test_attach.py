@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.launch import door, logs
+from coordinator.launch import door
 from coordinator.launch.at_terminal import AtTerminal
 from coordinator.launch.door import Visitor
 from coordinator.launch.take_over import Seat
+from coordinator.profiles import agent_logs
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -220,7 +221,7 @@ def test_whom_nobody_can_follow(talkers: Talkers) -> None:
 def test_ctrl_c_detaches_and_touches_nothing(talkers: Talkers) -> None:
     talkers.launch(("a title that is rather long, so that it may not fit in eighty columns", "a"))
     pid = talkers.at_work()
-    until(lambda: len(logs.find(talkers.repo.state, "T-1")[0].read_text().splitlines()) > 5)
+    until(lambda: len(agent_logs.find(talkers.repo.state, "T-1")[0].read_text().splitlines()) > 5)
     code, shown = at_a_terminal(talkers.repo.root, "attach", "-n", "2", at={"busy": CTRL_C}, env={"NO_COLOR": "1"})
     assert code == 0 and "coord: detached; talker-1 goes on." in shown, shown
     assert "lines before: `coord logs T-1`" in shown and "\x1b" not in shown

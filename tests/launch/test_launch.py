@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import coordinator._hook as hook_file
-from coordinator.launch import logs
+from coordinator.profiles import agent_logs
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.launch.conftest import Launch, alive, pid_in
@@ -43,7 +43,7 @@ def test_an_agent_that_said_nothing_is_said_to(repo: Repo, launch: Start) -> Non
         assert (silent.returncode, silent.stdout) == (0, "") and silent.stderr == "coord: the agent of T-1 has said nothing.\n", silent
     loud = repo.coord("logs", "T-2")
     assert (loud.stdout, loud.stderr) == ("done\n", "")
-    (log,) = logs.find(repo.state, "T-1")
+    (log,) = agent_logs.find(repo.state, "T-1")
     log.write_text("\n\n")
     assert "has said nothing for people; `coord logs T-1 --raw`" in repo.coord("logs", "T-1").stderr
 
@@ -71,7 +71,7 @@ def test_tasks_of_one_file_run_one_after_the_other(repo: Repo, launch: Start) ->
     prompt = (repo.root / "prompt-T-1").read_text()
     assert "T-1: one" in prompt and "`shared.txt` (exclusive)" in prompt
     # the log is found by task, and `coord logs` shows it
-    (log,) = logs.find(repo.state, "T-1")
+    (log,) = agent_logs.find(repo.state, "T-1")
     assert log.read_text() == "working\n"
     assert repo.coord("logs", "1").stdout == "working\n"
     # nobody holds anything, and no secret lies in the record
@@ -101,7 +101,7 @@ def test_an_agent_acts_as_itself_in_its_own_shell(repo: Repo, launch: Start) -> 
     )
     report = going.report()
     assert report["tasks"] == {"done": 1}, going.said()
-    log = logs.find(repo.state, "T-1")[-1].read_text()
+    log = agent_logs.find(repo.state, "T-1")[-1].read_text()
     assert "UNAUTHORIZED" in log  # launching is for people
     with repo.client() as client:
         assert client.call(rq.Locks()).items == []
@@ -245,7 +245,7 @@ def test_a_failing_agent_is_retried_then_dead(repo: Repo, launch: Start) -> None
     assert len(report["attempts"]) == 6
     assert report["attempts"][0]["why"] == "exit code 3: no luck"
     assert report["open"][0].startswith("T-1 is dead")
-    assert len(logs.find(repo.state, "T-1")) == 3
+    assert len(agent_logs.find(repo.state, "T-1")) == 3
 
 
 def test_what_a_failed_agent_changed_becomes_a_review(repo: Repo, launch: Start) -> None:

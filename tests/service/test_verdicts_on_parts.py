@@ -225,6 +225,20 @@ def test_what_cannot_be_done_changes_nothing(world: World) -> None:
     assert world.ask(decide("keep", "new.py")).part_of == "R-1", "what nobody holds can be decided"
 
 
+def test_hunks_that_were_counted_in_other_contents_are_not_decided_on(world: World) -> None:
+    flagged(world)
+    (file,) = [one for one in shown(world, "R-1").files if one.path == "a.py"]
+    request = decide("revert", "a.py", hunks=[2])
+    request.seen = f"{file.baseline_hash}..{file.flagged_hash}"
+    world.ask(decide("keep", "a.py", hunks=[1]))
+    refusal = world.refused(request)
+    assert refusal.code is Code.VERSION_CHANGED and read(world, "a.py") == text(1, 2, 3)
+    (file,) = [one for one in shown(world, "R-1").files if one.path == "a.py"]
+    request.seen = f"{file.baseline_hash}..{file.flagged_hash}"
+    world.ask(request)
+    assert read(world, "a.py") == text(1, 2)
+
+
 def test_the_task_waits_for_the_rest(world: World) -> None:
     flagged(world, task="T-1")
     world.ask(decide("revert", "b.py"))

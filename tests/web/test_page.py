@@ -305,6 +305,33 @@ def test_a_person_answers_messages_and_asks_for_a_file(person: Person, repo: Rep
     assert (answer.text, answer.reply_to, first.unread) == ("Euros, please.", first.message, False)
 
 
+def test_a_page_that_only_reads_shows_all_and_offers_no_action(person: Person, repo: Repo, leave_review: Leave) -> None:
+    leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    repo.there("ann", "bob")
+    repo.coord("lock", "src/tax.py", "--agent", "ann")
+    repo.coord("request", "file", "src/tax.py", "--agent", "bob", "--reason", "a typo")
+    page = person.page
+    page.goto(str(json.loads(repo.coord("web", "--read-only", "--json").stdout)["url"]))
+    page.get_by_text("This page only reads.").wait_for()
+    page.get_by_text("bob asks ann for src/tax.py").wait_for()
+    acts = re.compile("Approve|Reject|Keep|Revert|Reassign|Undo|Unlock|Lock it|Send|Ask for it")
+    assert page.get_by_role("button", name=acts).count() == 0
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("group", name="Difference of src/pay.py").wait_for()
+    assert page.get_by_role("button", name=acts).count() == 0
+    page.keyboard.press("r")
+    page.get_by_role("alert").get_by_text("This page only reads.").wait_for()
+    assert repo.read("src/pay.py") == "a = 2\n"
+    person.go("Agents and leases")
+    page.get_by_role("button", name="src/tax.py", exact=True).wait_for()
+    assert page.get_by_role("button", name=acts).count() == 0
+    repo.coord("task", "add", "Round the totals")
+    person.go("Backlog")
+    page.get_by_role("button", name="Round the totals").click()
+    assert page.get_by_role("button", name=re.compile("Add|Edit|Cancel T|Raise")).count() == 0
+    person.check_accessible()
+
+
 def test_the_desktop_tells_what_came_while_the_person_looked_elsewhere(person: Person, repo: Repo, leave_review: Leave) -> None:
     person.page.add_init_script("""
         window.told = [];
@@ -331,7 +358,7 @@ def test_leases_are_a_tree_whose_folders_close(person: Person, repo: Repo) -> No
     rows = page.locator(".lease")
     page.get_by_text("5 of 5").wait_for()
     assert [" ".join(text.split()) for text in rows.locator(".link").all_inner_texts()] == [
-        "▾ ./", "docs/", "▾ keys and git", "key:account:1", "▾ src/", "pay.py::charge", "pay.py::refund", "▾ src/sql/", "**/*.sql"]
+        "▾ ./", "docs/", "▾ src/", "pay.py::charge", "pay.py::refund", "▾ src/sql/", "**/*.sql", "▾ keys and git", "key:account:1"]
     page.get_by_role("button", name="src/", exact=True).click()
     page.get_by_role("button", name="src/pay.py::charge", exact=True).wait_for(state="detached")
     assert page.get_by_role("button", name="src/", exact=True).get_attribute("aria-expanded") == "false"
@@ -356,6 +383,9 @@ def test_each_screen_is_accessible_at_each_width(person: Person, repo: Repo, lea
     repo.there("ann", "bob")
     repo.coord("lock", "src/pay.py", "--agent", "ann", "-m", "rounding")
     repo.coord("request", "file", "src/pay.py", "--agent", "bob", "--reason", "a typo")
+    for more in ([], ["--after", "T-1"], ["--after", "T-2", "--prompt", "with care", "--resource", "src/pay.py"]):
+        repo.coord("task", "add", "Round the totals", *more)
+    repo.coord("task", "cancel", "T-3")
     page = person.page
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
@@ -372,11 +402,27 @@ def test_each_screen_is_accessible_at_each_width(person: Person, repo: Repo, lea
     person.go("Reviews")
     page.locator(".diff .cm-editor").first.wait_for()
     person.check_accessible()
-    page.get_by_role("button", name=re.compile("Show it")).click()
+    page.get_by_role("button", name="Side by side" if width < 720 else "Unified").click()
     page.locator(".diff .cm-mergeView" if width < 720 else ".diff .cm-deletedChunk").wait_for()
+    person.check_accessible()
+    page.get_by_role("button", name="Change by change").click()
+    page.get_by_role("button", name="Revert change 1").wait_for()
     person.check_accessible()
     page.keyboard.press("?")
     page.get_by_role("dialog").wait_for()
+    person.check_accessible()
+    page.keyboard.press("Escape")
+    person.go("Backlog")
+    page.get_by_text("Add a task", exact=True).click()
+    page.get_by_role("heading", name=re.compile("^ready")).scroll_into_view_if_needed()  # what is out of view is not drawn
+    page.get_by_role("button", name="T-1 Round the totals").wait_for()
+    person.check_accessible()
+    page.get_by_role("button", name="T-2 Round the totals").click()
+    page.get_by_role("group", name="What comes before and after it").wait_for()
+    page.get_by_role("complementary", name="About T-2").get_by_role("button", name="Edit", exact=True).click()
+    person.check_accessible()
+    page.get_by_role("button", name="Table").click()
+    page.get_by_role("row", name=re.compile("T-3")).wait_for()
     person.check_accessible()
 
 

@@ -4,16 +4,18 @@ import "./time.css";
 
 import { render } from "preact";
 
-import { enter, token } from "./api/entrance";
+import { enter, readsOnly, token } from "./api/entrance";
 import { App } from "./components/App";
 import { connection } from "./state/connection";
-import { begin, news } from "./state/store";
+import { news } from "./state/news";
+import { begin } from "./state/store";
 
 async function start(): Promise<void> {
   const refusal = await enter();
   if (refusal !== null) {
     news.value = { text: refusal.message, next: refusal.next, refused: true };
   }
+  document.documentElement.toggleAttribute("data-reads-only", readsOnly());
   if (token() === "") {
     connection.value = "ended";
   } else {

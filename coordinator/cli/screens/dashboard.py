@@ -265,7 +265,7 @@ class Dashboard(SessionApp[str | None]):
             return
         lease = row.about
         self.pending = Pending("released", rq.Release(
-            agent=person(), resources=[lease.resource], force=True))
+            agent=lease.locked_by, resources=[lease.resource], force=True))
         self.say(f"Press y to take it from {lease.locked_by} (changes are kept for a review): "
                  f"{path(lease.resource)}")
 

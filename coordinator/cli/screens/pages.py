@@ -15,11 +15,10 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from coordinator.cli.logs import log_of
 from coordinator.commands.lists import in_line, path, printable
 from coordinator.files.state import StateDir
-from coordinator.launch import logs as run_logs
-from coordinator.launch.logs import Follower
+from coordinator.profiles import agent_logs as run_logs
+from coordinator.profiles.agent_logs import Follower
 from coordinator.words import requests as rq
 
 KEYS_OF_QUEUE = """\
@@ -106,7 +105,8 @@ class LogPage(Page):
             return
         if self._at != found[-1]:
             self._at, self._kept = found[-1], []
-            self._follower = log_of(self._folder, found[-1], False)
+            self._follower = Follower(
+                found[-1], run_logs.stream_of(found[-1], self._folder.root))
         assert self._follower is not None
         fresh = list(self._follower.shown(over=False))
         if not fresh:

@@ -37,20 +37,29 @@ class Working(AsyncAsking):
     async def task_list(
         self, *, state: Literal["pending", "ready", "claimed", "review", "failed", "dead",
         "blocked", "done", "cancelled"] | None = None, agent: str | None = None, limit: int = 200,
-        after: int = 0,
+        after: int = 0, filter: str = "", order: Literal["arrival", "priority"] = "arrival",
+        skip: int = 0, brief: bool = False,
     ) -> rq.TaskList:
-        """The backlog in order of arrival.
+        """The backlog in order of arrival, or the next to be given out first. `skip` and `limit`
+        are a window of it.
 
         Args:
             state: Only tasks in this state.
             agent: Only what it has claimed.
             limit: How many at most; 1 or more. A page's own bound holds, too.
             after: Only what comes after this: the `next` of the page before.
+            filter: Only with this in its id, title, holder or a resource, A as a.
+            order: The oldest first, or the next to be given out first.
+            skip: How many are left out at the beginning.
+            brief: Prompts and results are left empty.
         """
-        return await self.call(rq.Tasks(state=state, agent=agent, limit=limit, after=after))
+        return await self.call(rq.Tasks(
+            state=state, agent=agent, limit=limit, after=after, filter=filter, order=order,
+            skip=skip, brief=brief,
+        ))
 
-    async def task_show(self, task: str) -> rq.Task:
-        """One task, with who holds what it needs.
+    async def task_show(self, task: str) -> rq.TaskShown:
+        """One task, with who holds what it needs, what comes before and after it, what it wrote.
 
         Args:
             task: The task's id, like `T-3`.
@@ -190,17 +199,21 @@ class Working(AsyncAsking):
         return await self.call(rq.TaskCancel(task=task, reason=reason, force=force))
 
     async def task_import(
-        self, text: str, format: Literal["yaml", "jsonl", "markdown"], *, known: Sequence[str] = (),
+        self, text: str, format: Literal["yaml", "jsonl", "markdown"] | None = None, *,
+        name: str = "", known: Sequence[str] = (),
     ) -> rq.Imported:
         """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in
-        it begin at the root.
+        it begin at the root. Without a `format` the ending of `name` tells it, else the text.
 
         Args:
             text: The text.
             format: yaml, jsonl or markdown.
+            name: Of the file that it was read from.
             known: Tasks of an earlier text: one of the same title is not added again.
         """
-        return await self.call(rq.TaskImport(text=text, format=format, known=listed(known)))
+        return await self.call(rq.TaskImport(
+            text=text, format=format, name=name, known=listed(known),
+        ))
 
     async def task_export(
         self, *, format: Literal["yaml", "jsonl", "markdown"] = "yaml",

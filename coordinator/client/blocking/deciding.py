@@ -1,4 +1,4 @@
-"""Methods of `Client`: reviews, the guard, regions and proposals."""
+"""Methods of `Client`: reviews, the guard, regions, proposals and unfinished work."""
 
 # Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
@@ -11,7 +11,7 @@ from coordinator.words import requests as rq
 
 
 class Deciding(Asking):
-    """Asking about reviews, the guard, regions and proposals."""
+    """Asking about reviews, the guard, regions, proposals and unfinished work."""
 
     def sweep(self) -> rq.Swept:
         """Tidy now: close what has lapsed, flag partial work, serve the line."""
@@ -43,7 +43,7 @@ class Deciding(Asking):
 
     def review_decide(
         self, review: str, verdict: rq.Verdict, *, note: str = "", by: str = "",
-        files: Sequence[str] = (), hunks: Sequence[int] = (),
+        files: Sequence[str] = (), hunks: Sequence[int] = (), seen: str = "",
     ) -> rq.Review:
         """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
 
@@ -58,10 +58,11 @@ class Deciding(Asking):
             by: The person who does or did it.
             files: Only these of it, by path; empty: all.
             hunks: Only these changes of the one file, numbers from 1; empty: all.
+            seen: `BEFORE..AFTER`, the hashes of the contents in which hunks were counted.
         """
         return self.call(rq.ReviewDecide(
             review=review, verdict=verdict, note=note, by=by, files=listed(files),
-            hunks=listed(hunks), cwd=here(),
+            hunks=listed(hunks), seen=seen, cwd=here(),
         ))
 
     def review_undo(self, review: str, *, by: str = "") -> rq.Review:
@@ -160,3 +161,21 @@ class Deciding(Asking):
             agent: Only of this agent.
         """
         return self.call(rq.LostWrites(agent=agent))
+
+    def work(
+        self, *, agent: str | None = None, resource: str | None = None, after: int = 0,
+        limit: int = 50,
+    ) -> rq.WorkList:
+        """What is changed on disk below live leases since they were granted, oldest lease first.
+
+        It compares what a lease began with to the file as it is now, so what somebody else saved
+        there is in it, too. Left out are regions of a file, and files that are new below a
+        directory or glob.
+
+        Args:
+            agent: Only below leases of this agent.
+            resource: Only below leases of this name.
+            after: A lease's fencing token.
+            limit: Leases that are looked at.
+        """
+        return self.call(rq.Work(agent=agent, resource=resource, after=after, limit=limit))

@@ -208,19 +208,24 @@ class Holding(Asking):
 
     def locks(
         self, *, agent: str | None = None, resource: str | None = None, limit: int = 1000,
-        after: int = 0,
+        after: int = 0, filter: str = "", order: Literal["grant", "folder"] = "grant",
+        skip: int = 0,
     ) -> rq.LockList:
         """Live leases and who waits; `resource` narrows both to what overlaps it, `agent` to what
-        is its own, and to who waits for that.
+        is its own, and to who waits for that. `skip` and `limit` are a window of the leases.
 
         Args:
             agent: Only leases of this agent.
             resource: Only what overlaps this resource.
             limit: How many at most; 1 or more. A page's own bound holds, too.
             after: Only what comes after this: the `next` of the page before.
+            filter: Only leases with this in resource, holder, task or description, A as a.
+            order: As they were granted, or by their folders and names.
+            skip: How many are left out at the beginning.
         """
         return self.call(rq.Locks(
-            agent=agent, resource=resource, limit=limit, after=after, cwd=here(),
+            agent=agent, resource=resource, limit=limit, after=after, filter=filter, order=order,
+            skip=skip, cwd=here(),
         ))
 
     def request_file(

@@ -1,4 +1,4 @@
-"""Methods of `Client`: the log, status, health, the archive, the page."""
+"""Methods of `Client`: the log, status, health, the archive, the page, agents' output."""
 
 # Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
@@ -8,15 +8,16 @@ from coordinator.words import requests as rq
 
 
 class Watching(Asking):
-    """Asking about the log, status, health, the archive, the page."""
+    """Asking about the log, status, health, the archive, the page, agents' output."""
 
-    def status(self, *, events: int = 10) -> rq.StatusReply:
+    def status(self, *, events: int = 10, leases: int = 5000) -> rq.StatusReply:
         """Everything that the dashboard shows, read in one snapshot.
 
         Args:
             events: How many of the last events to show.
+            leases: How many leases are told of at most.
         """
-        return self.call(rq.Status(events=events))
+        return self.call(rq.Status(events=events, leases=leases))
 
     def events(
         self, *, after: int = 0, limit: int = 200, tail: bool = False, agent: str | None = None,
@@ -58,6 +59,10 @@ class Watching(Asking):
             integrity: Check the database page by page, too.
         """
         return self.call(rq.Health(integrity=integrity))
+
+    def coordinators(self) -> rq.CoordinatorList:
+        """The coordinators that this user runs, of all repositories, and how each of them is."""
+        return self.call(rq.Coordinators())
 
     def compact(self, *, keep_days: float | None = None) -> rq.Compacted:
         """Apply the retention rule to the log and the blobs now.
@@ -134,8 +139,31 @@ class Watching(Asking):
         """Read changed Markdown again now."""
         return self.call(rq.ArchiveIndexNow())
 
-    def page_open(self) -> rq.PageOpened:
+    def page_open(self, *, reads_only: bool = False) -> rq.PageOpened:
         """Open the HTTP door where it is shut, and make a code that one browser page exchanges for
         a token of its own (`coord web`).
+
+        With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it
+        only reads, too, and sees what that agent may.
+
+        Args:
+            reads_only: The page changes nothing.
         """
-        return self.call(rq.PageOpen())
+        return self.call(rq.PageOpen(reads_only=reads_only))
+
+    def task_log(
+        self, task: str, *, log: str = "", after: int | None = None, wait: float = 0.0,
+    ) -> rq.TaskLogLines:
+        """What the launched agent of a task has said, newest attempt; with `wait_s`, wait so long
+        until it says more.
+
+        Without `after` the end of the log. With it, what came since; of a newer log than `log` the
+        beginning.
+
+        Args:
+            task: The task's id, like `T-3`.
+            log: The log in which `after` counts, as it was told.
+            after: Only what comes after this: the `next` of the page before.
+            wait: How long to wait for it at most (seconds); 0: not at all.
+        """
+        return self.call(rq.TaskLog(task=task, log=log, after=after, wait_s=wait))

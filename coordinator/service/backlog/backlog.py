@@ -1,4 +1,4 @@
-"""The backlog as a whole: adding tasks one or many, listing them, and taking them out as text."""
+"""The backlog as a whole: adding tasks one or many, and taking them out as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from coordinator.looking.facts import Place
 from coordinator.rules import backlog as rule
-from coordinator.service.backlog import blackboard, known_tasks, tasks, text_formats
+from coordinator.service.backlog import known_tasks, tasks, text_formats
 from coordinator.service.backlog.task_fields import (
     ATTEMPTS_MAX,
     PRIORITY_MAX,
@@ -57,7 +57,8 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.TaskAdd) -> rq.Task:
 
 def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Imported:
     """See `requests.TaskImport`."""
-    read = text_formats.read(req.text.removeprefix("\ufeff"), req.format)
+    read = text_formats.read(req.text.removeprefix("\ufeff"),
+                             req.format or text_formats.format_of(req.name, req.text))
     known = known_tasks.among(tx, read.items, req.known)
     read.warnings.extend(known_tasks.remarks(tx, read.items, req.known, known))
     refs = {str(read.items[n].id): row.task_id for n, row in known.items() if read.items[n].id}
@@ -84,7 +85,7 @@ def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Im
 def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> rq.Exported:
     """See `requests.TaskExport`."""
     items = []
-    for raw in view.rows("tasks_list", 0, None, 2**31, None):
+    for raw in view.rows("tasks_list", 0, None, 2**31, None, 0):
         task = TaskRow(*raw)
         shown = tasks.reply(view, task)
         items.append(
@@ -95,31 +96,6 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
             )
         )
     return rq.Exported(text=text_formats.write(items, req.format))
-
-
-def listing(svc: Service, view: View, actor: Actor, req: rq.Tasks) -> rq.TaskList:
-    """See `requests.Tasks`."""
-    limit = min(req.limit, 5000)
-    found = view.rows("tasks_list", req.after, req.state, limit + 1, req.agent)
-    rows = [TaskRow(*raw) for raw in found[:limit]]
-    return rq.TaskList(
-        items=[tasks.reply(view, row) for row in rows],
-        counts=counts(view),
-        next=rows[-1].n if len(found) > limit else None,
-    )
-
-
-def counts(view: View) -> dict[str, int]:
-    """Tasks by state."""
-    return {str(state): int(n) for state, n in view.rows("task_counts")}
-
-
-def show(svc: Service, view: View, actor: Actor, req: rq.TaskShow) -> rq.Task:
-    """See `requests.TaskShow`."""
-    shown = tasks.reply(view, tasks.find(view, req.task), full=True,
-                        quarantine=svc.settings.review.quarantine)
-    shown.tried = blackboard.candidates(view, shown.task)
-    return shown
 
 
 def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,

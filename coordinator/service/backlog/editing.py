@@ -6,7 +6,7 @@ its state follows, and a circle is refused.
 
 from __future__ import annotations
 
-from coordinator.rules.backlog import told_state
+from coordinator.rules.backlog import SETTLED, told_state
 from coordinator.service import unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.backlog.backlog import Draft, checked
@@ -31,7 +31,7 @@ _FIRST = {
 def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
     """See `requests.TaskEdit`."""
     task = tasks.find(tx, req.task)
-    if task.state in _FIRST:
+    if task.state in SETTLED:
         raise Refusal(
             Code.BAD_TRANSITION,
             f"{task.task_id} is {told_state(task.state)}"

@@ -215,7 +215,7 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
         attempts=task.attempts, attempts_max=task.attempts_max, not_before=task.not_before,
         claimed_by=task.claimed_by, claimed_at=task.claimed_at, claim_until=task.claim_until,
         partial=task.partial, result=task.result, created_at=task.created_at,
-        updated_at=task.updated_at,
+        updated_at=task.updated_at, may=rule.may(task.state),
     )
     held = task_claims.holder_of(view, task) if task.state not in rule.CLOSED else None
     if held is not None:

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     import yaml
 
 Format = Literal["yaml", "jsonl", "markdown"]
+#: What the ending of a file's name says.
+ENDINGS: dict[str, Format] = {
+    ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
+    ".md": "markdown", ".markdown": "markdown",
+}
+#: Several lines, an object of JSON on each.
+_OBJECTS = re.compile(r"\s*\{.*\}[ \t\r]*\n\s*\{")
 #: Warnings of one text that are told; a large old file has as many as tasks.
 WARNINGS_MAX = 20
 
@@ -32,6 +39,13 @@ class Read(NamedTuple):
 
     items: list[Item]
     warnings: list[str]
+
+
+def format_of(name: str, text: str) -> Format:
+    """The format of a file, by the ending of its name; else by its text."""
+    _, dot, ending = name.rpartition(".")
+    known = ENDINGS.get(dot + ending.lower())
+    return known or ("jsonl" if _OBJECTS.match(text) else "yaml")
 
 
 def read(text: str, form: Format) -> Read:

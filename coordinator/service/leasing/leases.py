@@ -1,4 +1,4 @@
-"""Leases: acquire, release, renew, list.
+"""Leases: acquire, release, renew.
 
 The order in `acquire` is the promise: what has lapsed and is in the way is closed (and flagged)
 first, then the whole set is weighed against live leases, the line and open reviews, and only then
@@ -14,7 +14,6 @@ from shlex import quote
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.agents import is_there
-from coordinator.rules.globs import overlaps
 from coordinator.service import answered
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service, check_wait, ms
@@ -54,17 +53,16 @@ from coordinator.service.leasing.grant import (
 from coordinator.service.leasing.links import with_links
 from coordinator.service.leasing.named_leases import check_token, chosen, of_token, stale
 from coordinator.service.leasing.other_names import with_other_names
-from coordinator.service.leasing.overlapping import near
 from coordinator.service.leasing.regions import check_known
 from coordinator.service.leasing.typed_names import lease_typed
 from coordinator.store import events as ev
-from coordinator.store.ledger import Tx, View
+from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import READ, WHOLE, Located
+from coordinator.words.resource_names import READ, Located
 
 
 def needs(req: rq.Acquire) -> list[AnyNeed]:
@@ -340,33 +338,3 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     if until:
         tx.record(ev.LeaseRenewed(agent=req.agent, until=until))
     return rq.Renewed(leases=out)
-
-
-def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
-    """See `requests.Locks`."""
-    limit = min(req.limit, 10_000)
-    about = None
-    if req.resource is not None:
-        about = view.looked.place(req.resource, req.cwd).resource
-    if about is None or about.name == WHOLE:  # by pages: there may be very many
-        rows = [LeaseRow(*raw) for raw in view.rows(
-            "leases_live", view.now, req.after, req.agent, limit + 1)]
-        following = rows[limit - 1].fencing_token if len(rows) > limit else None
-        rows = rows[:limit]
-        rows = [one for one in rows if about is None or one.kind != "key"]
-    else:
-        found = (LeaseRow(*raw) for raw in near(view, "rivals", about))
-        rows = sorted((
-            one for one in found
-            if one.expires_at > view.now and one.fencing_token > req.after
-            and req.agent in (None, one.locked_by)
-            and overlaps(about, rule.as_resource(one.file_path, one.kind, one.scope))
-        ), key=lambda one: one.fencing_token)
-        following = rows[limit - 1].fencing_token if len(rows) > limit else None
-        rows = rows[:limit]
-    return rq.LockList(
-        resource=None if about is None else about.name,
-        items=[lease_reply(row) for row in rows],
-        waiters=waiting_line.listing(svc, view, about=about, agent=req.agent),
-        next=following,
-    )

@@ -51,11 +51,13 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
 
     Raises:
         Refusal: INVALID: it has no such file or hunk, or a file cannot be divided; BAD_TRANSITION:
-            a part cannot be reassigned.
+            a part cannot be reassigned; VERSION_CHANGED: hunks were counted in other contents.
     """
     if not request.files and not request.hunks:
         return Chosen(list(files))
     named = _named(svc, row, request, files)
+    if request.hunks and request.seen:
+        _check_seen(row, request.seen, named[0])
     out = Chosen([])
     for file in named:
         numbers = _numbers(svc, view, row, request.hunks, file) if request.hunks else []
@@ -102,6 +104,19 @@ def _named(svc: Service, row: ReviewRow, request: rq.ReviewDecide,
             "was changed.", next="Name the one file: `--file PATH --hunk N`.",
         )
     return list(named.values()) or list(files)
+
+
+def _check_seen(row: ReviewRow, seen: str, file: ReviewFileRow) -> None:
+    """That the hunks were counted in the contents that the file has now.
+
+    Raises:
+        Refusal: VERSION_CHANGED.
+    """
+    if seen != f"{file.baseline_hash or ''}..{file.flagged_hash or ''}":
+        raise Refusal(
+            Code.VERSION_CHANGED, f"A verdict on a part of {row.review_id} came before this one: "
+            f"the hunks of {file_names.shown(file.path)} have other numbers now. Nothing was "
+            "changed.", next=f"`coord review show {row.review_id}` numbers them anew.")
 
 
 def _fitting(svc: Service, text: str, cwd: str | None,

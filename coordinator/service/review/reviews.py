@@ -86,9 +86,9 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
         file = ReviewFileRow(*raw)
         if file.kept and not shown.note.endswith(UNCHANGED):
             diff = _difference(view, file, most)
-            shown.hunks, shown.diff = ("\n" + diff).count("\n@@ "), diff
-            if len(diff) > DIFF_BYTES_MAX:
-                shown.diff, shown.cut = _begun(diff), True
+            shown.hunks = ("\n" + diff).count("\n@@ ")
+            shown.diff, is_cut = shorten_difference(diff)
+            shown.cut = True if is_cut else None
         if content:
             shown.baseline, shown.baseline_at = _told(view, file.baseline_hash, most)
             shown.flagged, shown.flagged_at = _told(view, file.flagged_hash, most)
@@ -112,10 +112,15 @@ def _difference(view: View, file: ReviewFileRow, most: int) -> str:
     return head + unified(path, before, after)
 
 
-def _begun(diff: str) -> str:
-    """As many whole lines of it as are told; of long ones the part around what differs."""
+def shorten_difference(diff: str) -> tuple[str, bool]:
+    """As many whole lines of a difference as a reply has room for, and whether it goes on. Of long
+    lines the part around what differs is left."""
+    if len(diff) <= DIFF_BYTES_MAX:
+        return diff, False
     diff = shortened(diff)
-    return diff if len(diff) <= DIFF_BYTES_MAX else diff[: diff.rfind("\n", 0, DIFF_BYTES_MAX) + 1]
+    if len(diff) > DIFF_BYTES_MAX:
+        diff = diff[: diff.rfind("\n", 0, DIFF_BYTES_MAX) + 1]
+    return diff, True
 
 
 def _git_mode(name: str | None) -> str | None:

@@ -72,7 +72,7 @@ def _sentences(view: View) -> Iterator[str]:
     for raw in view.rows("waiters_all"):
         waiter = WaiterRow(*raw)
         yield f"{waiter.agent} stands in line as {waiter.acquisition_id}"
-    for raw in view.rows("tasks_list", 0, None, SENTENCES_MAX, None):
+    for raw in view.rows("tasks_list", 0, None, SENTENCES_MAX, None, 0):
         task = TaskRow(*raw)
         by = f" by {task.claimed_by}" if task.claimed_by else ""
         yield f"{task.task_id} is {told_state(task.state)}{by}: {quoted(task.title)}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.service import messages, unserved
-from coordinator.service.backlog import backlog, tasks
+from coordinator.service.backlog import task_lists, tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.holders import agents
-from coordinator.service.leasing import unlock_requests, waiting_line
+from coordinator.service.leasing import lease_lists, unlock_requests, waiting_line
 from coordinator.service.leasing.grant import lease_reply
 from coordinator.service.review import reviews
 from coordinator.service.verifying import verifications
@@ -25,18 +25,19 @@ def status(
     svc: Service, view: View, actor: Actor, req: rq.Status, health: dict[str, Any] | None = None
 ) -> rq.StatusReply:
     """See `requests.Status`; `health` is the daemon's own knowledge of itself."""
-    rows = [LeaseRow(*r) for r in view.rows("leases_live", view.now, 0, None, LEASES_MAX)]
+    rows = [LeaseRow(*r) for r in view.rows(
+        "leases_live", view.now, 0, None, min(req.leases, LEASES_MAX))]
     claimed = [tasks.reply(view, TaskRow(*r)) for r in view.rows("tasks_claimed")]
     shown = view.rows("events_of_interest", max(0, min(req.events, EVENTS_MAX)))
     return rq.StatusReply(
         at=view.now, root=str(svc.tree.root), agents=agents.listing(view),
         leases=[lease_reply(row) for row in rows], waiters=waiting_line.listing(svc, view),
-        tasks=backlog.counts(view), claimed=claimed,
+        tasks=task_lists.counts(view), claimed=claimed,
         reviews=reviews.listing(svc, view, actor, rq.Reviews()).items,
         events=[story.event_reply(LogRow(*r)) for r in shown], health=health or {},
         requests=unlock_requests.listing(svc, view, actor, rq.Requests()).items,
         aside=unserved.listing(view), verified=_verified(svc, view, actor),
-        messages=messages.waiting(view),
+        messages=messages.waiting(view), leases_held=lease_lists.count(view),
     )
 
 

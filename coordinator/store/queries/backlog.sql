@@ -110,7 +110,38 @@ FROM tasks WHERE task_id = ?;
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
 FROM tasks WHERE n > ?1 AND (?2 IS NULL OR state = ?2) AND (?4 IS NULL OR claimed_by = ?4)
-ORDER BY n LIMIT ?3;
+ORDER BY n LIMIT ?3 OFFSET ?5;
+
+-- name: tasks_ranked
+-- A window of the tasks in one state, the next to be given out first.
+SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
+       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
+FROM tasks WHERE state = ?1 ORDER BY priority DESC, n LIMIT ?2 OFFSET ?3;
+
+-- name: tasks_found
+-- All tasks that say this (?1; empty: all), in id, title, holder or a resource.
+SELECT task_id, n, priority, state FROM tasks t
+WHERE (?2 IS NULL OR claimed_by = ?2) AND (
+    ?1 = '' OR instr(lower(title), lower(?1)) OR instr(lower(task_id), lower(?1))
+    OR instr(lower(coalesce(claimed_by, '')), lower(?1))
+    OR EXISTS (SELECT 1 FROM task_resources r
+               WHERE r.task_id = t.task_id AND instr(lower(name), lower(?1))));
+
+-- name: task_wrote
+-- What a task was seen to change: what it committed, had changed when it was done, or left half done.
+SELECT r.resource FROM candidates c JOIN candidate_regions r USING (task_id, n)
+WHERE c.task_id = ?1 AND c.outcome = 'COMMITTED'
+UNION SELECT path FROM finished_work JOIN finished_files USING (n) WHERE task_id = ?1
+UNION SELECT path FROM reviews JOIN review_files USING (review_id) WHERE task_id = ?1
+ORDER BY 1 LIMIT ?2;
+
+-- name: task_leased
+-- What was leased for a task to be written, by the log.
+SELECT DISTINCT resource FROM events
+WHERE task = ?1 AND kind = 'lease_granted' AND data ->> 'mode' = 'exclusive' ORDER BY 1 LIMIT ?2;
+
+-- name: task_come_after
+SELECT task_id FROM task_after WHERE after = ? ORDER BY task_id;
 
 -- name: tasks_claimed
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,

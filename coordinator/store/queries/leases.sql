@@ -92,6 +92,9 @@ SELECT * FROM file_locks WHERE inode = ?;
 -- name: leases_of_holder
 SELECT * FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
 
+-- name: leases_named
+SELECT * FROM file_locks WHERE file_path = ? ORDER BY fencing_token;
+
 -- name: windows_of_holder
 -- The write windows that an agent has: which of its edits are in the middle.
 SELECT * FROM file_locks WHERE locked_by = ? AND scope >= 'k/edit/' AND scope < 'k/edit0'
@@ -129,6 +132,15 @@ SELECT * FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0
 -- name: any_lapsed
 SELECT 1 FROM file_locks WHERE expires_at <= ?1
 UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed' AND claim_until <= ?1 LIMIT 1;
+
+-- name: leases_window
+SELECT * FROM file_locks
+WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
+ORDER BY fencing_token LIMIT ?4 OFFSET ?5;
+
+-- name: leases_count
+SELECT count(*) FROM file_locks
+WHERE expires_at > ?1 AND (?2 IS NULL OR locked_by = ?2) AND kind <> ?3;
 
 -- name: leases_live
 SELECT * FROM file_locks

@@ -61,10 +61,13 @@ if TYPE_CHECKING:
         TaskExport as TaskExport,
         TaskFail as TaskFail,
         TaskImport as TaskImport,
+        TaskLink as TaskLink,
+        TaskOrder as TaskOrder,
         TaskList as TaskList,
         TaskOutcome as TaskOutcome,
         TaskRetry as TaskRetry,
         TaskShow as TaskShow,
+        TaskShown as TaskShown,
         Tasks as Tasks,
         Unlanded as Unlanded,
     )
@@ -97,6 +100,9 @@ if TYPE_CHECKING:
         Aside as Aside,
         Compact as Compact,
         Compacted as Compacted,
+        Coordinator as Coordinator,
+        CoordinatorList as CoordinatorList,
+        Coordinators as Coordinators,
         Health as Health,
         HealthReply as HealthReply,
         Shutdown as Shutdown,
@@ -107,6 +113,8 @@ if TYPE_CHECKING:
         Acquired as Acquired,
         ChangedSince as ChangedSince,
         Lease as Lease,
+        LeaseFolder as LeaseFolder,
+        LeaseOrder as LeaseOrder,
         LockList as LockList,
         Locks as Locks,
         Release as Release,
@@ -117,6 +125,10 @@ if TYPE_CHECKING:
         Waiter as Waiter,
         Withdraw as Withdraw,
         Withdrawn as Withdrawn,
+    )
+    from coordinator.words.requests.logs import (
+        TaskLog as TaskLog,
+        TaskLogLines as TaskLogLines,
     )
     from coordinator.words.requests.messages import (
         Message as Message,
@@ -244,6 +256,11 @@ if TYPE_CHECKING:
         Verifications as Verifications,
         Verify as Verify,
     )
+    from coordinator.words.requests.work import (
+        Work as Work,
+        WorkFile as WorkFile,
+        WorkList as WorkList,
+    )
 
 #: Room -> the names that it has. (Type checkers read the imports above; a test holds both
 #: together.)
@@ -256,8 +273,8 @@ ROOMS = {
         "ArchiveIndexNow ArchiveSearch ArchiveSection ArchiveShow Hit HitList Indexed",
     "backlog":
         "Candidate CandidateRegion Claimed Exported Imported Judged Partial TASK_STATES Task "
-        "TaskAdd TaskCancel TaskClaim TaskDone TaskEdit TaskExport TaskFail TaskImport TaskList "
-        "TaskOutcome TaskRetry TaskShow Tasks Unlanded",
+        "TaskAdd TaskCancel TaskClaim TaskDone TaskEdit TaskExport TaskFail TaskImport TaskLink "
+        "TaskList TaskOrder TaskOutcome TaskRetry TaskShow TaskShown Tasks Unlanded",
     "base":
         "Mode Reply Request Verdict",
     "guard":
@@ -265,10 +282,13 @@ ROOMS = {
     "landing":
         "Land LandBack LandChange LandCheck LandRight Landed Lawful TaskWorktree WorkedIn",
     "health":
-        "Aside Compact Compacted Health HealthReply Shutdown Stopping",
+        "Aside Compact Compacted Coordinator CoordinatorList Coordinators Health HealthReply "
+        "Shutdown Stopping",
     "leases":
-        "Acquire Acquired ChangedSince Lease LockList Locks Release Released Renew Renewed "
-        "Replaced Waiter Withdraw Withdrawn",
+        "Acquire Acquired ChangedSince Lease LeaseFolder LeaseOrder LockList Locks Release "
+        "Released Renew Renewed Replaced Waiter Withdraw Withdrawn",
+    "logs":
+        "TaskLog TaskLogLines",
     "messages":
         "Message MessageList MessageSend MessageTold Messages MessagesSee MessagesSeen",
     "negotiation":
@@ -299,6 +319,8 @@ ROOMS = {
         "Demand Moment MomentReply Span SpanKind Timeline TimelineReply",
     "verification":
         "FinishedWork Verification VerificationList Verifications Verify",
+    "work":
+        "Work WorkFile WorkList",
 }
 _WHERE = {name: room for room, names in ROOMS.items() for name in names.split(" ")}
 

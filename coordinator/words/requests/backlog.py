@@ -8,11 +8,12 @@ import msgspec
 
 from coordinator.words.requests.base import Count, Number, Place, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
-from coordinator.words.texts import Document, Name, Page, Words
+from coordinator.words.texts import Document, Line, Name, Page, Words
 
 #: What a task can be (context_archive/task-states.md).
 TaskState = Literal["pending", "ready", "claimed", "review", "failed", "dead", "blocked", "done",
                     "cancelled"]
+TaskOrder = Literal["arrival", "priority"]
 TASK_STATES: tuple[TaskState, ...] = get_args(TaskState)
 
 
@@ -60,6 +61,7 @@ class Task(Reply):
     held_by: list[str] = []  # who holds what it needs, when shown on its own
     explanation: str = ""
     tried: list[Candidate] = []  # its blackboard, when shown on its own
+    may: list[str] = []  # what a person can do with it as it is: edit, retry, cancel
 
 
 class TaskAdd(Request[Task]):
@@ -99,12 +101,15 @@ class TaskEdit(Request[Task]):
 
 class TaskList(Reply):
     items: list[Task]
-    counts: dict[str, int]
+    counts: dict[str, int]  # state -> how many tasks are in it, of those of `agent` and `filter`
     next: int | None = None
+    """Give this as `after` for the next page, or as `skip` where `order` is `priority`; null: there
+    is no more."""
 
 
 class Tasks(Request[TaskList]):
-    """The backlog in order of arrival."""
+    """The backlog in order of arrival, or the next to be given out first. `skip` and `limit` are a
+    window of it."""
 
     op = "tasks"
     http = ("GET", "/v1/tasks")
@@ -113,10 +118,31 @@ class Tasks(Request[TaskList]):
     agent: Name | None = None  # only what it has claimed
     limit: Count = 200
     after: Place = 0
+    filter: Line = ""  # only with this in its id, title, holder or a resource, A as a
+    order: TaskOrder = "arrival"  # the oldest first, or the next to be given out first
+    skip: Place = 0  # how many are left out at the beginning
+    brief: bool = False  # prompts and results are left empty
 
 
-class TaskShow(Request[Task]):
-    """One task, with who holds what it needs."""
+class TaskLink(Reply):
+    """A task among those that come before and after one another."""
+
+    task: str
+    title: str
+    state: str  # as of a task
+    after: list[str]  # which of these tasks have to be done before it
+
+
+class TaskShown(Task):
+    """One task with all that is about it."""
+
+    chain: list[TaskLink] = []  # what it comes after, itself, what comes after it; alone: empty
+    wrote: list[str] = []  # what it was seen to change, of files and regions
+    leased: list[str] = []  # what was leased for it to be written, by the log
+
+
+class TaskShow(Request[TaskShown]):
+    """One task, with who holds what it needs, what comes before and after it, what it wrote."""
 
     op = "task_show"
     http = ("GET", "/v1/tasks/{task}")
@@ -259,12 +285,13 @@ class Imported(Reply):
 
 class TaskImport(Request[Imported]):
     """Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it
-    begin at the root."""
+    begin at the root. Without a `format` the ending of `name` tells it, else the text."""
 
     op = "task_import"
     http = ("POST", "/v1/tasks/import")
     text: Document
-    format: Literal["yaml", "jsonl", "markdown"]
+    format: Literal["yaml", "jsonl", "markdown"] | None = None
+    name: Name = ""  # of the file that it was read from
     known: list[Name] = []  # tasks of an earlier text: one of the same title is not added again
 
 

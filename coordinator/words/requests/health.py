@@ -51,6 +51,39 @@ class Health(Request[HealthReply]):
     integrity: bool = False
 
 
+class Coordinator(Reply):
+    """A coordinator that runs. One that does not answer tells nothing but its process."""
+
+    root: str
+    pid: int
+    since: str | None = None
+    resident_bytes: int | None = None
+    leases: int | None = None
+    agents: int | None = None
+    reviews: int | None = None  # that wait for a person
+    requests: int | None = None  # unlock requests that wait for an answer
+    messages: int | None = None  # messages to people that no person has seen
+    http: str | None = None
+    answers: bool = True  # false: it hangs, and nothing but its process is known
+
+
+class CoordinatorList(Reply):
+    items: list[Coordinator]
+    next: int | None = None
+
+
+class Coordinators(Request[CoordinatorList]):
+    """The coordinators that this user runs, of all repositories, and how each of them is."""
+
+    op = "coordinators"
+    http = ("GET", "/v1/coordinators")
+    writes = False
+    operator_only = True
+
+    def for_people(self) -> bool:
+        return True
+
+
 class Stopping(Reply):
     pid: int
 

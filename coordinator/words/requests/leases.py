@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from coordinator.words.requests.base import Count, Mode, Number, Place, Reply, Request, Whole
 from coordinator.words.texts import Line, Name
+
+LeaseOrder = Literal["grant", "folder"]
 
 
 class Replaced(Reply):
@@ -135,16 +139,25 @@ class Waiter(Reply):
     held_by: list[str] = []  # the agents that hold it now
 
 
+class LeaseFolder(Reply):
+    folder: str  # like `src/`; the root's is `./`, that of keys and other names is empty
+    count: int  # how many leases lie in it, of those that were asked for
+
+
 class LockList(Reply):
     items: list[Lease]
     waiters: list[Waiter]
     next: int | None = None
+    """Give this as `after` for the next page, or as `skip` where `order` is `folder`; null: there
+    is no more."""
     resource: str | None = None  # that was asked for, by its name from the root
+    total: int = 0  # how many there are of those that were asked for; an older one does not say
+    folders: list[LeaseFolder] = []  # where `order` is `folder`: all that have any, in order
 
 
 class Locks(Request[LockList]):
     """Live leases and who waits; `resource` narrows both to what overlaps it, `agent` to what is
-    its own, and to who waits for that."""
+    its own, and to who waits for that. `skip` and `limit` are a window of the leases."""
 
     op = "locks"
     http = ("GET", "/v1/locks")
@@ -154,3 +167,6 @@ class Locks(Request[LockList]):
     limit: Count = 1000
     after: Place = 0
     cwd: Name | None = None
+    filter: Line = ""  # only leases with this in resource, holder, task or description, A as a
+    order: LeaseOrder = "grant"  # as they were granted, or by their folders and names
+    skip: Place = 0  # how many are left out at the beginning

@@ -7,18 +7,22 @@ from coordinator.words.requests.base import Reply, Request
 
 class PageOpened(Reply):
     address: str  # of the HTTP door, like `http://127.0.0.1:43210`
-    code: str  # stands for the operator once, at `POST /v1/page/enter`
+    code: str  # stands for who asked, once, at `POST /v1/page/enter`
     valid_s: float  # seconds until the code is worth nothing
 
 
 class PageOpen(Request[PageOpened]):
     """Open the HTTP door where it is shut, and make a code that one browser page exchanges for a
-    token of its own (`coord web`)."""
+    token of its own (`coord web`).
+
+    With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only
+    reads, too, and sees what that agent may.
+    """
 
     op = "page_open"
     http = ("POST", "/v1/page/open")
     writes = False
-    operator_only = True
+    reads_only: bool = False  # the page changes nothing
 
     def for_people(self) -> bool:
         return True

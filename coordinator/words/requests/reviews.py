@@ -107,6 +107,7 @@ class ReviewDecide(Request[Review]):
     by: Line = ""
     files: list[Name] = []  # only these of it, by path; empty: all
     hunks: list[Whole] = []  # only these changes of the one file, numbers from 1; empty: all
+    seen: Line = ""  # `BEFORE..AFTER`, the hashes of the contents in which hunks were counted
     cwd: Name | None = None
 
     def for_people(self) -> bool:

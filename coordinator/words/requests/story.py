@@ -95,6 +95,7 @@ class StatusReply(Reply):
     aside: list[Aside] = []  # what could not be served
     verified: VerificationList | None = None  # where a command verifies what tasks have done
     messages: int = 0  # messages to people that no person has seen
+    leases_held: int | None = None  # how many leases are live; null: an older one does not say
 
 
 class Status(Request[StatusReply]):
@@ -104,3 +105,4 @@ class Status(Request[StatusReply]):
     http = ("GET", "/v1/status")
     writes = False
     events: Place = 10
+    leases: Place = 5000  # how many leases are told of at most

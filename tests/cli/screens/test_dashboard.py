@@ -10,6 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from coordinator.cli.app import person
 from coordinator.cli.screens.dashboard import Dashboard
 from coordinator.words import requests as rq
 from tests.conftest import Repo
@@ -104,6 +105,8 @@ def test_who_waits_by_another_name_than_it_is_held_by_is_seen_and_questions_keep
 
 
 def test_a_lease_is_taken_only_after_a_yes(busy: Repo) -> None:
+    busy.client().call(rq.Register(agent=person()))  # a person may be an agent, too
+
     async def keys(pilot: Pilot[str | None], app: Dashboard) -> None:
         await press(pilot, "x")
         assert "Choose a lease" in said(app)

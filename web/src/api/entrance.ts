@@ -20,6 +20,11 @@ export function person(): string {
   return pass?.person ?? "";
 }
 
+/** Whether this page may see and change nothing. */
+export function readsOnly(): boolean {
+  return pass?.reads_only ?? false;
+}
+
 /** Enter with the code in the address, if there is one. Returns what stands against it, or null. */
 export async function enter(): Promise<Refusal | null> {
   const code = location.hash.slice(1);

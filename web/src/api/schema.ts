@@ -127,7 +127,7 @@ export interface paths {
         /**
          * Live leases and who waits
          * @description Live leases and who waits; `resource` narrows both to what overlaps it, `agent` to what is
-         *         its own, and to who waits for that.
+         *         its own, and to who waits for that. `skip` and `limit` are a window of the leases.
          */
         get: operations["locks"];
         put?: never;
@@ -348,8 +348,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The backlog in order of arrival
-         * @description The backlog in order of arrival.
+         * The backlog in order of arrival, or the next to be given out first
+         * @description The backlog in order of arrival, or the next to be given out first. `skip` and `limit` are a
+         *         window of it.
          */
         get: operations["tasks"];
         put?: never;
@@ -372,8 +373,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One task, with who holds what it needs
-         * @description One task, with who holds what it needs.
+         * One task, with who holds what it needs, what comes before and after it, what it wrote
+         * @description One task, with who holds what it needs, what comes before and after it, what it wrote.
          */
         get: operations["task_show"];
         put?: never;
@@ -631,7 +632,7 @@ export interface paths {
         /**
          * Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list
          * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it
-         *         begin at the root.
+         *         begin at the root. Without a `format` the ending of `name` tells it, else the text.
          */
         post: operations["task_import"];
         delete?: never;
@@ -1288,6 +1289,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/work": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is changed on disk below live leases since they were granted, oldest lease first
+         * @description What is changed on disk below live leases since they were granted, oldest lease first.
+         *
+         *         It compares what a lease began with to the file as it is now, so what somebody else saved there
+         *         is in it, too. Left out are regions of a file, and files that are new below a directory or glob.
+         */
+        get: operations["work"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/verifications": {
         parameters: {
             query?: never;
@@ -1543,6 +1567,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/coordinators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The coordinators that this user runs, of all repositories, and how each of them is
+         * @description The coordinators that this user runs, of all repositories, and how each of them is.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        get: operations["coordinators"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/compact": {
         parameters: {
             query?: never;
@@ -1632,6 +1678,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tasks/{task}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the launched agent of a task has said, newest attempt
+         * @description What the launched agent of a task has said, newest attempt; with `wait_s`, wait so long until
+         *         it says more.
+         *
+         *         Without `after` the end of the log. With it, what came since; of a newer log than `log` the
+         *         beginning.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        get: operations["task_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/page/open": {
         parameters: {
             query?: never;
@@ -1646,7 +1718,8 @@ export interface paths {
          * @description Open the HTTP door where it is shut, and make a code that one browser page exchanges for a
          *         token of its own (`coord web`).
          *
-         *     Only for people: an agent's token is refused.
+         *         With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only
+         *         reads, too, and sees what that agent may.
          */
         post: operations["page_open"];
         delete?: never;
@@ -2110,7 +2183,7 @@ export interface paths {
         put?: never;
         /**
          * A browser page exchanges its one-time code (`page_open`) for a token of its own
-         * @description A browser page exchanges its one-time code (`page_open`) for a token of its own. It speaks for the operator and ends with the coordinator.
+         * @description A browser page exchanges its one-time code (`page_open`) for a token of its own. It speaks for whoever asked for the code, and ends with the coordinator.
          */
         post: operations["page_enter"];
         delete?: never;
@@ -2405,10 +2478,14 @@ export interface components {
             items: components["schemas"]["Lease"][];
             /** @description Who stands in line for what. */
             waiters: components["schemas"]["Waiter"][];
-            /** @description Give this as `after` for the next page; null: there is no more. */
+            /** @description Give this as `after` for the next page, or as `skip` where `order` is `folder`; null: there is no more. */
             next: number | null;
             /** @description That was asked for, by its name from the root. */
             resource: string | null;
+            /** @description How many there are of those that were asked for; an older one does not say. */
+            total: number;
+            /** @description Where `order` is `folder`: all that have any, in order. */
+            folders: components["schemas"]["LeaseFolder"][];
         };
         /** Waiter */
         Waiter: {
@@ -2432,6 +2509,13 @@ export interface components {
             description: string;
             /** @description The agents that hold it now. */
             held_by: string[];
+        };
+        /** LeaseFolder */
+        LeaseFolder: {
+            /** @description Like `src/`; the root's is `./`, that of keys and other names is empty. */
+            folder: string;
+            /** @description How many leases lie in it, of those that were asked for. */
+            count: number;
         };
         /** RegionsCommitted */
         RegionsCommitted: {
@@ -2584,6 +2668,8 @@ export interface components {
             explanation: string;
             /** @description Its blackboard, when shown on its own. */
             tried: components["schemas"]["Candidate"][];
+            /** @description What a person can do with it as it is: edit, retry, cancel. */
+            may: string[];
         };
         /**
          * Candidate
@@ -2622,12 +2708,86 @@ export interface components {
         TaskList: {
             /** @description What was found, in order. */
             items: components["schemas"]["Task"][];
-            /** @description State -> how many tasks are in it. */
+            /** @description State -> how many tasks are in it, of those of `agent` and `filter`. */
             counts: {
                 [key: string]: number;
             };
-            /** @description Give this as `after` for the next page; null: there is no more. */
+            /** @description Give this as `after` for the next page, or as `skip` where `order` is `priority`; null: there is no more. */
             next: number | null;
+        };
+        /**
+         * TaskShown
+         * @description One task with all that is about it.
+         */
+        TaskShown: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description A title, in a line. */
+            title: string;
+            /** @description What its agent is told. */
+            prompt: string;
+            /** @description Its state. */
+            state: string;
+            /** @description The higher, the earlier; 0 is ordinary. */
+            priority: number;
+            /** @description Resources: paths from the root (or from `cwd`), `dir/`, globs, regions (`path::Qualified.name`), `key:a:b`, `task:T-3`. */
+            resources: string[];
+            /** @description Only what comes after this: the `next` of the page before. */
+            after: string[];
+            /** @description How often it was tried. */
+            attempts: number;
+            /** @description How often it is tried at most. */
+            attempts_max: number;
+            /** @description When it may be tried again: UTC, ISO 8601 with milliseconds; null: at once. */
+            not_before: string | null;
+            /** @description The agent that has claimed it; null: nobody. */
+            claimed_by: string | null;
+            /** @description When it was claimed: UTC, ISO 8601 with milliseconds. */
+            claimed_at: string | null;
+            /** @description When the claim lapses unless it is renewed: UTC, ISO 8601 with milliseconds. */
+            claim_until: string | null;
+            /** @description The review of work that somebody began; null: there is none. */
+            partial: string | null;
+            /** @description What came of it, in words. */
+            result: string | null;
+            /** @description When it was added: UTC, ISO 8601 with milliseconds. */
+            created_at: string;
+            /** @description When it changed last: UTC, ISO 8601 with milliseconds. */
+            updated_at: string;
+            /** @description Who has claimed it, or holds a lease on `task:T-3`. */
+            locked_by: string | null;
+            /** @description What that agent said it is; else its name. */
+            locked_by_name: string | null;
+            /** @description When it was granted: UTC, ISO 8601 with milliseconds. */
+            locked_at: string | null;
+            /** @description Who holds what it needs, when shown on its own. */
+            held_by: string[];
+            /** @description Why it is in this state, in a sentence. */
+            explanation: string;
+            /** @description Its blackboard, when shown on its own. */
+            tried: components["schemas"]["Candidate"][];
+            /** @description What a person can do with it as it is: edit, retry, cancel. */
+            may: string[];
+            /** @description What it comes after, itself, what comes after it; alone: empty. */
+            chain: components["schemas"]["TaskLink"][];
+            /** @description What it was seen to change, of files and regions. */
+            wrote: string[];
+            /** @description What was leased for it to be written, by the log. */
+            leased: string[];
+        };
+        /**
+         * TaskLink
+         * @description A task among those that come before and after one another.
+         */
+        TaskLink: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description A title, in a line. */
+            title: string;
+            /** @description As of a task. */
+            state: string;
+            /** @description Which of these tasks have to be done before it. */
+            after: string[];
         };
         /** Claimed */
         Claimed: {
@@ -3052,6 +3212,32 @@ export interface components {
             /** @description In place of `flagged`, of what is too large: the file that has the bytes. */
             flagged_at: string | null;
         };
+        /** WorkList */
+        WorkList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["WorkFile"][];
+            /** @description Give this as `after` for the next page; null: there is no more. */
+            next: number | null;
+        };
+        /** WorkFile */
+        WorkFile: {
+            /** @description Whose lease it is. */
+            agent: string;
+            /** @description The lease. */
+            resource: string;
+            /** @description The task's id, like `T-3`. */
+            task: string | null;
+            /** @description A path from the repository's root. */
+            path: string;
+            /** @description The linked worktree it lies in; None: the main one. */
+            worktree: string | null;
+            /** @description New, modified, deleted. */
+            change: string;
+            /** @description Since the lease was granted. */
+            diff: string;
+            /** @description The difference goes on, and is too long to be told. */
+            cut: boolean;
+        };
         /**
          * Verification
          * @description One of them. `state`: running; good (all passes); broken (`tasks` broke the command and are to be done again); base, committed (it fails without any task's work); flaky (it contradicted itself); untold (it could not be run).
@@ -3181,6 +3367,8 @@ export interface components {
             verified: components["schemas"]["VerificationList"] | null;
             /** @description Messages to people that no person has seen. */
             messages: number;
+            /** @description How many leases are live; null: an older one does not say. */
+            leases_held: number | null;
         };
         /** EventRow */
         EventRow: {
@@ -3454,6 +3642,41 @@ export interface components {
             /** @description What could not be served and is tried again. */
             aside: components["schemas"]["Aside"][];
         };
+        /** CoordinatorList */
+        CoordinatorList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["Coordinator"][];
+            /** @description Give this as `after` for the next page; null: there is no more. */
+            next: number | null;
+        };
+        /**
+         * Coordinator
+         * @description A coordinator that runs. One that does not answer tells nothing but its process.
+         */
+        Coordinator: {
+            /** @description The repository's root, as an absolute path. */
+            root: string;
+            /** @description The number of a process of this machine. */
+            pid: number;
+            /** @description Since when: UTC, ISO 8601 with milliseconds. */
+            since: string | null;
+            /** @description Memory that the daemon has (bytes). */
+            resident_bytes: number | null;
+            /** @description The leases. */
+            leases: number | null;
+            /** @description The registered agents. */
+            agents: number | null;
+            /** @description That wait for a person. */
+            reviews: number | null;
+            /** @description Unlock requests that wait for an answer. */
+            requests: number | null;
+            /** @description Messages to people that no person has seen. */
+            messages: number | null;
+            /** @description The HTTP door's address; null: it is closed. */
+            http: string | null;
+            /** @description False: it hangs, and nothing but its process is known. */
+            answers: boolean;
+        };
         /** Compacted */
         Compacted: {
             /** @description How many events were removed. */
@@ -3484,11 +3707,24 @@ export interface components {
             /** @description The agent's own program was seen above it. */
             surely: boolean;
         };
+        /** TaskLogLines */
+        TaskLogLines: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description The attempt's log, like `20261128T091500-42/T-3-1.log`; empty: there is none yet. */
+            log: string;
+            /** @description For people: JSON is put into words. */
+            lines: string[];
+            /** @description Where this log goes on: the next request's `after`. */
+            next: number;
+            /** @description What came before these lines is not told. */
+            cut: boolean;
+        };
         /** PageOpened */
         PageOpened: {
             /** @description Of the HTTP door, like `http://127.0.0.1:43210`. */
             address: string;
-            /** @description Stands for the operator once, at `POST /v1/page/enter`. */
+            /** @description Stands for who asked, once, at `POST /v1/page/enter`. */
             code: string;
             /** @description Seconds until the code is worth nothing. */
             valid_s: number;
@@ -3936,16 +4172,15 @@ export interface components {
         };
         /**
          * TaskImportBody
-         * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it begin at the root.
+         * @description Add many tasks, all or none, from YAML, JSON lines or a Markdown check-list. Resources in it begin at the root. Without a `format` the ending of `name` tells it, else the text.
          */
         TaskImportBody: {
             /** @description The text. */
             text: string;
-            /**
-             * @description yaml, jsonl or markdown.
-             * @enum {unknown}
-             */
-            format: "jsonl" | "markdown" | "yaml";
+            /** @description yaml, jsonl or markdown. */
+            format?: ("jsonl" | "markdown" | "yaml") | null;
+            /** @description Of the file that it was read from. */
+            name?: string;
             /** @description Tasks of an earlier text: one of the same title is not added again. */
             known?: string[];
         };
@@ -4206,6 +4441,8 @@ export interface components {
             files?: string[];
             /** @description Only these changes of the one file, numbers from 1; empty: all. */
             hunks?: number[];
+            /** @description `BEFORE..AFTER`, the hashes of the contents in which hunks were counted. */
+            seen?: string;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
         };
@@ -4271,9 +4508,12 @@ export interface components {
         };
         /**
          * PageOpenBody
-         * @description Open the HTTP door where it is shut, and make a code that one browser page exchanges for a token of its own (`coord web`).
+         * @description Open the HTTP door where it is shut, and make a code that one browser page exchanges for a token of its own (`coord web`). With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only reads, too, and sees what that agent may.
          */
-        PageOpenBody: Record<string, never>;
+        PageOpenBody: {
+            /** @description The page changes nothing. Default: false. */
+            reads_only?: boolean;
+        };
         /**
          * ShutdownBody
          * @description Drain and exit.
@@ -4589,6 +4829,8 @@ export interface components {
             token: string;
             /** @description The user's name, for `by` and `agent` of what is decided. */
             person: string;
+            /** @description Whether it may see and change nothing. */
+            reads_only: boolean;
             /** @description Where the coordinator listens; its proofs are for it. */
             port: number;
         };
@@ -5049,6 +5291,12 @@ export interface operations {
                 after?: number;
                 /** @description The absolute directory that relative paths begin at; null: the repository's root. */
                 cwd?: string | null;
+                /** @description Only leases with this in resource, holder, task or description, A as a. */
+                filter?: string;
+                /** @description As they were granted, or by their folders and names. Default: "grant". */
+                order?: "folder" | "grant";
+                /** @description How many are left out at the beginning. Default: 0. */
+                skip?: number;
             };
             header?: never;
             path?: never;
@@ -5103,7 +5351,14 @@ export interface operations {
                      *         }
                      *       ],
                      *       "next": null,
-                     *       "resource": "src/pay.py"
+                     *       "resource": "src/pay.py",
+                     *       "total": 1,
+                     *       "folders": [
+                     *         {
+                     *           "folder": "",
+                     *           "count": 1
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["LockList"];
@@ -5886,6 +6141,14 @@ export interface operations {
                 limit?: number;
                 /** @description Only what comes after this: the `next` of the page before. Default: 0. */
                 after?: number;
+                /** @description Only with this in its id, title, holder or a resource, A as a. */
+                filter?: string;
+                /** @description The oldest first, or the next to be given out first. Default: "arrival". */
+                order?: "arrival" | "priority";
+                /** @description How many are left out at the beginning. Default: 0. */
+                skip?: number;
+                /** @description Prompts and results are left empty. Default: false. */
+                brief?: boolean;
             };
             header?: never;
             path?: never;
@@ -5929,7 +6192,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "counts": {},
@@ -6020,7 +6284,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6067,9 +6332,7 @@ export interface operations {
                      *       "resources": [
                      *         "src/pay.py"
                      *       ],
-                     *       "after": [
-                     *         "T-1"
-                     *       ],
+                     *       "after": [],
                      *       "attempts": 1,
                      *       "attempts_max": 1,
                      *       "not_before": null,
@@ -6095,10 +6358,21 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": [],
+                     *       "chain": [
+                     *         {
+                     *           "task": "T-3",
+                     *           "title": "Retry failed payments",
+                     *           "state": "ready",
+                     *           "after": []
+                     *         }
+                     *       ],
+                     *       "wrote": [],
+                     *       "leased": []
                      *     }
                      */
-                    "application/json": components["schemas"]["Task"];
+                    "application/json": components["schemas"]["TaskShown"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -6181,7 +6455,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6257,7 +6532,8 @@ export interface operations {
                      *         "locked_at": null,
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
-                     *         "tried": []
+                     *         "tried": [],
+                     *         "may": []
                      *       },
                      *       "acquisition_id": "A-7",
                      *       "leases": [
@@ -6383,7 +6659,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6471,7 +6748,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6606,7 +6884,8 @@ export interface operations {
                      *         "locked_at": null,
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
-                     *         "tried": []
+                     *         "tried": [],
+                     *         "may": []
                      *       },
                      *       "worktree": "/home/maria/shop/.coord/worktrees/T-3",
                      *       "leases": [
@@ -6893,7 +7172,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -6976,7 +7256,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Task"];
@@ -7009,8 +7290,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "text": "- title: Retry failed payments\n  resources: [src/pay.py]\n",
-                 *       "format": "yaml"
+                 *       "text": "- title: Retry failed payments\n  resources: [src/pay.py]\n"
                  *     }
                  */
                 "application/json": components["schemas"]["TaskImportBody"];
@@ -7053,7 +7333,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "next": null,
@@ -7086,7 +7367,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ]
                      *     }
@@ -9331,6 +9613,61 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
+    work: {
+        parameters: {
+            query?: {
+                /** @description Only below leases of this agent. */
+                agent?: string | null;
+                /** @description Only below leases of this name. */
+                resource?: string | null;
+                /** @description A lease's fencing token. Default: 0. */
+                after?: number;
+                /** @description Leases that are looked at. Default: 50. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "agent": "ann",
+                     *           "resource": "src/pay.py",
+                     *           "task": "T-3",
+                     *           "path": "src/pay.py",
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "change": "K-4",
+                     *           "diff": "",
+                     *           "cut": false
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WorkList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
     verifications: {
         parameters: {
             query?: {
@@ -9583,6 +9920,8 @@ export interface operations {
             query?: {
                 /** @description How many of the last events to show. Default: 10. */
                 events?: number;
+                /** @description How many leases are told of at most. Default: 5000. */
+                leases?: number;
             };
             header?: never;
             path?: never;
@@ -9687,7 +10026,8 @@ export interface operations {
                      *           "locked_at": null,
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
-                     *           "tried": []
+                     *           "tried": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "reviews": [
@@ -9753,7 +10093,8 @@ export interface operations {
                      *         }
                      *       ],
                      *       "verified": null,
-                     *       "messages": 1
+                     *       "messages": 1,
+                     *       "leases_held": null
                      *     }
                      */
                     "application/json": components["schemas"]["StatusReply"];
@@ -10086,7 +10427,8 @@ export interface operations {
                      *         "requests": [],
                      *         "aside": [],
                      *         "verified": null,
-                     *         "messages": 1
+                     *         "messages": 1,
+                     *         "leases_held": null
                      *       },
                      *       "sentences": [
                      *         "ann has src/pay.py."
@@ -10197,6 +10539,55 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["HealthReply"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    coordinators: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "root": "/home/maria/shop",
+                     *           "pid": 4242,
+                     *           "since": "2026-11-21T14:32:00.000Z",
+                     *           "resident_bytes": null,
+                     *           "leases": null,
+                     *           "agents": null,
+                     *           "reviews": null,
+                     *           "requests": null,
+                     *           "messages": null,
+                     *           "http": null,
+                     *           "answers": false
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CoordinatorList"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -10379,6 +10770,54 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ProcessesAgent"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    task_log: {
+        parameters: {
+            query?: {
+                /** @description The log in which `after` counts, as it was told. */
+                log?: string;
+                /** @description Only what comes after this: the `next` of the page before. */
+                after?: number | null;
+                /** @description How long to wait for it at most (seconds); 0: not at all. Default: 0.0. */
+                wait_s?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The task's id, like `T-3`. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "task": "T-3",
+                     *       "log": "",
+                     *       "lines": [],
+                     *       "next": 1,
+                     *       "cut": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TaskLogLines"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -12194,6 +12633,7 @@ export interface operations {
                      * @example {
                      *       "token": "page.Jx0.5b1e",
                      *       "person": "maria",
+                     *       "reads_only": false,
                      *       "port": 43210
                      *     }
                      */

@@ -5,8 +5,10 @@ import { helpShown, screen } from "../state/place";
 import { connection } from "../state/connection";
 import { status, waiting } from "../state/store";
 import { AgentsScreen } from "./AgentsScreen";
+import { BacklogScreen } from "./BacklogScreen";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { KeyHelp } from "./KeyHelp";
+import { MoreScreen } from "./MoreScreen";
 import { NeedsYouScreen } from "./NeedsYouScreen";
 import { News } from "./News";
 import { ReviewsScreen } from "./ReviewsScreen";
@@ -41,8 +43,12 @@ export function App() {
           <AgentsScreen />
         ) : screen.value === "time" ? (
           <TimeScreen />
-        ) : (
+        ) : screen.value === "backlog" ? (
+          <BacklogScreen />
+        ) : screen.value === "reviews" ? (
           <ReviewsScreen />
+        ) : (
+          <MoreScreen />
         )}
       </main>
       {helpShown.value && <KeyHelp />}

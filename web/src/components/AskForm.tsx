@@ -8,6 +8,7 @@ export function AskForm({ resource }: { resource: string }) {
   return (
     <form
       class="message"
+      data-acts
       onSubmit={(event) => {
         event.preventDefault();
         void requestResource(resource, reason.value.trim()).then((filed) => {

@@ -1,4 +1,5 @@
 /** Says when the coordinator is away, and when this page has ended. */
+import { readsOnly } from "../api/entrance";
 import { connection } from "../state/connection";
 
 export function ConnectionBanner() {
@@ -14,6 +15,13 @@ export function ConnectionBanner() {
     return (
       <p class="banner ended" role="status">
         This page is not open, or has ended with its coordinator. Type <code>coord web</code> in the repository to open it.
+      </p>
+    );
+  }
+  if (readsOnly()) {
+    return (
+      <p class="banner" role="status">
+        This page only reads. <code>coord web</code> opens one that may change things.
       </p>
     );
   }

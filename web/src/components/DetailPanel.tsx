@@ -1,7 +1,9 @@
-/** One file or agent: its leases, its requests, its story. */
+/** One file or agent: its leases, what is changed below them, its requests, its log, its story. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
+import type { Status } from "../api/shapes";
+import { followLeases, leasesAbout } from "../state/leasesAbout";
 import { openDetail } from "../state/place";
 import { status } from "../state/store";
 import { clock } from "../words/texts";
@@ -9,10 +11,13 @@ import { AskForm } from "./AskForm";
 import { MessageForm } from "./MessageForm";
 import { RequestCard } from "./RequestCard";
 import { StoryList } from "./StoryList";
+import { Tabs } from "./Tabs";
+import { TaskLog } from "./TaskLog";
+import { WorkList } from "./WorkList";
 import { Words } from "./Words";
 
-type Tab = "leases" | "requests" | "story";
-const TITLES: Record<Tab, string> = { leases: "Leases", requests: "Requests", story: "Story" };
+type Tab = "leases" | "work" | "requests" | "log" | "story";
+const TITLES: Record<Tab, string> = { leases: "Leases", work: "Changes", requests: "Requests", log: "Log", story: "Story" };
 
 export function DetailPanel() {
   const tab = useSignal<Tab>("leases");
@@ -20,14 +25,20 @@ export function DetailPanel() {
   useEffect(() => {
     document.getElementById("detail")?.focus();
   }, [about]);
+  useEffect(() => (about === null ? undefined : followLeases(about)), [about]);
   const snapshot = status.value;
   if (about === null || snapshot === null) {
     return null;
   }
   const isAbout = (resource: string, ...agents: (string | null)[]) =>
     about.kind === "agent" ? agents.includes(about.name) : resource === about.name;
-  const leases = snapshot.leases.filter((lease) => isAbout(lease.resource, lease.locked_by));
+  const leases = leasesAbout.value;
   const requests = snapshot.requests.filter((request) => isAbout(request.resource, request.requested_by, request.holder));
+  const task = findTask(about, snapshot);
+  const { log, ...always } = TITLES;
+  const count = requests.length > 0 && <span class="count">{requests.length}</span>;
+  const titles = { ...always, requests: <>{always.requests}{count}</>, ...(task === null ? {} : { log }) };
+  const shown = tab.value in titles ? tab.value : "leases";
   return (
     <aside id="detail" class="detail" tabIndex={-1} aria-label={`About ${about.name}`} onKeyDown={(event) => event.key === "Escape" && close()}>
       <header>
@@ -36,16 +47,8 @@ export function DetailPanel() {
           ×
         </button>
       </header>
-      <div role="tablist" aria-label="What to see">
-        {(Object.keys(TITLES) as Tab[]).map((name) => (
-          <button key={name} type="button" role="tab" id={`tab-${name}`} aria-controls="tab-panel" aria-selected={tab.value === name} onClick={() => (tab.value = name)}>
-            {TITLES[name]}
-            {name === "requests" && requests.length > 0 && <span class="count">{requests.length}</span>}
-          </button>
-        ))}
-      </div>
-      <div role="tabpanel" id="tab-panel" aria-labelledby={`tab-${tab.value}`}>
-        {tab.value === "leases" &&
+      <Tabs label="What to see" titles={titles} shown={shown} show={(name) => (tab.value = name)}>
+        {shown === "leases" &&
           (leases.length === 0 ? (
             <p class="empty">It has no lease now.</p>
           ) : (
@@ -57,9 +60,9 @@ export function DetailPanel() {
               ))}
             </ul>
           ))}
-        {tab.value === "leases" && about.kind === "agent" && <MessageForm to={about.name} replyTo={null} />}
-        {tab.value === "requests" && about.kind === "resource" && leases.length > 0 && <AskForm resource={about.name} />}
-        {tab.value === "requests" &&
+        {shown === "leases" && about.kind === "agent" && <MessageForm to={about.name} replyTo={null} />}
+        {shown === "requests" && about.kind === "resource" && leases.length > 0 && <AskForm resource={about.name} />}
+        {shown === "requests" &&
           (requests.length === 0 ? (
             <p class="empty">Nobody asks for it.</p>
           ) : (
@@ -69,10 +72,20 @@ export function DetailPanel() {
               ))}
             </ul>
           ))}
-        {tab.value === "story" && <StoryList subject={about.name} />}
-      </div>
+        {shown === "work" && <WorkList about={about} />}
+        {shown === "log" && task !== null && <TaskLog task={task} />}
+        {shown === "story" && <StoryList subject={about.name} />}
+      </Tabs>
     </aside>
   );
+}
+
+/** The task that an agent works on, or for which a file is leased. */
+function findTask(about: { kind: "resource" | "agent"; name: string }, snapshot: Status): string | null {
+  if (about.kind === "agent") {
+    return snapshot.agents.find((agent) => agent.agent === about.name)?.tasks[0] ?? null;
+  }
+  return leasesAbout.value.find((lease) => lease.task !== null)?.task ?? null;
 }
 
 function close(): void {

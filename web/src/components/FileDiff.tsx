@@ -1,28 +1,33 @@
-/** One file of a review: what it was when it was leased beside what was left. */
+/** One file of a review: what it was when it was leased beside what was left, or change by change. */
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { ReviewFile } from "../api/shapes";
 import type { Layout } from "../diff/mergeView";
+import { readHunks } from "../state/hunks";
+import { HunkList } from "./HunkList";
 import { Words } from "./Words";
 
+type Shown = Layout | "by-change";
+const TITLES: Record<Shown, string> = { "side-by-side": "Side by side", unified: "Unified", "by-change": "Change by change" };
 /** What the person has chosen; null: by the width of the page. */
-const chosen = signal<Layout | null>(null);
+const chosen = signal<Shown | null>(null);
 /** Two texts beside each other want so much room (px). */
 const BESIDE_PX = 720;
 
-export function FileDiff({ file }: { file: ReviewFile }) {
+export function FileDiff({ review, file }: { review: string; file: ReviewFile }) {
   const host = useRef<HTMLDivElement>(null);
   const failed = useSignal(false);
   const before = decode(file.baseline);
   const after = decode(file.flagged);
-  const layout = chosen.value ?? (innerWidth < BESIDE_PX ? "unified" : "side-by-side");
-  const other: Layout = layout === "unified" ? "side-by-side" : "unified";
   const whole = before !== null && after !== null && !file.baseline_at && !file.flagged_at;
+  const divided = readHunks(file).length > 0;
+  const wanted = chosen.value ?? (innerWidth < BESIDE_PX ? "unified" : "side-by-side");
+  const layout: Shown = wanted === "by-change" && !divided ? "unified" : wanted;
   useEffect(() => {
     failed.value = false;
     const element = host.current;
-    if (!whole || element === null) {
+    if (!whole || element === null || layout === "by-change") {
       return undefined;
     }
     let close: (() => void) | null = null;
@@ -44,20 +49,28 @@ export function FileDiff({ file }: { file: ReviewFile }) {
       close?.();
     };
   }, [file.path, file.worktree, before, after, layout]);
-  if (whole && !failed.value) {
-    return (
-      <>
-        <button type="button" onClick={() => (chosen.value = other)}>
-          {other === "unified" ? "Show it unified" : "Show it side by side"}
-        </button>
-        <div class="diff" ref={host} role="group" aria-label={`Difference of ${file.path}`} />
-      </>
-    );
-  }
+  const merged = whole && !failed.value;
   return (
-    <pre class="diff">
-      <Words text={file.diff || file.note || "It is no text, or too large to be shown here."} />
-    </pre>
+    <>
+      <div class="actions" role="group" aria-label="How it is shown">
+        {(Object.keys(TITLES) as Shown[])
+          .filter((shown) => (shown === "by-change" ? divided : merged))
+          .map((shown) => (
+            <button key={shown} type="button" aria-pressed={shown === layout} onClick={() => (chosen.value = shown)}>
+              {TITLES[shown]}
+            </button>
+          ))}
+      </div>
+      {layout === "by-change" ? (
+        <HunkList review={review} file={file} />
+      ) : merged ? (
+        <div class="diff" ref={host} role="group" aria-label={`Difference of ${file.path}`} />
+      ) : (
+        <pre class="diff">
+          <Words text={file.diff || file.note || "It is no text, or too large to be shown here."} />
+        </pre>
+      )}
+    </>
   );
 }
 

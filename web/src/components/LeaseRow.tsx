@@ -26,6 +26,7 @@ export function LeaseRow({ lease, label, depth, top, queued }: Props) {
       <button
         type="button"
         class="padlock"
+        data-acts
         title="Unlock: what its holder has changed is kept as a review, and the override is noted."
         aria-label={`Unlock ${lease.resource}, held by ${lease.locked_by}`}
         onClick={() => void unlock(lease)}

@@ -9,6 +9,7 @@ export function LockForm() {
   return (
     <form
       class="lock"
+      data-acts
       onSubmit={(event) => {
         event.preventDefault();
         void lock(resource.value.trim(), description.value.trim()).then((done) => {

@@ -15,6 +15,7 @@ export function MessageForm({ to, replyTo }: Props) {
   return (
     <form
       class="message"
+      data-acts
       onSubmit={(event) => {
         event.preventDefault();
         void sendMessage(to, text.value.trim(), replyTo).then((sent) => {

@@ -19,7 +19,7 @@ export function NeedsYouScreen() {
       <section aria-labelledby="needs-you">
         <h2 id="needs-you">Needs you</h2>
         <p class="empty">
-          Nothing waits for you. {counted(snapshot.agents.length, "agent")} at work, {counted(snapshot.leases.length, "lease")} held.
+          Nothing waits for you. {counted(snapshot.agents.length, "agent")} at work, {counted(snapshot.leases_held ?? 0, "lease")} held.
           {snapshot.agents.length === 0 && (
             <>
               {" "}
@@ -58,7 +58,7 @@ export function NeedsYouScreen() {
         {messages.value.map((message) => (
           <Card key={message.message} kind="Message" title={message.text} about={`${message.sender}, ${ago(message.sent_at, now.value)}`}>
             <MessageForm to={message.sender} replyTo={message.message} />
-            <button type="button" class="best" onClick={() => void markSeen(message)}>
+            <button type="button" class="best" data-acts onClick={() => void markSeen(message)}>
               Read
             </button>
           </Card>
@@ -70,7 +70,7 @@ export function NeedsYouScreen() {
             title={agent.agent}
             about={`last seen ${ago(agent.seen_at, now.value)}; ${counted(agent.leases, "lease")}${agent.progress ? `; ${agent.progress}` : ""}`}
           >
-            <button type="button" class="best" onClick={() => void endSession(agent.agent)}>
+            <button type="button" class="best" data-acts onClick={() => void endSession(agent.agent)}>
               End it, keep its work
             </button>
           </Card>
@@ -82,7 +82,7 @@ export function NeedsYouScreen() {
             title={agent.agent}
             about={`until ${clock(agent.rests_until ?? "")}${agent.rests_why ? `: ${agent.rests_why}` : ""}`}
           >
-            <button type="button" class="best" onClick={() => void letGoOn(agent.agent)}>
+            <button type="button" class="best" data-acts onClick={() => void letGoOn(agent.agent)}>
               Let it go on now
             </button>
           </Card>
@@ -94,7 +94,7 @@ export function NeedsYouScreen() {
             title={`${letter.id}: ${letter.what}`}
             about={`${counted(letter.attempts, "attempt")}: ${letter.why}`}
           >
-            <button type="button" class="best" onClick={() => void retryDeadLetter(letter)}>
+            <button type="button" class="best" data-acts onClick={() => void retryDeadLetter(letter)}>
               Try it again
             </button>
           </Card>

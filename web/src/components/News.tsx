@@ -1,5 +1,5 @@
 /** What was done or refused last. */
-import { news } from "../state/store";
+import { news } from "../state/news";
 import { Words } from "./Words";
 
 export function News() {
@@ -17,6 +17,11 @@ export function News() {
               </>
             )}
           </span>
+          {item.undo && (
+            <button type="button" data-acts onClick={() => void item.undo?.()}>
+              Undo
+            </button>
+          )}
           <button type="button" onClick={() => (news.value = null)} aria-label="Close this message">
             ×
           </button>

@@ -13,10 +13,10 @@ export function RequestCard({ request }: { request: UnlockRequest }) {
       title={`${request.requested_by} asks ${request.holder} for ${request.resource}`}
       about={`${request.reason} (${request.request}, ${ago(request.requested_at, now.value)})`}
     >
-      <button type="button" class="best" aria-label={`Approve ${label}`} onClick={() => void answerRequest(request, "approve")}>
+      <button type="button" data-acts class="best" aria-label={`Approve ${label}`} onClick={() => void answerRequest(request, "approve")}>
         Approve
       </button>
-      <button type="button" aria-label={`Reject ${label}`} onClick={() => void answerRequest(request, "reject")}>
+      <button type="button" data-acts aria-label={`Reject ${label}`} onClick={() => void answerRequest(request, "reject")}>
         Reject
       </button>
     </Card>

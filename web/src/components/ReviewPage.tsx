@@ -3,11 +3,14 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 
 import type { Review, Verdict } from "../api/shapes";
-import { decide, showReview, undoLast } from "../state/actions";
+import { copyEditorCommand, decide, showReview, undoLast } from "../state/actions";
 import { helpShown, openReview } from "../state/place";
+import { status } from "../state/store";
 import { ago } from "../words/texts";
 import { now } from "../state/now";
 import { FileDiff } from "./FileDiff";
+import { ReviewActions } from "./ReviewActions";
+import { ReviewContext } from "./ReviewContext";
 import { Words } from "./Words";
 
 interface Props {
@@ -21,9 +24,12 @@ export function ReviewPage({ review, previous, next }: Props) {
   const whole = useSignal<Review | null>(null);
   const place = useSignal(0);
   const name = review?.review ?? null;
+  // A verdict on a part leaves the review open over other contents.
+  const contents = review?.files.map((file) => `${file.path} ${file.baseline_hash} ${file.flagged_hash}`).join("\0");
   useEffect(() => {
     place.value = 0;
-    whole.value = null;
+  }, [name]);
+  useEffect(() => {
     let current = true;
     if (name !== null) {
       showReview(name, true).then(
@@ -34,7 +40,7 @@ export function ReviewPage({ review, previous, next }: Props) {
     return () => {
       current = false;
     };
-  }, [name, review?.files.length]);
+  }, [name, contents]);
 
   /** A verdict on all of it; then the next review is shown. */
   const decideAll = async (review: string, verdict: Verdict) => {
@@ -82,7 +88,7 @@ export function ReviewPage({ review, previous, next }: Props) {
   if (review === null) {
     return null;
   }
-  const file = files[place.value];
+  const file = files[Math.min(place.value, files.length - 1)];
   return (
     <article class="review" aria-label={`Review ${review.review}`}>
       <header>
@@ -98,23 +104,10 @@ export function ReviewPage({ review, previous, next }: Props) {
             <Words text={saved} />
           </p>
         ))}
-        <div class="actions">
-          <button type="button" class="best" onClick={() => void decideAll(review.review, "keep")}>
-            Keep <kbd>a</kbd>
-          </button>
-          <button type="button" onClick={() => void decideAll(review.review, "revert")}>
-            Revert <kbd>r</kbd>
-          </button>
-          <button type="button" onClick={() => void decideAll(review.review, "reassign")}>
-            Reassign <kbd>g</kbd>
-          </button>
-          <button type="button" onClick={() => void undoLast()}>
-            Undo <kbd>u</kbd>
-          </button>
-          <button type="button" onClick={() => (helpShown.value = true)} aria-label="Show the keys">
-            <kbd>?</kbd>
-          </button>
-        </div>
+        <ReviewActions
+          decideAll={(verdict) => void decideAll(review.review, verdict)}
+          goOn={next === null ? null : () => (openReview.value = next)}
+        />
       </header>
       <ul class="files" aria-label="Files of this review">
         {files.map((entry, index) => (
@@ -125,38 +118,30 @@ export function ReviewPage({ review, previous, next }: Props) {
           </li>
         ))}
       </ul>
-      {file !== undefined && details !== null && (
-        <>
-          {files.length > 1 && (
+      <div class="review-body">
+        {file !== undefined && details !== null && (
+          <div>
             <p class="actions">
-              This file alone:
-              <button type="button" onClick={() => void decide(review.review, "keep", [file.path])}>
-                Keep it
-              </button>
-              <button type="button" onClick={() => void decide(review.review, "revert", [file.path])}>
-                Revert it
+              {files.length > 1 && (
+                <span class="actions" data-acts>
+                  This file alone:
+                  <button type="button" onClick={() => void decide(review.review, "keep", [file.path])}>
+                    Keep it
+                  </button>
+                  <button type="button" onClick={() => void decide(review.review, "revert", [file.path])}>
+                    Revert it
+                  </button>
+                </span>
+              )}
+              <button type="button" onClick={() => void copyEditorCommand(status.value?.root ?? "", file)}>
+                Copy to your editor
               </button>
             </p>
-          )}
-          <FileDiff file={file} />
-        </>
-      )}
-      {details?.log_tail && (
-        <details>
-          <summary>What the agent said last</summary>
-          <pre><Words text={details.log_tail} /></pre>
-        </details>
-      )}
-      {details !== null && details.timeline.length > 0 && (
-        <details>
-          <summary>How it came to this</summary>
-          <ol class="story">
-            {details.timeline.map((sentence, index) => (
-              <li key={index}><Words text={sentence} /></li>
-            ))}
-          </ol>
-        </details>
-      )}
+            <FileDiff review={review.review} file={file} />
+          </div>
+        )}
+        {details !== null && <ReviewContext review={details} />}
+      </div>
     </article>
   );
 }

@@ -7,13 +7,17 @@ export function ScreenTabs() {
     "needs-you": waiting.value,
     agents: status.value?.agents.length ?? 0,
     reviews: status.value?.reviews.length ?? 0,
+    backlog: Object.values(status.value?.tasks ?? {}).reduce((sum, count) => sum + count, 0),
     time: 0,
+    more: 0,
   };
   const names: [Screen, string][] = [
     ["needs-you", "Needs you"],
     ["agents", "Agents and leases"],
     ["reviews", "Reviews"],
+    ["backlog", "Backlog"],
     ["time", "Time"],
+    ["more", "More"],
   ];
   return (
     <nav aria-label="Screens">

@@ -1,32 +1,16 @@
 /** The story of one subject in sentences, told again when something happens. */
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-
 import { api, ask } from "../api/client";
 import { Refusal } from "../api/refusal";
-import { lastSeq } from "../state/store";
+import { useAnswer } from "../state/useAnswer";
 import { Words } from "./Words";
 
 export function StoryList({ subject }: { subject: string }) {
-  const sentences = useSignal<readonly string[]>([]);
-  const seq = lastSeq.value;
-  useEffect(() => {
-    let current = true;
-    const timer = setTimeout(() => {
-      ask(api.GET("/v1/explain", { params: { query: { subject } } })).then(
-        (story) => current && (sentences.value = story.sentences),
-        (bad: unknown) => current && (sentences.value = [bad instanceof Refusal ? bad.message : String(bad)]),
-      );
-    }, 100);
-    return () => {
-      current = false;
-      clearTimeout(timer);
-    };
-  }, [subject, seq]);
+  const story = useAnswer(() => ask(api.GET("/v1/explain", { params: { query: { subject } } })), subject).value;
+  const sentences = story === null ? [] : story instanceof Refusal ? [story.message] : story.sentences;
   return (
     <ol class="story" reversed>
-      {[...sentences.value].reverse().map((sentence, place) => (
-        <li key={sentences.value.length - place}>
+      {[...sentences].reverse().map((sentence, place) => (
+        <li key={sentences.length - place}>
           <Words text={sentence} />
         </li>
       ))}

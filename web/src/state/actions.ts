@@ -1,20 +1,34 @@
 /** What a person can do from the page: each is one operation of the documented door. */
 import { api, ask } from "../api/client";
 import { person } from "../api/entrance";
-import type { DeadLetter, Lease, Message, Review, UnlockRequest, Verdict } from "../api/shapes";
-import { act } from "./store";
+import { Refusal } from "../api/refusal";
+import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, WorkFile } from "../api/shapes";
+import { harmless } from "../words/texts";
+import { act } from "./news";
 
 const VERDICTS_DONE: Record<Verdict, string> = { keep: "kept", revert: "reverted", reassign: "given to another agent" };
 
 /** The last verdicts of this page, newest last: `u` takes one back. */
 const decided: string[] = [];
 
+/** A verdict on all of a review, or on files of it. */
 export function decide(review: string, verdict: Verdict, files: string[] = []): Promise<boolean> {
+  return decideOn(review, { verdict, files, by: person() });
+}
+
+/** A verdict on one change of a file. It counts for the contents that the person saw. */
+export function decideHunk(review: string, verdict: Verdict, file: ReviewFile, hunk: number): Promise<boolean> {
+  const seen = `${file.baseline_hash ?? ""}..${file.flagged_hash ?? ""}`;
+  return decideOn(review, { verdict, files: [file.path], hunks: [hunk], seen, by: person() });
+}
+
+function decideOn(review: string, body: VerdictBody): Promise<boolean> {
   return act(
-    () => ask(api.POST("/v1/reviews/{review}/decide", { params: { path: { review } }, body: { verdict, files, by: person() } })),
+    () => ask(api.POST("/v1/reviews/{review}/decide", { params: { path: { review } }, body })),
     (done) => {
       decided.push(done.review);
-      return [`${done.review} is ${VERDICTS_DONE[verdict]}.`, ...done.warnings].join(" ");
+      const part = done.part_of ? ` The rest stays open in ${done.part_of}.` : "";
+      return [`${done.review} is ${VERDICTS_DONE[body.verdict]}.${part}`, ...done.warnings].join(" ");
     },
   );
 }
@@ -128,6 +142,30 @@ function numberOf(id: string): number {
   return Number(id.slice(id.indexOf("-") + 1));
 }
 
+/** What is changed below the leases of an agent, or below the leases of one name. */
+export async function showWork(about: { kind: "resource" | "agent"; name: string }): Promise<WorkFile[]> {
+  const query = about.kind === "agent" ? { agent: about.name } : { resource: about.name };
+  return (await ask(api.GET("/v1/work", { params: { query } }))).items;
+}
+
+export async function showTask(task: string): Promise<Task> {
+  return ask(api.GET("/v1/tasks/{task}", { params: { path: { task } } }));
+}
+
 export async function showReview(review: string, content: boolean): Promise<Review> {
   return ask(api.GET("/v1/reviews/{review}", { params: { path: { review }, query: { content } } }));
+}
+
+/** A command that opens a file in one's editor, into the clipboard. */
+export function copyEditorCommand(root: string, file: ReviewFile): Promise<boolean> {
+  const path = [file.worktree ?? root, file.path].join("/");
+  return act(
+    async () => {
+      if (harmless(path) !== path) {
+        throw new Refusal("INVALID", `The name of ${file.path} has signs that a terminal would act on. Nothing was copied.`, "", 0);
+      }
+      await navigator.clipboard.writeText(`\${EDITOR:-vi} '${path.replaceAll("'", "'\\''")}'`);
+    },
+    () => "A command that opens the file is in your clipboard: paste it into a terminal.",
+  );
 }

@@ -6,19 +6,15 @@ import { computed, signal } from "@preact/signals";
 
 import { api, ask } from "../api/client";
 import { forget } from "../api/entrance";
-import { Refusal } from "../api/refusal";
 import type { DeadLetter, Message, Status } from "../api/shapes";
-import { type CoordEvent, follow } from "../api/stream";
+import { follow } from "../api/stream";
 import { type Connection, connection } from "./connection";
+import { askAgain, Feed, noteEvent } from "./feed";
 
 export const status = signal<Status | null>(null);
 /** Messages to people that nobody has read. */
 export const messages = signal<readonly Message[]>([]);
 export const deadLetters = signal<readonly DeadLetter[]>([]);
-/** What was done or refused last, for the page's one line of news. */
-export const news = signal<{ text: string; next: string; refused: boolean } | null>(null);
-/** The newest event; lists that are asked for one by one look at it. */
-export const lastSeq = signal(0);
 
 /** Live agents that cannot go on by themselves, and those whose provider's limit is reached. */
 export const silentAgents = computed(() => (status.value?.agents ?? []).filter((agent) => agent.state === "stale"));
@@ -40,43 +36,24 @@ export const waiting = computed(
     deadLetters.value.length,
 );
 
-/**
- * Events come in crowds: they are answered by one question each so many ms; by fewer where an answer
- * takes long (a part of the time is the coordinator's), and where nobody looks.
- */
-const GATHERED_MS = 120;
-const UNSEEN_MS = 2000;
-const TIMES_AS_LONG = 10;
-/** Kinds of events after which the two shorter lists may be others. */
-const OF_MESSAGES = /^message/;
-const OF_DEAD_LETTERS = /^(task_changed|step_moved|change_moved)$/;
-
-let gathering = false;
-let tookMs = 0;
-let wanted = { messages: false, deadLetters: false };
+/** Each is asked again after events of these kinds. */
+const FEEDS = [
+  new Feed(async () => (status.value = await ask(api.GET("/v1/status", { params: { query: { events: 0, leases: 0 } } }))), /./),
+  new Feed(async () => {
+    const reply = await ask(api.GET("/v1/messages", { params: { query: { reader: "human", unread: true } } }));
+    // What a person wrote to himself does not wait for him.
+    messages.value = reply.items.filter((message) => message.to === "human");
+  }, /^message/),
+  new Feed(
+    async () => (deadLetters.value = (await ask(api.GET("/v1/dead", { params: { query: {} } }))).items),
+    /^(task_changed|step_moved|change_moved)$/,
+  ),
+];
 
 /** Follow the coordinator, from now until the page's token ends. */
 export function begin(): void {
-  void follow({ onEvent: note, onConnection: setConnection });
-}
-
-/** Do something on the person's behalf and say how it went. Returns whether it was done. */
-export async function act<T>(request: () => Promise<T>, done: (reply: T) => string): Promise<boolean> {
-  try {
-    const reply = await request();
-    news.value = { text: done(reply), next: "", refused: false };
-    return true;
-  } catch (bad) {
-    say(bad);
-    return false;
-  }
-}
-
-function note(event: CoordEvent): void {
-  lastSeq.value = event.seq;
-  wanted.messages ||= OF_MESSAGES.test(event.kind);
-  wanted.deadLetters ||= OF_DEAD_LETTERS.test(event.kind);
-  gather();
+  FEEDS.forEach((feed) => feed.watch());
+  void follow({ onEvent: (event) => noteEvent(event.kind), onConnection: setConnection });
 }
 
 function setConnection(now: Connection): void {
@@ -84,51 +61,6 @@ function setConnection(now: Connection): void {
   if (now === "ended") {
     forget();
   } else if (now === "live") {
-    wanted = { messages: true, deadLetters: true };
-    gather();
+    askAgain();
   }
-}
-
-function gather(): void {
-  if (!gathering) {
-    gathering = true;
-    const usual = Math.max(document.hidden ? UNSEEN_MS : GATHERED_MS, TIMES_AS_LONG * tookMs);
-    setTimeout(() => void refresh(), status.value === null ? 0 : usual);
-  }
-}
-
-async function refresh(): Promise<void> {
-  const now = wanted;
-  const seen = lastSeq.value;
-  wanted = { messages: false, deadLetters: false };
-  const began = performance.now();
-  try {
-    await Promise.all([
-      ask(api.GET("/v1/status", { params: { query: { events: 0 } } })).then((reply) => (status.value = reply)),
-      now.messages &&
-        ask(api.GET("/v1/messages", { params: { query: { reader: "human", unread: true } } })).then(
-          // What a person wrote to himself does not wait for him.
-          (reply) => (messages.value = reply.items.filter((message) => message.to === "human")),
-        ),
-      now.deadLetters &&
-        ask(api.GET("/v1/dead", { params: { query: {} } })).then((reply) => (deadLetters.value = reply.items)),
-    ]);
-  } catch (bad) {
-    // Nobody answers: the stream says so, and asks again when somebody does.
-    if (!(bad instanceof Refusal && bad.code === "DAEMON_DOWN")) {
-      say(bad);
-    }
-  }
-  tookMs = performance.now() - began;
-  gathering = false;
-  if (lastSeq.value > seen || wanted.messages || wanted.deadLetters) {
-    gather(); // something has happened while it was asked
-  }
-}
-
-function say(bad: unknown): void {
-  if (!(bad instanceof Refusal)) {
-    throw bad;
-  }
-  news.value = { text: bad.message, next: bad.next, refused: true };
 }

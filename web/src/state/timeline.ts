@@ -52,7 +52,7 @@ export const lanes = computed(() => {
 });
 /** Instants at which something begins or ends, in order. */
 const changes = computed(() => {
-  const instants = lanes.value.flatMap(([, spans]) => spans.flatMap((span) => [span.since, span.until]));
+  const instants = lanes.value.flatMap(([, spans]) => spans.flatMap((span) => (span.open ? [span.since] : [span.since, span.until])));
   return [...new Set(instants)].sort((a, b) => a - b);
 });
 

@@ -1,73 +1,51 @@
 /**
  * The time line of the live page: asked for when the screen opens, when the window has changed, and
- * after events; the moment whenever the scrubber has moved. One question at a time.
+ * after events; the moment whenever the scrubber has moved.
  */
 import { batch, effect } from "@preact/signals";
 
 import { api, ask } from "../api/client";
 import { Refusal } from "../api/refusal";
 import { connection } from "./connection";
-import { lastSeq, news, status } from "./store";
+import { Feed } from "./feed";
+import { say } from "./news";
 import { readState } from "./then";
 import { bounds, lastStretch, moment, then, timeline, view } from "./timeline";
 
 /** Parts of the window that demand is told for, and spans at most. */
 const PARTS = 120;
 const SPANS = 2000;
-/** A window that changes is asked for when it rests; after events no more often than this (ms). */
+/** A window that changes is asked for when it rests (ms). */
 const RESTED_MS = 250;
-const GATHERED_MS = 1500;
-/** A part of the time is the coordinator's: a long answer is asked for less often. */
-const TIMES_AS_LONG = 10;
+/** A connection that broke at a restart is made again after this (ms). */
+const RETRIED_MS = 300;
+const LEASES = 5000;
+
+const timelineFeed = new Feed(askTimeline, /./);
+/** How all is at the end: that changes with every event. */
+const endFeed = new Feed(async () => {
+  const now = await ask(api.GET("/v1/status", { params: { query: { events: 0, leases: LEASES } } }));
+  if (moment.peek() === null) {
+    then.value = readState(now, Date.parse(now.at), null);
+  }
+}, /./);
 
 /** Follow the work from now until the function that comes back is called. */
 export function followWork(): () => void {
-  let ended = false;
-  let asking = false;
-  let again = false;
-  let tookMs = 0;
   let timer = 0;
-
-  const refresh = async (): Promise<void> => {
-    if (asking) {
-      again = true;
-      return;
-    }
-    asking = true;
-    again = false;
-    const began = performance.now();
-    await askTimeline();
-    tookMs = performance.now() - began;
-    asking = false;
-    if (again && !ended) {
-      gather(RESTED_MS);
-    }
-  };
-  const gather = (ms: number): void => {
-    clearTimeout(timer);
-    timer = window.setTimeout(() => void refresh(), ms);
-  };
-
-  let seen = -1;
   const stops = [
-    effect(() => {
-      const seq = lastSeq.value;
-      if (connection.value === "live" && seq !== seen) {
-        const first = timeline.peek() === null;
-        seen = seq;
-        gather(first ? 0 : Math.max(GATHERED_MS, TIMES_AS_LONG * tookMs));
-      }
-    }),
+    timelineFeed.watch(),
+    endFeed.watch(),
     effect(() => {
       void view.value;
+      clearTimeout(timer);
       if (timeline.peek() !== null && !isShown()) {
-        gather(RESTED_MS);
+        timer = window.setTimeout(() => timelineFeed.ask(), RESTED_MS);
       }
     }),
     followMoment(),
   ];
   return () => {
-    ended = true;
     clearTimeout(timer);
     stops.forEach((stop) => stop());
   };
@@ -91,26 +69,22 @@ async function askTimeline(): Promise<void> {
     ...(first ? {} : { since: new Date(seen.from).toISOString() }),
     ...(atEnd ? {} : { until: new Date(seen.to).toISOString() }),
   };
-  try {
-    const reply = await ask(api.GET("/v1/timeline", { params: { query } }));
-    const until = Date.parse(reply.until);
-    batch(() => {
-      const moved = !first && (view.peek().from !== seen.from || view.peek().to !== seen.to);
-      timeline.value = reply;
-      if (first) {
-        const since = reply.since === null ? until - 60_000 : Date.parse(reply.since);
-        bounds.value = { from: since, to: Math.max(until, since + 1000) };
-        view.value = lastStretch(reply.spans, bounds.value);
-      } else if (atEnd) {
-        bounds.value = { ...bounds.peek(), to: Math.max(until, all.to) };
-        if (!moved) {
-          view.value = { from: seen.from, to: Math.max(until, seen.to) };
-        }
+  const reply = await ask(api.GET("/v1/timeline", { params: { query } }));
+  const until = Date.parse(reply.until);
+  batch(() => {
+    const moved = !first && (view.peek().from !== seen.from || view.peek().to !== seen.to);
+    timeline.value = reply;
+    if (first) {
+      const since = reply.since === null ? until - 60_000 : Date.parse(reply.since);
+      bounds.value = { from: since, to: Math.max(until, since + 1000) };
+      view.value = lastStretch(reply.spans, bounds.value);
+    } else if (atEnd) {
+      bounds.value = { ...bounds.peek(), to: Math.max(until, all.to) };
+      if (!moved) {
+        view.value = { from: seen.from, to: Math.max(until, seen.to) };
       }
-    });
-  } catch (bad) {
-    tell(bad);
-  }
+    }
+  });
 }
 
 /** Ask how all was whenever the moment changes; of a crowd of moments the last one counts. */
@@ -122,22 +96,28 @@ function followMoment(): () => void {
       return;
     }
     asking = true;
-    while (!ended && moment.peek() !== null && then.peek()?.at !== moment.peek()) {
+    // The end, which has no event's number, may have been at this very instant.
+    while (!ended && moment.peek() !== null && (then.peek()?.at !== moment.peek() || then.peek()?.event === null)) {
       const at = moment.peek() as number;
       try {
         const reply = await ask(api.GET("/v1/moment", { params: { query: { at: new Date(at).toISOString() } } }));
         then.value = readState(reply.state, at, reply.event);
       } catch (bad) {
-        tell(bad);
-        break;
+        if (!(bad instanceof Refusal && bad.code === "DAEMON_DOWN")) {
+          say(bad);
+          break;
+        }
+        if (connection.peek() !== "live") {
+          break; // it is asked again when somebody answers
+        }
+        await new Promise((done) => setTimeout(done, RETRIED_MS));
       }
     }
     asking = false;
   };
   const stop = effect(() => {
     if (moment.value === null) {
-      const now = status.value;
-      then.value = now === null ? null : readState(now, Date.parse(now.at), null);
+      endFeed.ask();
     } else if (connection.value === "live") {
       void refresh();
     }
@@ -146,13 +126,4 @@ function followMoment(): () => void {
     ended = true;
     stop();
   };
-}
-
-function tell(bad: unknown): void {
-  if (!(bad instanceof Refusal)) {
-    throw bad;
-  }
-  if (bad.code !== "DAEMON_DOWN") {
-    news.value = { text: bad.message, next: bad.next, refused: true };
-  }
 }

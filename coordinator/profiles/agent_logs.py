@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coordinator.dialects.stream import LINE_BYTES_MAX, Reader, StreamTable, Told
+from coordinator.files import runs
 from coordinator.files.state import StateDir
+from coordinator.profiles.profile import load
+from coordinator.words.refusals import Refusal
 
 #: Bytes from the end of a log that are looked at for its last lines.
 TAIL_BYTES = 4_096
@@ -63,14 +66,28 @@ def last_line(path: Path) -> str:
                 lines[-1] if lines else "")
 
 
+def stream_of(log: Path, root: Path) -> StreamTable | None:
+    """How the output in this log is read: by the profile that its run was launched with. None:
+    that is not known, or not there any more."""
+    name = runs.profile_of(log)
+    with contextlib.suppress(Refusal):
+        return load(name, root).stream if name is not None else None
+    return None
+
+
 class Follower:
     """Feeds a reader with what a log file has gained."""
 
-    def __init__(self, path: Path, table: StreamTable | None) -> None:
+    def __init__(self, path: Path, table: StreamTable | None, begin: int = 0) -> None:
         self.reader = Reader(table)
         self._path = path
-        self._at = 0
+        self._at = begin
         self._rest = b""
+
+    @property
+    def position(self) -> int:
+        """The byte after the last whole line that was read."""
+        return self._at - len(self._rest)
 
     def poll(self, *, over: bool = False) -> Told:
         """Read on to the last whole line; when it is `over`, to the end."""

@@ -1,0 +1,67 @@
+/** What landed, what was refused, and what a command has verified. */
+import { api, ask } from "../api/client";
+import { now } from "../state/now";
+import { useAnswer } from "../state/useAnswer";
+import { ago } from "../words/texts";
+import { Answer } from "./Answer";
+import { Words } from "./Words";
+
+const LANDINGS_MAX = 50;
+
+export function LandingList() {
+  const landed = useAnswer(
+    () => ask(api.GET("/v1/events", { params: { query: { kind: "target_moved", tail: true, limit: LANDINGS_MAX } } })),
+    "landed",
+  ).value;
+  const verified = useAnswer(() => ask(api.GET("/v1/verifications", { params: { query: {} } })), "verified").value;
+  return (
+    <>
+      <h3>Landed</h3>
+      <Answer answer={landed}>
+        {(list) =>
+          list.items.length === 0 ? (
+            <p class="empty">No branch has landed. What an agent of a launch has committed lands when its task is done; what is in conflict becomes a review.</p>
+          ) : (
+            <ol class="story">
+              {list.items.toReversed().map((event) => (
+                <li key={event.seq}>
+                  <Words text={event.text} />
+                </li>
+              ))}
+            </ol>
+          )
+        }
+      </Answer>
+      <h3>Verified</h3>
+      <Answer answer={verified}>
+        {(list) =>
+          list.command === "" ? (
+            <p class="empty">
+              No command verifies what lands. <code>[verify] command = "make test"</code> in <code>coord.toml</code> names one.
+            </p>
+          ) : (
+            <>
+              {list.left.length > 0 && (
+                <ul class="plain" aria-label="Waits for it">
+                  {list.left.map((work) => (
+                    <li key={work.task}>
+                      <Words text={`${work.task} of ${work.agent}: ${work.state}`} />
+                    </li>
+                  ))}
+                </ul>
+              )}
+              <ul class="plain">
+                {list.items.map((run) => (
+                  <li key={run.verification}>
+                    <strong>{run.state}</strong> <Words text={`${run.verification} of ${run.tasks.join(", ")}: ${run.said || run.command}`} />{" "}
+                    <span class="dim">{ago(run.begun_at, now.value)}</span>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )
+        }
+      </Answer>
+    </>
+  );
+}

@@ -1,0 +1,91 @@
+/** The backlog as a table, in the order of arrival or of priority. Only rows in view are drawn and asked for. */
+import { useEffect } from "preact/hooks";
+
+import type { Task } from "../api/shapes";
+import { countAll, openTask, order, setOrder, tableRows } from "../state/backlog";
+import { useRowWindow } from "../state/rowWindow";
+import { TaskButtons } from "./TaskButtons";
+import { Words } from "./Words";
+
+/** The height of a row (px); the style sheet has the same. */
+const ROW_PX = 44;
+
+export function TaskTable() {
+  const { box, onScroll, first, count } = useRowWindow(ROW_PX);
+  useEffect(() => tableRows.feed.watch(), []);
+  useEffect(() => tableRows.show(first, count), [first, count]);
+  const total = countAll();
+  const shown = Math.max(0, Math.min(count, total - first));
+  const below = Math.max(0, total - first - shown);
+  return (
+    <div class="scrolled tasks" ref={box} tabIndex={0} role="group" aria-label="Table of tasks, scrolled by the arrow keys" onScroll={onScroll}>
+      <table aria-rowcount={total + 1}>
+        <thead>
+          <tr aria-rowindex={1}>
+            <th scope="col" aria-sort={order.value === "arrival" ? "ascending" : "none"}>
+              <button type="button" class="link" onClick={() => setOrder("arrival")}>
+                Task
+              </button>
+            </th>
+            <th scope="col">State</th>
+            <th scope="col">Title</th>
+            <th scope="col" aria-sort={order.value === "priority" ? "descending" : "none"}>
+              <button type="button" class="link" onClick={() => setOrder("priority")}>
+                Priority
+              </button>
+            </th>
+            <th scope="col">After</th>
+            <th scope="col">By, or what it writes</th>
+            <th scope="col">Do</th>
+          </tr>
+        </thead>
+        <tbody>
+          {first > 0 && <Gap rows={first} />}
+          {Array.from({ length: shown }, (_, nth) => {
+            const task = tableRows.at(first + nth);
+            return <Row key={task?.task ?? first + nth} task={task} place={first + nth} />;
+          })}
+          {below > 0 && <Gap rows={below} />}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Row({ task, place }: { task: Task | undefined; place: number }) {
+  if (task === undefined) {
+    return <Gap rows={1} />;
+  }
+  return (
+    <tr aria-rowindex={place + 2}>
+      <th scope="row">
+        <button type="button" class="link" aria-current={openTask.value === task.task ? "true" : undefined} onClick={() => (openTask.value = task.task)}>
+          {task.task}
+        </button>
+      </th>
+      <td>
+        <span class={`state ${task.state}`}>{task.state}</span>
+      </td>
+      <td>
+        <Words text={task.title} />
+      </td>
+      <td>{task.priority}</td>
+      <td>{task.after.join(", ")}</td>
+      <td>
+        <Words text={task.claimed_by ?? task.resources.join(", ")} />
+      </td>
+      <td>
+        <TaskButtons task={task} />
+      </td>
+    </tr>
+  );
+}
+
+/** The room of rows that are not drawn. */
+function Gap({ rows }: { rows: number }) {
+  return (
+    <tr class="gap" aria-hidden="true">
+      <td colSpan={7} style={{ height: `${rows * ROW_PX}px` }} />
+    </tr>
+  );
+}
