@@ -79,8 +79,8 @@ class CustomMetadataHook(MetadataHookInterface):
 
 
 #: What the page is made of, below `web/`.
-PAGE_SOURCES = ("src", "index.html", "package.json", "package-lock.json", "tsconfig.json",
-                "vite.config.js")
+PAGE_SOURCES = ("src", "index.html", "report.html", "package.json", "package-lock.json",
+                "tsconfig.json", "vite.config.js", "vite.report.config.js")
 
 
 def page_is_fresh(root: Path) -> bool:

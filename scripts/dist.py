@@ -69,7 +69,8 @@ def build() -> tuple[Path, Path]:
 def check_page(wheel: Path) -> None:
     """Whether the browser page travels in the wheel; a release is not made without it."""
     with zipfile.ZipFile(wheel) as archive:
-        has_page = "coordinator/web/index.html" in archive.namelist()
+        names = {f"coordinator/web/{name}.html" for name in ("index", "report")}
+        has_page = names <= set(archive.namelist())
     if not has_page and "--release" in sys.argv[1:]:
         raise SystemExit("dist: the browser page is not in the wheel: install npm, and repeat")
     print("dist: the browser page is in the wheel" if has_page else

@@ -48,7 +48,8 @@ def tax(total):
     return total * RATE / 100
 """,
     "docs/api.md": "# API\n",
-    "context_archive/architecture.md": "# The shop\n\n## 2. Money\n\nTotals are rounded half up, in `shop/pay.py` and nowhere else.\n",
+    "context_archive/architecture.md": "# The shop\n\n## 2. Money\n\n"
+    "Totals are rounded half up, in `shop/pay.py` and nowhere else.\n",
 }
 HALF_DONE = (
     FILES["shop/pay.py"]

@@ -36,7 +36,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], str]] = {
                  "reviews, the guard, regions, proposals and unfinished work"),
     "sharing": (("state", "signals"), "values of keys, their changes, and signals"),
     "telling": (("steps", "messages"), "steps, dead letters and messages"),
-    "watching": (("story", "health", "report", "archive", "pages", "logs"),
+    "watching": (("story", "health", "report", "timeline", "archive", "pages", "logs"),
                  "the log, status, health, the archive, the page, agents' output"),
 }
 FOLDERS = {False: "blocking", True: "asynchronous"}

@@ -1,4 +1,4 @@
-"""`coord report`: what a launch came to, as charts on the terminal or as one HTML page."""
+"""`coord report`: what a launch came to, as charts on the terminal or as one HTML file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 from coordinator.cli.app import AsJson, app, ask, here, print_json, say, tell, width
 from coordinator.cli.definition import typer
-from coordinator.cli.report_page import page
+from coordinator.cli.saved_report import PARTS, SPANS, fill_template, read_template
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import cell_len, in_line, middle, span
 from coordinator.commands.shell import Shell
@@ -30,15 +30,19 @@ def report(
     )] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of the log.")] = False,
     html: Annotated[Path | None, typer.Option(
-        "--html", help="Write one page that needs no network.")] = None,
+        "--html", help="Write its time line as one page that needs no network.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="Lines of a list.")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """After a launch: who waited for whom, the files most in demand, refusals, time lost."""
     title, since, until = _of(run, everything)
-    told = ask(rq.Report(since=since, until=until, limit=limit))
     if html is not None:
-        _write(html, page(title, told))
+        template = read_template()
+        timeline = ask(rq.Timeline(since=since, until=until, limit=limit, spans=SPANS, parts=PARTS))
+        _write(html, fill_template(template, title, timeline))
+        told = timeline.report
+    else:
+        told = ask(rq.Report(since=since, until=until, limit=limit))
     if as_json:
         print_json(told)
     elif html is not None:

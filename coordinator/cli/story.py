@@ -86,14 +86,12 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Rebuild the state from the log into a fresh database, and compare."""
-    done = ask(rq.Replay(until=until))
+    if until is not None:
+        _tell_moment(ask(rq.Moment(event=until)), as_json)
+        return
+    done = ask(rq.Replay())
     if as_json:
         print_json(done)
-    elif until is not None:
-        for sentence in done.sentences:
-            say(in_line(sentence))
-        if not done.sentences:
-            say("No task, lease or review was there then.")
     elif done.equal:
         say(f"{counted(done.events, 'event')} replayed: the state is the same.")
     for line in () if as_json else done.differences:
@@ -104,6 +102,16 @@ def replay(
             f"{counted(len(done.differences), 'place')}; "
             "nothing was changed.", next="Please report it; `coord doctor` checks the database.",
         )
+
+
+def _tell_moment(then: rq.MomentReply, as_json: bool) -> None:
+    if as_json:
+        print_json(then)
+        return
+    for sentence in then.sentences:
+        say(in_line(sentence))
+    if not then.sentences:
+        say("No task, lease or review was there then.")
 
 
 @archive_app.command("search")

@@ -46,6 +46,7 @@ from coordinator.service.core import Service, check_wait
 from coordinator.service.leasing import lapse, sweep
 from coordinator.service.verifying import verifications
 from coordinator.service.views import status
+from coordinator.store.apart import apart
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.words import requests as rq
@@ -54,7 +55,7 @@ from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 #: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
-SLOW_READS = frozenset({"replay", "report", "task_export", "work"})
+SLOW_READS = frozenset({"moment", "replay", "report", "task_export", "timeline", "work"})
 #: For so long (seconds) a list of reviews waits for what is about to be flagged.
 CLOSED_S = 2.0
 #: Requests that wait for something to be done, by whoever asks.
@@ -310,16 +311,12 @@ class RequestRouter:
 
     def _read_aside(self, operation: Operation, request: Any, token: str | None,
                     answer: Answer, gone: Gone) -> None:
+        reading = apart(View(self._reader, self._clock.now_ms()),
+                        partial(self._answer, operation, request, token))
+
         def work() -> Any:
             try:
-                db = self._open_reader()
-                try:
-                    return snapshot(
-                        db, self._clock.now_ms(),
-                        lambda view: self._answer(operation, request, token, view),
-                    )
-                finally:
-                    db.close()
+                return reading()
             except Refusal as refusal:
                 return refusal
             except Exception as bad:

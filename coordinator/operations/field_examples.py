@@ -55,7 +55,8 @@ EXAMPLES: dict[str, Any] = {
     "TaskAdd.after": [], "TaskEdit.after": ["T-1"], "TaskEdit.seen": _AT, "after": None,
     "Events.after": 0, "next": None, "command": "git stash",
     "top": "/home/maria/shop", "worktree": "/home/maria/shop/.coord/worktrees/T-3",
-    "action": "git commit", "since": _AT, "until": _AT, "Replay.until": None, "note": "",
-    "explanation": "T-3 can be claimed.", "LimitReached.until": None, "sentences": [
+    "action": "git commit", "since": _AT, "until": _AT, "note": "",
+    "explanation": "T-3 can be claimed.", "Span.kind": "task", "Moment.event": 7, "Moment.at": None,
+    "LimitReached.until": None, "sentences": [
         "ann has src/pay.py."], "silence_s": None, "data": {}, "at": _AT,
 }

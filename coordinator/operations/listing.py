@@ -42,7 +42,7 @@ from coordinator.service.leasing import (
 from coordinator.service.review import reviews, verdicts
 from coordinator.service.state import changes, values
 from coordinator.service.verifying import verifications
-from coordinator.service.views import archive, report, story, work
+from coordinator.service.views import archive, moment, report, story, timeline, work
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -189,6 +189,8 @@ _ALL = [
     Operation(rq.Events, story.events),
     Operation(rq.Explain, story.explain),
     Operation(rq.Report, report.report),
+    Operation(rq.Timeline, timeline.timeline),
+    Operation(rq.Moment, moment.moment),
     Operation(rq.Replay, story.replay),
     Operation(rq.Health, None),
     Operation(rq.Coordinators, None),

@@ -155,7 +155,6 @@ SHARED: dict[str, str] = {
     "at": f"When: {_AT}.",
     "since": f"Since when: {_AT}.",
     "until": f"Until when: {_AT}.",
-    "Replay.until": "The number of the event after which things are told; null: all are compared.",
     "asked_at": f"When it was asked: {_AT}.",
     "not_before": f"When it may be tried again: {_AT}; null: at once.",
     "closed_at": f"When it ended: {_AT}; null: it has not.",

@@ -38,3 +38,8 @@ def remedy(outcome: str, rounds: int, rounds_max: int) -> Remedy:
     written."""
     found = REMEDIES[outcome]
     return found if found == "none" or rounds < rounds_max else "person"
+
+
+def describe_remedy(remedy: str) -> str:
+    """What follows from an outcome with this remedy, as the end of a sentence."""
+    return "" if remedy == "none" else f", so {TOLD.get(remedy, remedy)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import apsw
@@ -45,9 +46,10 @@ def state(db: apsw.Connection) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def rebuild(source: apsw.Connection, up_to: int | None = None) -> tuple[apsw.Connection, int]:
+def rebuild(source: apsw.Connection, up_to: int | None = None,
+            rest: Callable[[], None] = lambda: None) -> tuple[apsw.Connection, int]:
     """A fresh in-memory database with the state after event `up_to` (default: all), and how many
-    events were applied."""
+    events were applied. `rest` is called now and then, for others want the processor, too."""
     fresh = in_memory()
     start = 0
     snapshot = source.execute(Q["snapshot_latest"]).fetchone()
@@ -62,6 +64,7 @@ def rebuild(source: apsw.Connection, up_to: int | None = None) -> tuple[apsw.Con
             apply(fresh, at, ev.ANY.decode(data))
         applied += len(rows)
         start = int(rows[-1][0])
+        rest()
     return fresh, applied
 
 

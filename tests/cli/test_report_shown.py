@@ -1,4 +1,4 @@
-"""`coord report` as it is typed: charts that fit, pipes without colour, one page for itself."""
+"""`coord report` as it is typed: charts that fit, pipes without colour, one file for itself."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from coordinator.cli import saved_report
+from coordinator.cli.saved_report import DATA, Saved, fill_template
+from coordinator.resources import page_folder
+from coordinator.words import requests as rq
 from coordinator.words.clock import iso
+from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 
 PATH = "src/main/java/org/springframework/boot/autoconfigure/jdbc/DataSourceProperties.java"
@@ -43,7 +51,7 @@ def test_json_is_the_answer_itself(worked: Repo) -> None:
     assert "No launch is called 'R-99'." in worked.coord("report", "R-99").stderr
 
 
-def test_what_was_done_in_all_is_counted_though_only_some_are_listed(repo: Repo, tmp_path: Path) -> None:
+def test_what_was_done_in_all_is_counted_though_only_some_are_listed(repo: Repo) -> None:
     with repo.client() as person:
         for n in range(12):
             person.task_add(f"{n}")
@@ -52,36 +60,52 @@ def test_what_was_done_in_all_is_counted_though_only_some_are_listed(repo: Repo,
     for words in ([], ["-n", "3"]):
         said = repo.coord("report", *words).stdout
         assert ", 12 tasks done" in said.splitlines()[0], said
-    assert repo.coord("report", "-n", "3", "--html", str(tmp_path / "r.html")).returncode == 0
-    assert "<b>12</b> tasks done" in (tmp_path / "r.html").read_text()
 
 
 class Page(HTMLParser):
-    """What a page asks for from elsewhere, and what it says."""
+    """The elements of a page, and the text of each."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.tags: list[str] = []
-        self.links: list[str] = []
-        self.text = ""
+        self.texts: list[list[str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.links += [f"{k}={v}" for k, v in attrs if k in ("src", "href", "onerror", "onload")]
+        self.texts.append([tag, ""])
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self.texts[-1][1] += data
 
 
-def test_the_page_stands_alone_and_runs_nothing(worked: Repo, tmp_path: Path) -> None:
+@given(st.text(st.sampled_from("<>&/!-\\\"\u2028 scriptSCRIPT")))
+def test_nothing_that_others_chose_ends_the_data_of_a_saved_report(name: str) -> None:
+    report = rq.ReportReply(since=None, until=iso(0), span_s=0, events=0, waited=[], files=[], agents=[], refusals=[], waited_s=0, stood_s=0)
+    span = rq.Span(agent=name, kind="task", since=iso(0), until=iso(0), event=1, subject="T-1", text=name, holders=[], open=False, count=1)
+    timeline = rq.TimelineReply(since=iso(0), until=iso(1), spans=[span], together=False, left_out=0, demand=[], report=report)
+    page = Page()
+    page.feed(fill_template(f"<head></head><body>{DATA}<script>run()</script></body>", name, timeline))
+    assert [tag for tag, _ in page.texts] == ["head", "body", "script", "script"]
+    assert msgspec.json.decode(page.texts[2][1], type=Saved) == Saved(name, timeline)
+
+
+def test_a_checkout_that_has_not_built_its_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved_report, "page_folder", lambda: tmp_path)
+    for text in (None, "<html>of an older build</html>"):
+        if text is not None:
+            (tmp_path / "report.html").write_text(text)
+        with pytest.raises(Refusal) as met:
+            saved_report.read_template()
+        assert met.value.code is Code.INVALID and "`make web`" in met.value.next and "Nothing was written" in met.value.message
+
+
+def test_a_report_is_saved_or_the_reason_why_not_is_said(worked: Repo, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     done = worked.coord("report", "--html", str(file))
+    if not (page_folder() / "report.html").is_file():
+        assert done.returncode == 2 and "`make web`" in done.stderr and not file.exists()
+        return
     assert done.returncode == 0 and str(file) in done.stdout
-    page = Page()
-    page.feed(file.read_text("utf-8"))
-    assert page.links == [] and "script" not in page.tags and "url(" not in file.read_text() and "@import" not in file.read_text()
-    assert "<script>alert(1)</script>.py" in page.text and PATH in page.text
-    assert "Who waited for whom" in page.text and "sub-agent-12" in page.text
+    text = file.read_text("utf-8")
+    assert "<script>alert(1)" not in text and PATH in text and "sub-agent-12" in text
     refused = worked.coord("report", "--html", str(tmp_path / "no" / "folder.html"))
     assert refused.returncode != 0 and "cannot be written" in refused.stderr and "Traceback" not in refused.stderr
 

@@ -200,12 +200,12 @@ def test_how_things_were_after_an_event_is_told(world: World) -> None:
     world.ask(commit("ann", ("a.py::f", f(10))))
     world.ask(rq.TaskDone(agent="ann", task=task))
     world.acquire("bob", "b.py")
-    then = world.ask(rq.Replay(until=seq)).sentences
+    then = world.ask(rq.Moment(event=seq)).sentences
     assert any(one.startswith("ann holds a.py::f (exclusive) for T-1 until ") for one in then)
     assert f"{task} is claimed by ann: " in " ".join(then) and f"{task}, attempt 1 by ann: PARSE_INVALID, so it is to be corrected" in then
-    assert "bob" not in " ".join(then) and world.ask(rq.Replay(until=0)).sentences == []
-    assert "bob holds b.py" in " ".join(world.ask(rq.Replay(until=world.ask(rq.Events(limit=1, tail=True)).items[-1].seq)).sentences)
-    refusal = world.refused(rq.Replay(until=10**9))
+    assert "bob" not in " ".join(then) and world.ask(rq.Moment(event=0)).sentences == []
+    assert "bob holds b.py" in " ".join(world.ask(rq.Moment(event=world.ask(rq.Events(limit=1, tail=True)).items[-1].seq)).sentences)
+    refusal = world.refused(rq.Moment(event=10**9))
     assert refusal.code is Code.INVALID and "not after 1000000000" in refusal.message
 
 

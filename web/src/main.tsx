@@ -1,5 +1,6 @@
 /** Where the page begins: it enters with its code, then follows the coordinator. */
 import "./styles.css";
+import "./time.css";
 
 import { render } from "preact";
 

@@ -48,14 +48,9 @@ class Watching(Asking):
         """
         return self.call(rq.Explain(subject=subject, cwd=here()))
 
-    def replay(self, *, until: int | None = None) -> rq.ReplayResult:
-        """Rebuild the state from the log into a fresh database and compare; or, with `until`, tell
-        how things were after that event: who held what, what was claimed, what had been tried.
-
-        Args:
-            until: The number of the event after which things are told; null: all are compared.
-        """
-        return self.call(rq.Replay(until=until))
+    def replay(self) -> rq.ReplayResult:
+        """Rebuild the state from the log into a fresh database and compare."""
+        return self.call(rq.Replay())
 
     def health(self, *, integrity: bool = False) -> rq.HealthReply:
         """How the daemon is; `integrity` also checks the database page by page.
@@ -93,6 +88,35 @@ class Watching(Asking):
             limit: How many lines of a list at most.
         """
         return self.call(rq.Report(since=since, until=until, limit=limit))
+
+    def timeline(
+        self, *, since: str | None = None, until: str | None = None, spans: int = 2000,
+        parts: int = 60, limit: int = 20,
+    ) -> rq.TimelineReply:
+        """How a time of work went, by the log: a lane for each agent (tasks, leases, waits,
+        thinking, refusals, reviews), demand for each file over time, and who waited for whom.
+        Without bounds: all of the log.
+
+        Args:
+            since: An instant, like 2026-11-21T14:32:00Z: from there on.
+            until: An instant: up to there; default: now.
+            spans: How many spans at most; near ones are drawn together where there are more.
+            parts: Into how many parts the window is divided for the demand.
+            limit: How many resources, and lines of each list of the report, at most.
+        """
+        return self.call(rq.Timeline(
+            since=since, until=until, spans=spans, parts=parts, limit=limit,
+        ))
+
+    def moment(self, *, event: int | None = None, at: str | None = None) -> rq.MomentReply:
+        """How things were at a moment: who held what, who waited, what was claimed, what had been
+        tried. Made again from the log. Of an event: just after it. Without bounds: now.
+
+        Args:
+            event: The number of the event after which things are told.
+            at: Or an instant, like 2026-11-21T14:32:00Z.
+        """
+        return self.call(rq.Moment(event=event, at=at))
 
     def archive_search(self, query: str, *, limit: int = 10) -> rq.HitList:
         """Full-text search over the context archive and the living sections.

@@ -1,11 +1,9 @@
 """What a time of work came to, gathered from the log in one pass: waits, files, refusals, agents.
 
-A wait is the time between a waiter's coming into line and its leaving it; the part in which its
-request was held open is time in which the agent did nothing else. So is the time in which an agent
-that coord started had no task, or another waited for one, for others held what the ready ones need
-(`idle_agents`). What the
-log does not know is not here: a refusal that changes nothing and puts nobody in line leaves no
-event. Changes nothing.
+The time in which a waiter's request was held open is lost: its agent did nothing else
+(`wait_queue`). So is the time in which an agent that coord started had no task, or another waited
+for one, for others held what the ready ones need (`idle_agents`). What the log does not know is not
+here: a refusal that changes nothing and puts nobody in line leaves no event. Changes nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +17,8 @@ import msgspec
 from coordinator.service.core import Actor, Service
 from coordinator.service.review import verdicts
 from coordinator.service.views.idle_agents import Idle, IdleAgents
+from coordinator.service.views.lanes import LANES_ALONE, Lanes
+from coordinator.service.views.wait_queue import Waiting, WaitQueue
 from coordinator.store.ledger import View
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
@@ -31,25 +31,12 @@ AT_ONCE = 2000
 
 
 @dataclass
-class _Waiter:
-    """Somebody in line."""
-
-    agent: str
-    since_ms: int
-    resources: list[str]
-    holders: list[str]
-    open_ms: int | None  # since when its request is held open
-    stood_ms: int = 0
-
-
-@dataclass
-class _Gathered:
+class Gathered:
     """Sums so far, all in milliseconds."""
 
     now_ms: int = 0
     events: int = 0
-    line: dict[str, _Waiter] = field(default_factory=dict)
-    holders: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    queue: WaitQueue = field(default_factory=WaitQueue)
     held: dict[int, tuple[str, str, int]] = field(default_factory=dict)
     pairs: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(
         lambda: [0, 0, 0]))
@@ -92,7 +79,7 @@ class _Gathered:
         if self.now_ms:
             for ended in self.idle.pass_time(self.now_ms, now_ms, (
                     *((agent, name) for agent, name, _ in self.held.values()),
-                    *self.earlier.values()), {one.agent for one in self.line.values()}):
+                    *self.earlier.values()), self.queue.agents()):
                 self._was_idle(ended)
         self.now_ms = now_ms
 
@@ -136,11 +123,7 @@ class _Gathered:
         for name in data["resources"]:
             self.files[name]["refused"] += 1
             self.wanted_by[name].add(agent)
-        # It came into line just before, or comes just after, in the same transaction.
-        self.holders[agent] = at, holders
-        for one in self.line.values():
-            if one.agent == agent and one.since_ms == self.now_ms and not one.holders:
-                one.holders = holders
+        self.queue.note_refusal(data, self.now_ms)
 
     def _gives_way(self, data: dict[str, Any], at: str) -> None:
         self.refused[Code.DEADLOCK.value] += 1
@@ -155,40 +138,31 @@ class _Gathered:
             self.refused[data["outcome"]] += 1
 
     def _waiter_queued(self, data: dict[str, Any], at: str) -> None:
-        known_at, holders = self.holders.get(data["agent"], ("", []))
-        self.line[data["acquisition_id"]] = _Waiter(
-            data["agent"], self.now_ms, [one[0] for one in data["resources"]],
-            holders if known_at == at else [], self.now_ms if data["held"] else None)
+        self.queue.enter(data, self.now_ms)
 
     def _waiter_changed(self, data: dict[str, Any], at: str) -> None:
-        one = self.line.get(data["acquisition_id"])
-        if one is not None:
-            self._stand_until(one)
-            one.open_ms = self.now_ms if data["held"] else None
+        self.queue.change(data, self.now_ms)
 
     def _waiter_left(self, data: dict[str, Any], at: str) -> None:
-        one = self.line.pop(data["acquisition_id"], None)
-        if one is not None:
-            self._waited(one)
+        self._leave(data["acquisition_id"])
 
-    def _stand_until(self, one: _Waiter) -> None:
-        if one.open_ms is not None:
-            one.stood_ms += self.now_ms - one.open_ms
-            one.open_ms = None
+    def _leave(self, acquisition: str) -> None:
+        waiting = self.queue.leave(acquisition, self.now_ms)
+        if waiting is not None:
+            self._waited(waiting)
 
-    def _waited(self, one: _Waiter) -> None:
-        self._stand_until(one)
-        spent = self.now_ms - one.since_ms
-        mine = self.agents[one.agent]
+    def _waited(self, waiting: Waiting) -> None:
+        spent = self.now_ms - waiting.since_ms
+        mine = self.agents[waiting.agent]
         mine["waited"] += spent
-        mine["stood"] += one.stood_ms
-        for holder in one.holders:
-            pair = self.pairs[one.agent, holder]
+        mine["stood"] += waiting.stood_ms
+        for holder in waiting.holders:
+            pair = self.pairs[waiting.agent, holder]
             pair[1] += spent
-            pair[2] += one.stood_ms
-        for name in one.resources:
+            pair[2] += waiting.stood_ms
+        for name in waiting.resources:
             self.files[name]["waited"] += spent
-            self.wanted_by[name].add(one.agent)
+            self.wanted_by[name].add(waiting.agent)
 
     def _lease_granted(self, data: dict[str, Any], at: str) -> None:
         agent, name = data["agent"], data["resource"]
@@ -233,8 +207,53 @@ class _Gathered:
             self._was_idle(ended)
         for token in list(self.held):
             self._ended(token, self.now_ms)
-        for name in list(self.line):
-            self._waited(self.line.pop(name))
+        for acquisition in list(self.queue.places):
+            self._leave(acquisition)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The time that is asked about, in UTC; `since` None: from the first event on."""
+
+    since: str | None
+    until: str
+    end: str  # `until`, but no later than now
+
+
+def read_window(view: View, op: str, since: str | None, until: str | None) -> Window:
+    """The window between two instants, as a request gives them.
+
+    Raises:
+        Refusal: INVALID: no instants, or the first is the later one.
+    """
+    first, last = read_instant(op, "since", since), read_instant(op, "until", until) or view.now
+    if first is not None and first > last:
+        raise Refusal(Code.INVALID, f"{op}: `since` is later than " + (
+            "`until`." if until else "now."), next="Give an earlier instant.", field="since")
+    return Window(first, last, min(last, view.now))
+
+
+def gather(view: View, window: Window, lanes: Lanes | None = None) -> tuple[Gathered, str | None]:
+    """What the log tells of a window, and the instant at which that begins; None: never. `lanes`
+    takes every event up to the window's end, too."""
+    gathered, first, last = Gathered(), "", 0
+    while rows := view.rows("report_events", last, window.until, AT_ONCE, lanes is not None):
+        for seq, at, kind, data in rows:
+            last, facts = int(seq), msgspec.json.decode(str(data))
+            if lanes is not None:
+                lanes.take(last, from_iso(str(at)), str(kind), facts)
+                if kind in LANES_ALONE:
+                    continue
+            if window.since is not None and str(at) < window.since:
+                gathered.take_earlier(str(at), str(kind), facts)
+                continue
+            if window.since is not None and not first:
+                gathered.now_ms = from_iso(window.since)
+            first = first or str(at)
+            gathered.take(str(at), str(kind), facts)
+        view.rest()
+    gathered.end(from_iso(window.end))
+    return gathered, window.since or first or None
 
 
 def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportReply:
@@ -243,29 +262,17 @@ def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportR
     Raises:
         Refusal: INVALID: no instants, or the first is the later one.
     """
-    since, until = _instant("since", req.since), _instant("until", req.until) or view.now
-    if since is not None and since > until:
-        raise Refusal(Code.INVALID, "report: `since` is later than " + (
-            "`until`." if req.until else "now."), next="Give an earlier instant.", field="since")
-    gathered, first, last = _Gathered(), "", 0
-    while rows := view.rows("report_events", last, until, AT_ONCE):
-        for seq, at, kind, data in rows:
-            last, facts = int(seq), msgspec.json.decode(str(data))
-            if since is not None and str(at) < since:
-                gathered.take_earlier(str(at), str(kind), facts)
-                continue
-            if since is not None and not first:
-                gathered.now_ms = from_iso(since)
-            first = first or str(at)
-            gathered.take(str(at), str(kind), facts)
-        view.rest()
-    end = min(until, view.now)
-    gathered.end(from_iso(end))
-    most = min(req.limit, LIMIT_MAX)
-    begun = since or first or None
+    window = read_window(view, "report", req.since, req.until)
+    return summarize(*gather(view, window), window, req.limit)
+
+
+def summarize(gathered: Gathered, begun: str | None, window: Window,
+              limit: int) -> rq.ReportReply:
+    """What was gathered, as it is told."""
+    most = min(limit, LIMIT_MAX)
     return rq.ReportReply(
-        since=begun, until=end, events=gathered.events,
-        span_s=_s(from_iso(end) - from_iso(begun)) if begun else 0.0,
+        since=begun, until=window.end, events=gathered.events,
+        span_s=_s(from_iso(window.end) - from_iso(begun)) if begun else 0.0,
         waited=_pairs(gathered)[:most], files=_files(gathered)[:most],
         agents=_agents(gathered)[:most],
         refusals=[rq.RefusedCount(code=code, count=count)
@@ -276,14 +283,14 @@ def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportR
     )
 
 
-def _pairs(gathered: _Gathered) -> list[rq.WaitedFor]:
+def _pairs(gathered: Gathered) -> list[rq.WaitedFor]:
     made = [rq.WaitedFor(agent=agent, holder=holder, times=times, waited_s=_s(ms),
                          stood_s=_s(stood))
             for (agent, holder), (times, ms, stood) in gathered.pairs.items()]
     return sorted(made, key=lambda one: (-one.waited_s, -one.times, one.agent, one.holder))
 
 
-def _files(gathered: _Gathered) -> list[rq.HotFile]:
+def _files(gathered: Gathered) -> list[rq.HotFile]:
     made = [rq.HotFile(resource=name, grants=one["grants"], refused=one["refused"],
                        agents=len(gathered.wanted_by[name]), held_s=_s(one["held"]),
                        waited_s=_s(one["waited"]))
@@ -292,7 +299,7 @@ def _files(gathered: _Gathered) -> list[rq.HotFile]:
         -one.waited_s, -one.refused, -one.agents, -one.grants, one.resource))
 
 
-def _agents(gathered: _Gathered) -> list[rq.AgentsPart]:
+def _agents(gathered: Gathered) -> list[rq.AgentsPart]:
     return [rq.AgentsPart(
         agent=name, claimed=one["claimed"], done=one["done"], failed=one["failed"],
         in_review=one["in_review"], grants=one["grants"], refused=one["refused"],
@@ -304,13 +311,18 @@ def _s(ms: int) -> float:
     return round(ms / 1000, 3)
 
 
-def _instant(name: str, text: str | None) -> str | None:
+def read_instant(op: str, field_name: str, text: str | None) -> str | None:
+    """The instant that a request's field gives, in UTC with milliseconds.
+
+    Raises:
+        Refusal: INVALID: it is none.
+    """
     if text is None:
         return None
     try:
         return iso(from_iso(text))
     except ValueError:
         raise Refusal(
-            Code.INVALID, f"report: `{name}` is {text[:60]!r}, which is no instant.",
+            Code.INVALID, f"{op}: `{field_name}` is {text[:60]!r}, which is no instant.",
             next="Give it like 2026-11-21T14:32:00Z.",
         ) from None

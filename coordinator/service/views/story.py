@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
@@ -17,8 +16,8 @@ from coordinator.service.core import Actor, Service
 from coordinator.service.holders.agents import HUMAN
 from coordinator.service.leasing.typed_names import held_by_link
 from coordinator.store.ledger import View
-from coordinator.store.rebuild import differences, rebuild
-from coordinator.store.rows import LeaseRow, LogRow, MessageRow, TaskRow, WaiterRow
+from coordinator.store.rebuild import differences
+from coordinator.store.rows import LogRow, MessageRow
 from coordinator.words import requests as rq
 from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
@@ -70,7 +69,7 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
         text += f" by {data['agent']}" if data.get("agent") else ""
         text += f": {data['why']}" if data.get("why") else ""
     if row.kind == "candidate_judged":
-        text += _follows(str(data["remedy"]))
+        text += recovery.describe_remedy(str(data["remedy"]))
     if row.kind == "lease_placed" and data.get("worktree"):
         text += f" in {data['worktree']}"
     if row.kind == "acquisition_refused" and data.get("before"):
@@ -200,54 +199,6 @@ def _story(subject: str, rows: list[tuple[Any, ...]]) -> rq.Story:
 
 
 def replay(svc: Service, view: View, actor: Actor, req: rq.Replay) -> rq.ReplayResult:
-    """See `requests.Replay`.
-
-    Raises:
-        Refusal: INVALID: the log does not reach back to that event, or not that far.
-    """
-    if req.until is not None:
-        return _as_it_was(view, req.until)
+    """See `requests.Replay`."""
     applied, found = differences(view.db)
     return rq.ReplayResult(events=applied, equal=not found, differences=found)
-
-
-def _as_it_was(view: View, until: int) -> rq.ReplayResult:
-    start, end = (int((view.row(name) or (0,))[0] or 0) for name in ("snapshot_seq", "event_last"))
-    if not start <= until <= end:
-        raise Refusal(
-            Code.INVALID, f"The log tells how things were after the events {start} to {end}, not "
-            f"after {until}.", next="`coord events` lists them.",
-        )
-    db, applied = rebuild(view.db, until)
-    try:
-        then = View(db, view.now_ms)
-        return rq.ReplayResult(events=applied, equal=True, differences=[],
-                               sentences=list(_sentences(then)))
-    finally:
-        db.close()
-
-
-def _sentences(view: View) -> Iterator[str]:
-    """How things are, in sentences: what nobody has closed."""
-    for raw in view.rows("leases_live", "", 0, None, STORY_MAX):
-        lease = LeaseRow(*raw)
-        of = f" for {lease.task_id}" if lease.task_id else ""
-        of += f" in {one_line(lease.worktree)}" if lease.worktree else ""
-        yield (f"{lease.locked_by} holds {lease.file_path} ({lease.mode}){of} until "
-               f"{lease.expires_at[:19]}Z")
-    for raw in view.rows("waiters_all"):
-        waiter = WaiterRow(*raw)
-        yield f"{waiter.agent} stands in line as {waiter.acquisition_id}"
-    for raw in view.rows("tasks_list", 0, STORY_MAX, 0):
-        task = TaskRow(*raw)
-        by = f" by {task.claimed_by}" if task.claimed_by else ""
-        yield f"{task.task_id} is {told_state(task.state)}{by}: {quoted(task.title)}"
-        for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
-            follows = _follows(str(remedy))
-            yield f"{task.task_id}, attempt {n} by {agent}: {outcome}{follows}"
-    for raw in view.rows("reviews_list", "open", STORY_MAX, None, None, 0):
-        yield f"{raw[0]} is open"
-
-
-def _follows(remedy: str) -> str:
-    return "" if remedy == "none" else f", so {recovery.TOLD.get(remedy, remedy)}"

@@ -35,6 +35,14 @@ SELECT pageno FROM dbstat WHERE name IN ('sqlite_schema', 'sqlite_master');
 -- name: event_last
 SELECT coalesce(max(seq), (SELECT max(seq) FROM snapshots), 0) FROM events;
 
+-- name: event_at
+-- When an event was; of one that compaction has removed, when the next one was.
+SELECT at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1;
+
+-- name: event_before
+-- The last event up to an instant.
+SELECT seq FROM events WHERE at <= ? ORDER BY seq DESC LIMIT 1;
+
 -- name: events_after
 -- Those of a resource: with its regions.
 SELECT seq, at, kind, agent, task, resource, data FROM events
@@ -163,11 +171,15 @@ UNION ALL SELECT 'reviews', count(*) FROM reviews WHERE state = 'open'
 UNION ALL SELECT 'requests', count(*) FROM unlock_requests WHERE status = 'pending';
 
 -- name: report_events
--- What a report is gathered from (service/views/report.py), in its order.
+-- What a report is gathered from (service/views/report.py), in its order; with ?4 also what
+-- only the lanes of a timeline show (service/views/lanes.py).
 SELECT seq, at, kind, data FROM events
 WHERE seq > ?1 AND at <= ?2
-  AND kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',
+  AND (kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',
                'waiter_queued', 'waiter_changed', 'waiter_left', 'lease_granted', 'lease_moved',
                'lease_released', 'lease_lapsed', 'claim_waits', 'task_added', 'task_edited', 'task_changed',
                'agent_registered', 'agent_state')
+       OR (?4 AND (kind IN ('review_opened', 'review_decided', 'review_undone', 'review_split',
+                            'content_read', 'edits_kept', 'message_sent', 'key_written')
+                   OR kind = 'agent_seen' AND instr(data, '"moved":true'))))
 ORDER BY seq LIMIT ?3;

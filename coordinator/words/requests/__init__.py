@@ -240,6 +240,15 @@ if TYPE_CHECKING:
         StatusReply as StatusReply,
         Story as Story,
     )
+    from coordinator.words.requests.timeline import (
+        Demand as Demand,
+        Moment as Moment,
+        MomentReply as MomentReply,
+        Span as Span,
+        SpanKind as SpanKind,
+        Timeline as Timeline,
+        TimelineReply as TimelineReply,
+    )
     from coordinator.words.requests.verification import (
         FinishedWork as FinishedWork,
         Verification as Verification,
@@ -306,6 +315,8 @@ ROOMS = {
         "StepList StepNext Steps",
     "story":
         "EventList EventRow Events Explain Replay ReplayResult Status StatusReply Story",
+    "timeline":
+        "Demand Moment MomentReply Span SpanKind Timeline TimelineReply",
     "verification":
         "FinishedWork Verification VerificationList Verifications Verify",
     "work":

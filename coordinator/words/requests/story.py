@@ -69,18 +69,15 @@ class ReplayResult(Reply):
     events: int
     equal: bool
     differences: list[str]
-    sentences: list[str] = []  # how things were after the event that was asked for
 
 
 class Replay(Request[ReplayResult]):
-    """Rebuild the state from the log into a fresh database and compare; or, with `until`, tell how
-    things were after that event: who held what, what was claimed, what had been tried."""
+    """Rebuild the state from the log into a fresh database and compare."""
 
     op = "replay"
     http = ("POST", "/v1/replay")
     writes = False
     operator_only = True
-    until: Place | None = None
 
 
 class StatusReply(Reply):

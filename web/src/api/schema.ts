@@ -1482,6 +1482,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How a time of work went, by the log
+         * @description How a time of work went, by the log: a lane for each agent (tasks, leases, waits, thinking,
+         *         refusals, reviews), demand for each file over time, and who waited for whom. Without bounds: all
+         *         of the log.
+         */
+        get: operations["timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/moment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How things were at a moment
+         * @description How things were at a moment: who held what, who waited, what was claimed, what had been
+         *         tried. Made again from the log. Of an event: just after it. Without bounds: now.
+         */
+        get: operations["moment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/replay": {
         parameters: {
             query?: never;
@@ -1493,8 +1536,7 @@ export interface paths {
         put?: never;
         /**
          * Rebuild the state from the log into a fresh database and compare
-         * @description Rebuild the state from the log into a fresh database and compare; or, with `until`, tell how
-         *         things were after that event: who held what, what was claimed, what had been tried.
+         * @description Rebuild the state from the log into a fresh database and compare.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -3477,6 +3519,81 @@ export interface components {
             /** @description How often. */
             count: number;
         };
+        /** TimelineReply */
+        TimelineReply: {
+            /** @description The beginning of the window, as asked, else the first event; null: none. */
+            since: string | null;
+            /** @description The end of the window (UTC) */
+            until: string;
+            /** @description In the order of their beginning. */
+            spans: components["schemas"]["Span"][];
+            /** @description Whether near spans were drawn together; a shorter window shows each. */
+            together: boolean;
+            /** @description How many spans are not shown, for there are more lanes than spans. */
+            left_out: number;
+            /** @description Of the resources that the report lists, in its order. */
+            demand: components["schemas"]["Demand"][];
+            /** @description What the window came to, as `report` tells it. */
+            report: components["schemas"]["ReportReply"];
+        };
+        /**
+         * Span
+         * @description A time in which an agent was at one thing.
+         */
+        Span: {
+            /** @description The agent's name. */
+            agent: string;
+            /**
+             * @description Which kind.
+             * @enum {unknown}
+             */
+            kind: "lease" | "refusal" | "review" | "task" | "thinking" | "wait";
+            /** @description When it began (UTC); it may be before the window. */
+            since: string;
+            /** @description When it ended (UTC); of a refusal the same instant. */
+            until: string;
+            /** @description The number of the event that began it. */
+            event: number;
+            /** @description The task, the resource or the review; empty: there is none. */
+            subject: string;
+            /** @description The task's title, what the lease is for, the refusal's code, the review's summary. */
+            text: string;
+            /** @description Of a wait and a refusal: who held what was asked for. */
+            holders: string[];
+            /** @description Whether it went on when the window ended. */
+            open: boolean;
+            /** @description How many it stands for: more than 1 where near ones were drawn together. */
+            count: number;
+        };
+        /**
+         * Demand
+         * @description How much a resource was in demand, part by part of the window.
+         */
+        Demand: {
+            /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
+            resource: string;
+            /** @description How many agents had it, on average, in each part. */
+            held: number[];
+            /** @description How many agents waited for it, on average, in each part. */
+            waited: number[];
+            /** @description How often it was refused in each part. */
+            refused: number[];
+        };
+        /** MomentReply */
+        MomentReply: {
+            /** @description The last event before the moment. */
+            event: number;
+            /** @description The moment (UTC) */
+            at: string;
+            /** @description The earliest event after which the log can tell how things were. */
+            first: number;
+            /** @description The newest event. */
+            last: number;
+            /** @description How things were; without events and health, which are of today. */
+            state: components["schemas"]["StatusReply"];
+            /** @description The same, with what was tried for each task, in sentences. */
+            sentences: string[];
+        };
         /** ReplayResult */
         ReplayResult: {
             /** @description How many events there are. */
@@ -3485,8 +3602,6 @@ export interface components {
             equal: boolean;
             /** @description What differs, in sentences. */
             differences: string[];
-            /** @description How things were after the event that was asked for. */
-            sentences: string[];
         };
         /** HealthReply */
         HealthReply: {
@@ -4356,12 +4471,9 @@ export interface components {
         ArchiveIndexNowBody: Record<string, never>;
         /**
          * ReplayBody
-         * @description Rebuild the state from the log into a fresh database and compare; or, with `until`, tell how things were after that event: who held what, what was claimed, what had been tried.
+         * @description Rebuild the state from the log into a fresh database and compare.
          */
-        ReplayBody: {
-            /** @description The number of the event after which things are told; null: all are compared. */
-            until?: number | null;
-        };
+        ReplayBody: Record<string, never>;
         /**
          * CompactBody
          * @description Apply the retention rule to the log and the blobs now.
@@ -10192,6 +10304,151 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
+    timeline: {
+        parameters: {
+            query?: {
+                /** @description An instant, like 2026-11-21T14:32:00Z: from there on. */
+                since?: string | null;
+                /** @description An instant: up to there; default: now. */
+                until?: string | null;
+                /** @description How many spans at most; near ones are drawn together where there are more. Default: 2000. */
+                spans?: number;
+                /** @description Into how many parts the window is divided for the demand. Default: 60. */
+                parts?: number;
+                /** @description How many resources, and lines of each list of the report, at most. Default: 20. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "since": "2026-11-21T14:32:00.000Z",
+                     *       "until": "2026-11-21T14:32:00.000Z",
+                     *       "spans": [
+                     *         {
+                     *           "agent": "ann",
+                     *           "kind": "task",
+                     *           "since": "2026-11-21T14:32:00.000Z",
+                     *           "until": "2026-11-21T14:32:00.000Z",
+                     *           "event": 1,
+                     *           "subject": "T-3",
+                     *           "text": "The retries are done.",
+                     *           "holders": [],
+                     *           "open": false,
+                     *           "count": 1
+                     *         }
+                     *       ],
+                     *       "together": false,
+                     *       "left_out": 1,
+                     *       "demand": [
+                     *         {
+                     *           "resource": "src/pay.py",
+                     *           "held": [],
+                     *           "waited": [],
+                     *           "refused": []
+                     *         }
+                     *       ],
+                     *       "report": {
+                     *         "since": "2026-11-21T14:32:00.000Z",
+                     *         "until": "2026-11-21T14:32:00.000Z",
+                     *         "span_s": 1,
+                     *         "events": 1,
+                     *         "waited": [],
+                     *         "files": [],
+                     *         "agents": [],
+                     *         "refusals": [],
+                     *         "waited_s": 1,
+                     *         "stood_s": 1,
+                     *         "tasks": {}
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TimelineReply"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    moment: {
+        parameters: {
+            query?: {
+                /** @description The number of the event after which things are told. */
+                event?: number | null;
+                /** @description Or an instant, like 2026-11-21T14:32:00Z. */
+                at?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "event": 1,
+                     *       "at": "2026-11-21T14:32:00.000Z",
+                     *       "first": 1,
+                     *       "last": 1,
+                     *       "state": {
+                     *         "at": "2026-11-21T14:32:00.000Z",
+                     *         "root": "/home/maria/shop",
+                     *         "agents": [],
+                     *         "leases": [],
+                     *         "waiters": [],
+                     *         "tasks": {},
+                     *         "claimed": [],
+                     *         "reviews": [],
+                     *         "events": [],
+                     *         "health": {},
+                     *         "requests": [],
+                     *         "aside": [],
+                     *         "verified": null,
+                     *         "messages": 1,
+                     *         "leases_held": null
+                     *       },
+                     *       "sentences": [
+                     *         "ann has src/pay.py."
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MomentReply"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
     replay: {
         parameters: {
             query?: never;
@@ -10216,10 +10473,7 @@ export interface operations {
                      * @example {
                      *       "events": 1,
                      *       "equal": false,
-                     *       "differences": [],
-                     *       "sentences": [
-                     *         "ann has src/pay.py."
-                     *       ]
+                     *       "differences": []
                      *     }
                      */
                     "application/json": components["schemas"]["ReplayResult"];

@@ -13,6 +13,7 @@ import { NeedsYouScreen } from "./NeedsYouScreen";
 import { News } from "./News";
 import { ReviewsScreen } from "./ReviewsScreen";
 import { ScreenTabs } from "./ScreenTabs";
+import { TimeScreen } from "./TimeScreen";
 import { Words } from "./Words";
 
 export function App() {
@@ -40,6 +41,8 @@ export function App() {
           <NeedsYouScreen />
         ) : screen.value === "agents" ? (
           <AgentsScreen />
+        ) : screen.value === "time" ? (
+          <TimeScreen />
         ) : screen.value === "backlog" ? (
           <BacklogScreen />
         ) : screen.value === "reviews" ? (

@@ -8,6 +8,7 @@ export function ScreenTabs() {
     agents: status.value?.agents.length ?? 0,
     reviews: status.value?.reviews.length ?? 0,
     backlog: Object.values(status.value?.tasks ?? {}).reduce((sum, count) => sum + count, 0),
+    time: 0,
     more: 0,
   };
   const names: [Screen, string][] = [
@@ -15,6 +16,7 @@ export function ScreenTabs() {
     ["agents", "Agents and leases"],
     ["reviews", "Reviews"],
     ["backlog", "Backlog"],
+    ["time", "Time"],
     ["more", "More"],
   ];
   return (

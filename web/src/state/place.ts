@@ -1,7 +1,7 @@
 /** Where in the page the person is. It stays in memory: the address shows no name of a file. */
 import { signal } from "@preact/signals";
 
-export type Screen = "needs-you" | "agents" | "reviews" | "backlog" | "more";
+export type Screen = "needs-you" | "agents" | "reviews" | "backlog" | "time" | "more";
 export type MoreSection = "landings" | "values" | "signals" | "archive" | "settings" | "metrics" | "repositories";
 
 export const screen = signal<Screen>("needs-you");
