@@ -11,7 +11,7 @@ export function StoryList({ subject }: { subject: string }) {
   const sentences = useSignal<readonly string[]>([]);
   useEffect(() => {
     let current = true;
-    const tell = (told: readonly string[]) => current && (sentences.value = told);
+    const tell = (lines: readonly string[]) => current && (sentences.value = lines);
     const feed = new Feed(
       () =>
         ask(api.GET("/v1/explain", { params: { query: { subject } } })).then(
