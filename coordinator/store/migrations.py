@@ -495,6 +495,6 @@ ALTER TABLE waiters ADD COLUMN purpose TEXT NOT NULL DEFAULT 'asked';
 ALTER TABLE agents ADD COLUMN origin TEXT NOT NULL DEFAULT 'program'
     CHECK (origin IN ('program', 'launch', 'session', 'sub_agent', 'person'));
 """ + older_purposes.OF_ROWS + older_purposes.OF_EVENTS,
-    # (A window of a state's tasks in the order in which they are given out.)
+    # A window of a state's tasks in the order in which they are given out.
     27: "DROP INDEX tasks_by_state; CREATE INDEX tasks_by_rank ON tasks (state, priority DESC, n)",
 }

@@ -22,16 +22,16 @@ def held(world: World) -> World:
     return world
 
 
-def names(found: rq.LockList) -> list[str]:
-    return [lease.resource for lease in found.items]
+def names(listed: rq.LockList) -> list[str]:
+    return [lease.resource for lease in listed.items]
 
 
 def test_by_folders_each_says_how_many_it_has(held: World) -> None:
-    found = held.ask(rq.Locks(order="folder"))
-    assert [(one.folder, one.count) for one in found.folders] == [("./", 2), ("src/", 3), ("src/sql/", 1), ("", 1)]
-    assert names(found) == ["docs/", "top.py", "src/Tax.py", "src/b.py", "src/pay.py", "src/sql/**/*.sql", "key:account:1"]
+    listed = held.ask(rq.Locks(order="folder"))
+    assert [(row.folder, row.count) for row in listed.folders] == [("./", 2), ("src/", 3), ("src/sql/", 1), ("", 1)]
+    assert names(listed) == ["docs/", "top.py", "src/Tax.py", "src/b.py", "src/pay.py", "src/sql/**/*.sql", "key:account:1"]
     parts = [held.ask(rq.Locks(order="folder", skip=skip, limit=3)) for skip in (0, 3, 6)]
-    assert [name for part in parts for name in names(part)] == names(found)
+    assert [name for part in parts for name in names(part)] == names(listed)
     assert [(part.next, part.total, len(part.folders)) for part in parts] == [(3, 7, 4), (6, 7, 4), (None, 7, 4)]
 
 
@@ -39,7 +39,7 @@ def test_a_filter_looks_into_resource_holder_and_description(held: World) -> Non
     assert names(held.ask(rq.Locks(filter="TAX"))) == ["src/Tax.py"]
     assert names(held.ask(rq.Locks(filter="rounding", order="folder"))) == ["top.py"]
     bobs = held.ask(rq.Locks(filter="bob", order="folder"))
-    assert names(bobs) == ["src/b.py"] and bobs.total == 1 and [one.folder for one in bobs.folders] == ["src/"]
+    assert names(bobs) == ["src/b.py"] and bobs.total == 1 and [row.folder for row in bobs.folders] == ["src/"]
     assert names(held.ask(rq.Locks(filter="src", resource="src/sql/"))) == ["src/sql/**/*.sql"]
     assert names(held.ask(rq.Locks(filter="%"))) == []
 

@@ -8,8 +8,8 @@ from coordinator.words import requests as rq
 from tests.world import World
 
 
-def names(found: rq.TaskList) -> list[str]:
-    return [task.task for task in found.items]
+def names(listed: rq.TaskList) -> list[str]:
+    return [task.task for task in listed.items]
 
 
 @pytest.fixture
@@ -42,17 +42,17 @@ def test_a_window_in_the_order_of_arrival_can_begin_anywhere(backlog: World) -> 
 
 @pytest.mark.parametrize("order", ["arrival", "priority"])
 def test_a_filter_looks_into_title_id_holder_and_resources_and_counts_what_it_leaves(backlog: World, order: rq.TaskOrder) -> None:
-    def found(text: str, **more: object) -> rq.TaskList:
+    def search(text: str, **more: object) -> rq.TaskList:
         return backlog.ask(rq.Tasks(filter=text, order=order, **more))  # type: ignore[arg-type]
 
-    assert names(found("t-7")) == names(found("FILE7.py")) == names(found("that 7")) == ["T-7"]
-    assert found("FILE").counts == {"ready": 6, "pending": 3} and len(found("file", state="pending").items) == 3
-    assert found("file", state="pending").counts == {"ready": 6, "pending": 3}, "a state narrows the window, not the counts"
+    assert names(search("t-7")) == names(search("FILE7.py")) == names(search("that 7")) == ["T-7"]
+    assert search("FILE").counts == {"ready": 6, "pending": 3} and len(search("file", state="pending").items) == 3
+    assert search("file", state="pending").counts == {"ready": 6, "pending": 3}, "a state narrows the window, not the counts"
     backlog.ask(rq.Register(agent="ann"))
     backlog.ask(rq.TaskClaim(agent="ann", task="T-4"))
     assert backlog.ask(rq.Tasks(agent="ann", order=order)).counts == {"claimed": 1}
-    assert names(found("ann")) == ["T-4"] and names(found("ann", agent="ann")) == ["T-4"] and names(found("7", agent="ann")) == []
-    assert names(found("%")) == [], "it is text, never a pattern"
+    assert names(search("ann")) == ["T-4"] and names(search("ann", agent="ann")) == ["T-4"] and names(search("7", agent="ann")) == []
+    assert names(search("%")) == [], "it is text, never a pattern"
 
 
 def test_a_brief_list_leaves_out_what_may_be_long(backlog: World) -> None:

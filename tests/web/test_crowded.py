@@ -95,46 +95,46 @@ def last_event(repo: Repo) -> int:
 def watch(person: Person, repo: Repo, scrolled: str) -> dict[str, Any]:
     """What the browser reports of some seconds in which it is scrolled and events stream in."""
     began, asked = last_event(repo), len(person.asked)
-    told = person.page.evaluate(WATCH, [SECONDS, scrolled])
-    frames = sorted(told["frames"])
+    report = person.page.evaluate(WATCH, [SECONDS, scrolled])
+    frames = sorted(report["frames"])
     usual = frames[len(frames) // 2]
     paths = Counter(url.split("?")[0].rsplit("/v1", 1)[-1] for url in person.asked[asked:])
     return {
         "events a second": round((last_event(repo) - began) / SECONDS), "frames a second": round(len(frames) / SECONDS, 1),
         "usual frame": round(usual, 1), "longest frame": round(frames[-1], 1), "99 of 100 within": round(frames[int(len(frames) * 0.99)], 1),
         "dropped": sum(round(frame / usual) - 1 for frame in frames if frame > 1.5 * usual),
-        "long tasks": [round(one) for one in told["tasks"]], "asked": dict(paths),
+        "long tasks": [round(ms) for ms in report["tasks"]], "asked": dict(paths),
     }
 
 
 def test_a_crowded_repository_is_looked_at_without_a_pause(person: Person, crowded: Repo) -> None:
     page = person.open()
     page.set_viewport_size({"width": 1400, "height": 900})
-    told = {"nothing happens": watch(person, crowded, ".nothing")}
+    reports = {"nothing happens": watch(person, crowded, ".nothing")}
     drawn = {}
     with stream(crowded):
         person.go("Backlog")
         page.locator(".task-card .title").first.wait_for()
-        told["board"] = watch(person, crowded, ".column .scrolled")
+        reports["board"] = watch(person, crowded, ".column .scrolled")
         drawn["board"] = page.locator(".task-card").count()
         page.locator(".task-card .title").first.click()
         page.get_by_text("Its story").click()
         page.locator(".story li").first.wait_for()
-        told["board, panel and story"] = watch(person, crowded, ".column .scrolled")
+        reports["board, panel and story"] = watch(person, crowded, ".column .scrolled")
         page.get_by_role("button", name="Table").click()
         page.locator("tbody th").first.wait_for()
-        told["table"] = watch(person, crowded, ".tasks")
+        reports["table"] = watch(person, crowded, ".tasks")
         drawn["table"] = page.locator("tbody tr").count()
         person.go("Agents and leases")
         page.get_by_text(f"of {LEASES}").first.wait_for()
-        told["leases"] = watch(person, crowded, ".leases")
+        reports["leases"] = watch(person, crowded, ".leases")
         drawn["leases"] = page.locator(".lease").count()
-    print(json.dumps(told, indent=2))
+    print(json.dumps(reports, indent=2))
     assert max(drawn.values()) < 100, "only rows in view are drawn"
-    for of in told.values():
+    for report in reports.values():
         # What else runs on the machine takes a frame here and there; a page that cannot keep up loses most of them.
-        assert of["dropped"] < of["frames a second"] * SECONDS / 5 and sum(of["long tasks"]) < 1000 * SECONDS / 10, of
-        assert of["asked"].get("/status", 0) <= 2 + 1000 * SECONDS / 120, "a crowd of events is answered by one question"
-    assert set(told["leases"]["asked"]) <= {"/locks", "/status"}, "what is not seen is not asked for"
-    assert told["leases"]["events a second"] > EVENTS_A_SECOND / 2, "the stream was as dense as is claimed"
+        assert report["dropped"] < report["frames a second"] * SECONDS / 5 and sum(report["long tasks"]) < 1000 * SECONDS / 10, report
+        assert report["asked"].get("/status", 0) <= 2 + 1000 * SECONDS / 120, "a crowd of events is answered by one question"
+    assert set(reports["leases"]["asked"]) <= {"/locks", "/status"}, "what is not seen is not asked for"
+    assert reports["leases"]["events a second"] > EVENTS_A_SECOND / 2, "the stream was as dense as is claimed"
     assert person.errors == []

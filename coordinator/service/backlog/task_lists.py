@@ -68,27 +68,27 @@ def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
     window = (limit + 1, req.skip)
     of_state = () if req.state is None else (req.state,)
     if req.order == "arrival":
-        found = view.rows("tasks_in_state" if of_state else "tasks_list",
-                          req.after, *window, *of_state)
+        rows = view.rows("tasks_in_state" if of_state else "tasks_list",
+                         req.after, *window, *of_state)
     else:
-        found = view.rows("tasks_ranked_in_state" if of_state else "tasks_ranked",
-                          *window, *of_state)
-    rows = [TaskRow(*raw) for raw in found[:limit]]
-    more = len(found) > limit
-    return Window(rows, counts(view), _next(req, limit, rows[-1].n) if more else None)
+        rows = view.rows("tasks_ranked_in_state" if of_state else "tasks_ranked",
+                         *window, *of_state)
+    more = len(rows) > limit
+    chosen = [TaskRow(*row) for row in rows[:limit]]
+    return Window(chosen, counts(view), _next(req, limit, chosen[-1].n) if more else None)
 
 
 def _filtered(view: View, req: rq.Tasks, limit: int) -> Window:
     """A window of those that are told by a look at every task."""
-    found = view.rows("tasks_found", req.filter, req.agent)
-    of_state = [(str(name), int(n), int(priority)) for name, n, priority, state in found
+    matching = view.rows("tasks_found", req.filter, req.agent)
+    of_state = [(str(name), int(n), int(priority)) for name, n, priority, state in matching
                 if req.state in (None, state) and n > req.after]
     of_state.sort(key=lambda task: (-task[2] if req.order == "priority" else 0, task[1]))
     chosen = of_state[req.skip : req.skip + limit]
     more = len(of_state) > req.skip + limit
     return Window(
         [tasks.find(view, name) for name, _, _ in chosen],
-        dict(Counter(str(state) for _, _, _, state in found)),
+        dict(Counter(str(state) for _, _, _, state in matching)),
         _next(req, limit, chosen[-1][1]) if more else None,
     )
 

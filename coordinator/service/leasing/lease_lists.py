@@ -75,9 +75,9 @@ def folder_of(name: str, kind: str) -> str:
 def _granted(view: View, req: rq.Locks, about: Resource | None) -> Window:
     """A window in the order of the grants, as an index has it: there may be very many."""
     limit = min(req.limit, ITEMS_MAX)
-    found = view.rows("leases_window", view.now, req.after, req.agent, limit + 1, req.skip)
-    rows = [LeaseRow(*raw) for raw in found[:limit]]
-    following = rows[-1].fencing_token if len(found) > limit else None
+    raw_rows = view.rows("leases_window", view.now, req.after, req.agent, limit + 1, req.skip)
+    rows = [LeaseRow(*raw) for raw in raw_rows[:limit]]
+    following = rows[-1].fencing_token if len(raw_rows) > limit else None
     rows = [row for row in rows if about is None or row.kind != "key"]
     total = count(view, req.agent, without="" if about is None else "key")
     return Window(rows, total, following, [])
@@ -109,8 +109,8 @@ def _by_folder(rows: list[LeaseRow], begin: int, end: int) -> Window:
 
 
 def _all_live(view: View, req: rq.Locks, about: Resource | None) -> list[LeaseRow]:
-    found = (LeaseRow(*raw) for raw in view.rows("leases_live", view.now, 0, req.agent, _EVERY))
-    return [row for row in found if about is None or row.kind != "key"]
+    rows = (LeaseRow(*raw) for raw in view.rows("leases_live", view.now, 0, req.agent, _EVERY))
+    return [row for row in rows if about is None or row.kind != "key"]
 
 
 def _near(view: View, req: rq.Locks, about: Resource | None) -> list[LeaseRow]:

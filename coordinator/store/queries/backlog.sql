@@ -107,8 +107,8 @@ SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_b
 FROM tasks WHERE task_id = ?;
 
 -- name: tasks_list
--- A window of the backlog. (Here and below: which tasks it has is read from an index alone, for what
--- is left out before them may be long.)
+-- A window of the backlog. Here and below: which tasks it has is read from an index alone, for what
+-- is left out before them may be long.
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
 FROM tasks WHERE n IN (SELECT n FROM tasks WHERE n > ?1 ORDER BY n LIMIT ?2 OFFSET ?3) ORDER BY n;

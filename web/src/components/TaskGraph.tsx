@@ -15,16 +15,16 @@ interface Placed {
 
 export function TaskGraph({ links, task }: { links: readonly TaskLink[]; task: string }) {
   const placed = place(links);
-  const of = new Map(placed.map((one) => [one.link.task, one]));
-  const width = Math.max(...placed.map((one) => one.x)) + BOX.width;
-  const height = Math.max(...placed.map((one) => one.y)) + BOX.height;
+  const boxOf = new Map(placed.map((box) => [box.link.task, box]));
+  const width = Math.max(...placed.map((box) => box.x)) + BOX.width;
+  const height = Math.max(...placed.map((box) => box.y)) + BOX.height;
   return (
     <div class="graph" role="group" aria-label="What comes before and after it" tabIndex={0}>
       <div style={{ width: `${width}px`, height: `${height}px` }}>
         <svg width={width} height={height} aria-hidden="true">
           {placed.flatMap((end) =>
             end.link.after.flatMap((name) => {
-              const begin = of.get(name);
+              const begin = boxOf.get(name);
               return begin ? [<path key={`${name} ${end.link.task}`} d={curve(begin, end)} />] : [];
             }),
           )}
@@ -48,14 +48,14 @@ export function TaskGraph({ links, task }: { links: readonly TaskLink[]; task: s
 
 /** Each task to the right of all that it comes after, those of one column below one another. */
 function place(links: readonly TaskLink[]): Placed[] {
-  const of = new Map(links.map((link) => [link.task, link]));
+  const linkOf = new Map(links.map((link) => [link.task, link]));
   const columns = new Map<string, number>();
   const columnOf = (link: TaskLink): number => {
     const known = columns.get(link.task);
     if (known !== undefined) {
       return known;
     }
-    const before = link.after.flatMap((name) => of.get(name) ?? []);
+    const before = link.after.flatMap((name) => linkOf.get(name) ?? []);
     const column = before.length === 0 ? 0 : 1 + Math.max(...before.map(columnOf));
     columns.set(link.task, column);
     return column;

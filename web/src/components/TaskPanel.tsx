@@ -36,7 +36,7 @@ export function TaskPanel({ name }: { name: string }) {
 
 function TaskDetails({ task }: { task: TaskShown }) {
   const editing = useSignal<TaskShown | null>(null);
-  const told = useSignal(false);
+  const storyOpen = useSignal(false);
   return (
     <>
       <div class="actions">
@@ -98,9 +98,9 @@ function TaskDetails({ task }: { task: TaskShown }) {
           </ol>
         </>
       )}
-      <details onToggle={(event) => (told.value = event.currentTarget.open)}>
+      <details onToggle={(event) => (storyOpen.value = event.currentTarget.open)}>
         <summary>Its story</summary>
-        {told.value && <StoryList subject={task.task} />}
+        {storyOpen.value && <StoryList subject={task.task} />}
       </details>
     </>
   );
