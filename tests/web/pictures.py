@@ -19,7 +19,7 @@ SMALLER, DIFFERS, SHARE = 4, 80, 0.005
 #: Words of a picture that are others each time: how long ago, until when, where the repository lies.
 SETTLE = r"""() => {
     const words = [[/\d+ (s|min|h) (ago|left)/g, '5 min $2'], [/\d\d?:\d\d(:\d\d)?(\.\d+)?Z?( [AP]M)?/g, '12:00'],
-                   [/\d{4}-\d\d-\d\dT/g, '2026-01-01T'], [/\/[^ ]*\/repo\b/g, '/home/maria/shop']];
+                   [/\d{4}-\d\d-\d\dT/g, '2026-01-01T'], [/[A-Z][a-z]{2} \d{1,2}, \d{4}/g, 'Jan 1, 2026'], [/\/[^ ]*\/repo\b/g, '/home/maria/shop']];
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
         const text = words.reduce((text, [from, to]) => text.replace(from, to), node.data);

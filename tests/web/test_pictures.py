@@ -53,6 +53,10 @@ def test_each_screen_looks_as_it_did(person: Person, repo: Repo, leave_review: C
     person.go("Backlog")
     page.get_by_role("button", name="Test the refunds").wait_for()
     check_picture(page, f"backlog-{end}")
+    person.go("Time")
+    page.get_by_role("slider").wait_for()
+    # Where each span lies depends on how fast the machine was.
+    check_picture(page, f"time-{end}", hidden=[page.locator("svg"), page.get_by_role("slider"), page.locator("main table"), page.locator("main p, main li")])
     person.go("More")
     page.get_by_text("No branch has landed.").wait_for()
     check_picture(page, f"more-{end}")
