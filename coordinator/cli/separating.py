@@ -102,8 +102,7 @@ def _check_free(upper: StateDir, name: str) -> None:
     try:
         view = View(db, SystemClock().now_ms())
         held = [(row.file_path, row.locked_by, row.expires_at)
-                for row in (LeaseRow(*raw) for raw in
-                            view.rows("leases_live", view.now, 0, None, _LEASES_MAX))
+                for row in view.each(LeaseRow, "leases_live", view.now, 0, None, _LEASES_MAX)
                 if overlaps(wanted, as_resource(row.file_path, row.kind, row.scope))]
         held += [(str(resource), str(waiter[1]), "")
                  for waiter in view.rows("waiters_all")

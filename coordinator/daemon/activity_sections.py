@@ -19,8 +19,7 @@ class ActivitySections:
 
     def sections(self, view: View) -> list[Section] | None:
         """The sections, if they are not what was told last."""
-        leases = [LeaseRow(*row)
-                  for row in view.rows("leases_live", view.now, 0, None, LEASES_MAX)]
+        leases = view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
         told = [(one.fencing_token, one.file_path, one.task_description) for one in leases]
         if told == self._told:
             return None

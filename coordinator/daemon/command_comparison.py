@@ -32,7 +32,6 @@ from coordinator.service.engine import decide
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing.overlapping import holders_of_regions
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AgentRow
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import path_scope
@@ -282,8 +281,8 @@ class CommandComparison:
         known otherwise (it was busy); what the watcher takes for its writing may be the
         command's."""
         def reading(view: View) -> str | None:
-            row = view.row("agent_get", one.held.holder)
-            if one.held.worktree is not None or (row and AgentRow(*row).hooked_at is not None):
+            holder = view.agent(one.held.holder)
+            if one.held.worktree is not None or (holder and holder.hooked_at is not None):
                 return one.hash
             version = view.row("version_get", one.held.name)
             return version[0] if version is not None else one.hash

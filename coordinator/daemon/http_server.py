@@ -43,7 +43,6 @@ from coordinator.operations import malformed
 from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
 from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.views.story import event_reply
-from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.base import Place
 from coordinator.words.texts import REQUEST_BYTES_MAX
@@ -239,8 +238,7 @@ class HttpServer:
                 except Refusal:
                     return
                 rows = self._news(told)
-                for raw in [] if isinstance(rows, Refusal) else rows:
-                    event = LogRow(*raw)
+                for event in [] if isinstance(rows, Refusal) else rows:
                     told = event.seq
                     body = _JSON.encode(event_reply(event))
                     yield b"id: %d\nevent: %s\ndata: %s\n\n" % (told, event.kind.encode(), body)

@@ -38,10 +38,11 @@ class KeptProposals:
         """Once a second: try those whose time has come, one after the other."""
         if self._busy:
             return
-        rows = self._look(lambda view: view.rows("steps_due", "propose", view.now, AT_ONCE))
+        rows = self._look(lambda view: view.each(
+            BlockedStepRow, "steps_due", "propose", view.now, AT_ONCE))
         if not isinstance(rows, Refusal) and rows:
             self._busy = True
-            self._next([BlockedStepRow(*raw) for raw in rows])
+            self._next(rows)
 
     def _next(self, left: list[BlockedStepRow]) -> None:
         if not left:

@@ -329,9 +329,8 @@ class Namespaces:
 
     async def _changed(self, touched: set[int]) -> dict[str, list[str] | None]:
         """The paths that others may write now than the keeper was told."""
-        rows: list[LeaseRow] = self._look(lambda view: [
-            LeaseRow(*raw) for token in touched
-            if (raw := view.row("lease_by_token", token)) is not None])
+        rows: list[LeaseRow] = self._look(
+            lambda view: view.each_of(LeaseRow, "lease_by_token", touched))
         before = {path: _writers(self._rights.get(path, {}))
                   for token in touched for path in self._paths.get(token, ())}
         for token in touched:
@@ -458,9 +457,9 @@ class Namespaces:
 
 def _all_leases(view: View) -> list[LeaseRow]:
     found: list[LeaseRow] = []
-    while page := view.rows("leases_live", view.now, found[-1].fencing_token if found else 0,
-                            None, PAGE):
-        found += (LeaseRow(*raw) for raw in page)
+    while page := view.each(LeaseRow, "leases_live", view.now,
+                            found[-1].fencing_token if found else 0, None, PAGE):
+        found += page
     return found
 
 

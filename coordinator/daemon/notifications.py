@@ -110,12 +110,11 @@ class Notifications:
     def _take(self) -> None:
         self._came = False
         rows = self._look(lambda view: (
-            view.rows("events_after", self._at, None, None, None, None, LOOKED_AT),
+            view.each(LogRow, "events_after", self._at, None, None, None, None, LOOKED_AT),
             int((view.row("event_last") or (0,))[0])))
         if isinstance(rows, Refusal):
             return
-        for raw in rows[0]:
-            row = LogRow(*raw)
+        for row in rows[0]:
             if row.kind in for_people.AT_ONCE and for_people.waits(row):
                 self._left.append(row)
             self._at = row.seq

@@ -309,13 +309,14 @@ class Conversation(asyncio.Protocol):
         if self._transport is None or self._full:
             return  # what it did not read yet stays in the log
         rows = self._router.look(
-            lambda view: view.rows("events_after", self._told, None, None, None, None, 500)
+            lambda view: view.each(
+                LogRow, "events_after", self._told, None, None, None, None, 500)
         )
         if isinstance(rows, Refusal) or not rows:
             return
-        lines = [b'{"event":' + _encode(event_reply(LogRow(*row))) + b"}\n" for row in rows]
+        lines = [b'{"event":' + _encode(event_reply(row)) + b"}\n" for row in rows]
         self._transport.write(b"".join(lines))
-        self._told = int(rows[-1][0])
+        self._told = rows[-1].seq
         if len(rows) == 500:
             self._soon()
 

@@ -32,11 +32,11 @@ from coordinator.files.scratch_tree import ScratchTree
 from coordinator.files.state import StateDir
 from coordinator.rules.verification import Findings, Told, Unit, Work, search
 from coordinator.service.core import Service
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.verifying import verifications
 from coordinator.service.verifying.verifications import Culprit, Result
 from coordinator.store.ledger import Job, View
-from coordinator.store.rows import LeaseRow, VerificationRow, WorkRow
+from coordinator.store.rows import VerificationRow, WorkRow
 from coordinator.words.clock import Clock
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import resource
@@ -298,8 +298,7 @@ def _with_part(units: list[Unit], part: Unit) -> list[Unit]:
 
 def _left(view: View) -> list[Left]:
     out = []
-    for raw in view.rows("work_of"):
-        row = WorkRow(*raw)
+    for row in view.each(WorkRow, "work_of"):
         files = {str(path): name for path, name in view.rows("work_files_of", row.n)}
         work = Work(row.n, row.task_id, row.state, row.because, frozenset(files))
         out.append(Left(work, files, row.head, row.before, row.after))
@@ -308,7 +307,7 @@ def _left(view: View) -> list[Left]:
 
 def _is_leased(service: Service, view: View, path: str) -> bool:
     asked = resource(path, "file", fold_case=service.fold_case)
-    rows = [LeaseRow(*raw) for raw in near(view, "rivals", asked)]
+    rows = leases_near(view, asked)
     return any(row.expires_at > view.now and row.mode == "exclusive" and row.kind != "key"
                for row in rows)
 

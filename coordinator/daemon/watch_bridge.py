@@ -252,8 +252,8 @@ class WatchBridge:
         await self._recorded()
 
     def _live_leases(self) -> Any:
-        return self._router.look(lambda view: [LeaseRow(*raw) for raw in view.rows(
-            "leases_live", view.now, 0, None, LEASES_MAX)])
+        return self._router.look(lambda view: view.each(
+            LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX))
 
     async def _renamed_before(self) -> None:
         router, service = self._router, self._service

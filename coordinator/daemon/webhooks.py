@@ -64,11 +64,10 @@ class Webhooks:
         """After a commit: note whom to tell of what."""
         if self._at is None or self._noting:
             return
-        rows = self._look(lambda view: view.rows(
-            "events_after", self._at, None, None, None, None, AT_ONCE))
-        if isinstance(rows, Refusal) or not rows:
+        told = self._look(lambda view: view.each(
+            LogRow, "events_after", self._at, None, None, None, None, AT_ONCE))
+        if isinstance(told, Refusal) or not told:
             return
-        told = [LogRow(*raw) for raw in rows]
         own = self._look(lambda view: [row.seq for row in told if _of_webhook(view, row)])
         due = [(url, row) for row in told for url, kinds in self._settings.urls.items()
                if row.seq not in own and _wanted(row, kinds)]
@@ -83,10 +82,11 @@ class Webhooks:
         """Once a second: make the deliveries whose time has come."""
         if self._sending:
             return
-        rows = self._look(lambda view: view.rows("steps_due", "webhook", view.now, AT_ONCE))
+        rows = self._look(lambda view: view.each(
+            BlockedStepRow, "steps_due", "webhook", view.now, AT_ONCE))
         if not isinstance(rows, Refusal) and rows:
             self._sending = True
-            self._engine.task(self._send([BlockedStepRow(*raw) for raw in rows]), self._sent)
+            self._engine.task(self._send(rows), self._sent)
 
     def _note(self, due: list[tuple[str, LogRow]], tx: Tx) -> None:
         for url, row in due:
@@ -140,9 +140,9 @@ def _wanted(row: LogRow, kinds: list[str]) -> bool:
 def _of_webhook(view: View, row: LogRow) -> bool:
     """Whether it tells of a delivery: to tell of that would never end."""
     step = msgspec.json.decode(row.data).get("step") if row.kind.startswith("step") else None
-    found = view.row("step_get", step) if step is not None else None
+    found = view.first(BlockedStepRow, "step_get", step) if step is not None else None
     return row.kind == "steps_forgotten" or (
-        found is not None and BlockedStepRow(*found).kind == "webhook")
+        found is not None and found.kind == "webhook")
 
 
 def _post(url: str, body: bytes, timeout_s: float) -> str | None:

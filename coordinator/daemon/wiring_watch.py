@@ -151,7 +151,7 @@ def _stamps(paths: list[Path]) -> _Stamps:
 def _sessions(view: View, profile: str, keeping: set[tuple[str, str]]) -> list[str]:
     """The agents of this profile that have reported in by hooks, are not gone, and do not keep
     their hooks."""
-    rows = (AgentRow(*raw) for raw in view.rows("agents_all", 0))
+    rows = view.each(AgentRow, "agents_all", 0)
     return [row.agent for row in rows if row.profile == profile and row.hooked_at is not None
             and (profile, row.session) not in keeping]
 
@@ -170,8 +170,8 @@ def _note(tx: Tx, what: str) -> None:
 def _tell(tx: Tx, profile: str, why: str, keeping: set[tuple[str, str]]) -> None:
     sessions = _sessions(tx, profile, keeping)
     tx.record(ev.Noted(what=f"{profile} is unguarded: {why}", facts={"agents": sessions}))
-    holders = {LeaseRow(*raw).locked_by
-               for raw in tx.rows("leases_live", tx.now, 0, None, LEASES_MAX)}
+    holders = {lease.locked_by
+               for lease in tx.each(LeaseRow, "leases_live", tx.now, 0, None, LEASES_MAX)}
     for agent in sorted({*sessions, *holders}):
         notices.post(tx, agent, "unguarded", f"{_said(profile, why, sessions)} Tell your person."
                      if agent in sessions else

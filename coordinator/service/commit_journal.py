@@ -15,7 +15,7 @@ from coordinator.service.backlog import blackboard
 from coordinator.service.core import Service
 from coordinator.service.leasing import free_windows, grant, kept_edits
 from coordinator.service.leasing.kept_edits import KeptEdit
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.repository_files import Bytes
 from coordinator.service.review import verdicts
 from coordinator.service.review.verdict_words import stuck, taken_back
@@ -149,7 +149,7 @@ def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) 
     file = resource(path_of(name, "region") or name, "file", fold_case=svc.fold_case)
     at_both = worktree is not None and any(
         row.locked_by == agent and row.worktree is None
-        for row in (LeaseRow(*raw) for raw in near(tx, "rivals", file)) if row.kind != "key")
+        for row in leases_near(tx, file) if row.kind != "key")
     names = [copy_name(name, worktree)]
     return names if at_both or worktree is None else [*names, name]
 
@@ -171,8 +171,7 @@ def _note_known(tx: Tx, agent: str,
 
 def close_left(svc: Service, tx: Tx) -> None:
     """Close the windows of commits that a crash has ended before they began to write."""
-    for raw in tx.rows("leases_of_commits"):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_of_commits"):
         name = row.locked_by.partition("/")[2]
         if name not in svc.at_work and verdicts.journal_of(tx, name) is None:
             grant.end(tx, row)
@@ -181,8 +180,7 @@ def close_left(svc: Service, tx: Tx) -> None:
 def close(tx: Tx, name: str, agent: str) -> None:
     """The write windows of a commit are free again, and so is what was leased for it alone."""
     for holder in (verdicts.holder(name), agent):
-        for raw in tx.rows("leases_of_holder", holder):
-            row = LeaseRow(*raw)
+        for row in tx.each(LeaseRow, "leases_of_holder", holder):
             if row.purpose == purposes.of_commit(name):
                 grant.end(tx, row)
 

@@ -28,12 +28,12 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Dead) -> rq.DeadList
     page = since, last, limit + 1
     found: list[rq.DeadLetter] = []
     if req.kind in (None, "task"):
-        found += (_of_task(view, TaskRow(*raw)) for raw in view.rows("tasks_dead_newest", *page))
+        found += (_of_task(view, task) for task in view.each(TaskRow, "tasks_dead_newest", *page))
     if req.kind in (None, "change"):
-        found += (_of_change(view, ChangeRow(*raw))
-                  for raw in view.rows("changes_dead_newest", *page))
-    found += (_of_step(view, BlockedStepRow(*raw))
-              for raw in view.rows("steps_dead_newest", *page, req.kind))
+        found += (_of_change(view, row)
+                  for row in view.each(ChangeRow, "changes_dead_newest", *page))
+    found += (_of_step(view, row)
+              for row in view.each(BlockedStepRow, "steps_dead_newest", *page, req.kind))
     found.sort(key=lambda one: (one.since, one.id), reverse=True)
     items = found[:limit]
     return rq.DeadList(items=items, next=f"{items[-1].since} {items[-1].id}"

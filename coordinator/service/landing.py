@@ -24,7 +24,7 @@ from coordinator.service.core import Actor, Service
 from coordinator.service.engine import Engine
 from coordinator.service.holders import agents
 from coordinator.service.leasing.grant import lease_reply
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.strategies import lands_free
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -106,8 +106,8 @@ def _carry_past(tx: Tx, tokens: Sequence[int]) -> None:
     """Let the leases that it lands under outlive the moving of the branch, whatever their bound."""
     end = tx.later(LANDING_MS)
     until = [
-        (token, end) for token in tokens
-        if (raw := tx.row("lease_by_token", token)) is not None and LeaseRow(*raw).expires_at < end
+        (lease.fencing_token, end) for lease in tx.each_of(LeaseRow, "lease_by_token", tokens)
+        if lease.expires_at < end
     ]
     if until:
         tx.record(ev.LeaseRenewed(agent="coord", until=until))
@@ -141,7 +141,7 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
             "was changed.", next="`git worktree list` shows them.",
         )
     rows = [
-        row for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_task", task.task_id))
+        row for row in tx.each(LeaseRow, "leases_of_task", task.task_id)
         if row.locked_by == req.agent and row.kind != "key" and row.expires_at > tx.now
         and not _has_copy(tx, row, place)
     ]
@@ -166,7 +166,7 @@ def _has_copy(tx: Tx, row: LeaseRow, place: str) -> bool:
     return row.worktree != place and any(
         other.locked_by == row.locked_by and other.worktree == place
         and other.file_path == row.file_path
-        for other in (LeaseRow(*raw) for raw in tx.rows("leases_at_scope", row.scope)))
+        for other in tx.each(LeaseRow, "leases_at_scope", row.scope))
 
 
 def unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[branches.Unlanded]:
@@ -205,8 +205,7 @@ def must_land_first(svc: Service, tx: Tx, task: TaskRow) -> None:
     Raises:
         Refusal: BAD_TRANSITION.
     """
-    for raw in tx.rows("leases_of_task", task.task_id):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_of_task", task.task_id):
         if row.locked_by == task.claimed_by and svc.is_launched_worktree(row.worktree):
             raise Refusal(
                 Code.BAD_TRANSITION,
@@ -250,7 +249,7 @@ def _lawful(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> tuple[int,
 
 def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
     fold = svc.fold_case
-    rows = [LeaseRow(*raw) for raw in view.rows("leases_of_holder", req.agent)]
+    rows = view.each(LeaseRow, "leases_of_holder", req.agent)
     return rule.Facts(
         agent=req.agent, task=req.task, target=branches.short(req.target) or "its target",
         now=view.now,
@@ -281,8 +280,7 @@ def _kind(text: str) -> Kind:
 
 def _holder(view: View, change: rule.Change) -> str | None:
     asked = as_resource(change.path, "file", change.scope)
-    for raw in near(view, "rivals", asked):
-        row = LeaseRow(*raw)
+    for row in leases_near(view, asked):
         if row.expires_at > view.now and rule.covers(
             as_resource(row.file_path, row.kind, row.scope), change
         ):

@@ -50,13 +50,11 @@ def stood(svc: Service, tx: Tx, agent: str, written: Sequence[Resource]) -> None
     for asked in written:
         if in_a_row(tx, agent, asked):
             tx.record(ev.WriteStood(agent=agent, resource=asked.name, scope=asked.scope))
-    for raw in tx.rows("waiters_of_agent", agent) if tx.present().waiters else ():
-        waiter = WaiterRow(*raw)
+    for waiter in tx.each(WaiterRow, "waiters_of_agent", agent) if tx.present().waiters else ():
         if waiter.purpose == purposes.LOSSES and scopes.issuperset(
                 scope for _, _, scope in tx.rows("waiter_resources_of", waiter.acquisition_id)):
             waiting_line.step_out(tx, waiter, "it has written it")
-    for raw in tx.rows("leases_of_holder", agent):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_of_holder", agent):
         if row.purpose == purposes.LOSSES and row.scope in scopes:
             grant.end(tx, row)
 

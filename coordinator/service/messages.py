@@ -99,8 +99,8 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
     numbers: list[int] = []
     below = req.before if req.before is not None else _ANY_NUMBER
     while len(found) <= limit:  # one more shows whether there are more
-        raws = view.rows(statement, below, since, reader, task, thread, AT_ONCE)
-        for row in (MessageRow(*raw) for raw in raws):
+        rows = view.each(MessageRow, statement, below, since, reader, task, thread, AT_ONCE)
+        for row in rows:
             unread = row.message_id in unheard if reader not in (None, HUMAN) else (
                 row.recipient == HUMAN and row.seen_at is None)
             if (unread or not req.unread) and _has(row, words):
@@ -108,9 +108,9 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
                 numbers.append(row.n)
                 if len(found) > limit:
                     break
-        if len(raws) < AT_ONCE:
+        if len(rows) < AT_ONCE:
             break
-        below = int(raws[-1][1])
+        below = rows[-1].n
         view.rest()
     following = numbers[limit - 1] if len(found) > limit else None
     return rq.MessageList(items=found[:limit][::-1], next=following)
@@ -145,13 +145,13 @@ def find(view: View, text: str) -> MessageRow:
         Refusal: UNKNOWN_MESSAGE.
     """
     bare = text.strip().upper()
-    raw = view.row("message_get", f"{PREFIX}{bare}" if bare.isdigit() else bare)
-    if raw is None:
+    message = view.first(MessageRow, "message_get", f"{PREFIX}{bare}" if bare.isdigit() else bare)
+    if message is None:
         raise Refusal(
             Code.UNKNOWN_MESSAGE, f"No message is called {one_line(text[:60])!r}; what was said "
             "long ago is forgotten. Nothing was said.", next="`coord messages` lists them.",
         )
-    return MessageRow(*raw)
+    return message
 
 
 # ------------------------------------------------------------ parts
@@ -185,7 +185,7 @@ def _hearers(tx: Tx, sender: str, to: str) -> list[str]:
                           "said.", next=f"`coord tell {ALL} TEXT`, or name an agent.")
         return []
     if to == ALL:
-        there = [AgentRow(*raw).agent for raw in tx.rows("agents_all", False)]
+        there = [agent_row.agent for agent_row in tx.each(AgentRow, "agents_all", False)]
         others = [name for name in there if name != sender]
         if not others:
             raise Refusal(

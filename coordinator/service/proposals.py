@@ -244,8 +244,8 @@ def _unleased(svc: Service, view: View, agent: str, worktree: str | None,
     """What would keep work in a launch's worktree from landing: only what is leased does."""
     if not svc.is_launched_worktree(worktree):
         return []
-    mine = [as_resource(row.file_path, row.kind, row.scope) for row in (LeaseRow(*raw) for raw in (
-        view.rows("leases_of_holder", agent))) if row.mode == "exclusive"]
+    mine = [as_resource(row.file_path, row.kind, row.scope) for row in (
+        view.each(LeaseRow, "leases_of_holder", agent)) if row.mode == "exclusive"]
     return [f"{located.resource.name} lands only where you have leased it: "
             f"`coord lock {shlex.quote(located.resource.name)} --agent {agent}`"
             for located, _ in changes

@@ -39,7 +39,7 @@ from coordinator.service.holders import agents
 from coordinator.service.impact import refused
 from coordinator.service.leasing import free_windows, other_names
 from coordinator.service.leasing.named_leases import check_token, stale
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.leasing.typed_names import held_by_link, meant_from_root, typed
 from coordinator.service.review import verdicts
 from coordinator.service.review.verdicts import Journal
@@ -254,7 +254,7 @@ def _lease(svc: Service, tx: Tx, request: rq.CommitRegion, named: Meant,
     """
     agent, theirs, agreed, above = request.agent, None, None, None
     lapsed, asked = False, named.resource
-    rows = sorted((LeaseRow(*raw) for raw in near(tx, "rivals", asked)),
+    rows = sorted(leases_near(tx, asked),
                   key=lambda row: row.worktree != named.worktree)
     for row in rows:
         if above is not None and above.worktree == named.worktree != row.worktree:
@@ -355,8 +355,7 @@ def _known_besides(svc: Service, view: View, agent: str, texts: Sequence[Right],
     these texts are written. What contains one of them changes with it, and a header is compared as
     the whole file."""
     path, names, out = texts[0].path, {one.name for one in texts}, {}
-    for raw in view.rows("leases_of_holder", agent):
-        row = LeaseRow(*raw)
+    for row in view.each(LeaseRow, "leases_of_holder", agent):
         if (row.kind != "region" or row.mode != "exclusive" or row.worktree != texts[0].worktree
                 or row.expires_at <= view.now or row.file_path in names
                 or path_of(row.file_path, "region") != path):
@@ -406,8 +405,8 @@ def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,
     """
     if svc.impact is None or svc.settings.leases.meaning == "off" or not is_known(path):
         return []
-    held = {row.file_path for row in (LeaseRow(*raw) for raw in view.rows(
-        "leases_of_holder", agent)) if row.mode == "exclusive" and row.expires_at > view.now}
+    held = {row.file_path for row in view.each(LeaseRow, "leases_of_holder", agent)
+            if row.mode == "exclusive" and row.expires_at > view.now}
     found = svc.impact.judge(path, before, after, held)
     if isinstance(found, str):
         return [f"{file_names.shown(path)}: {found}."]

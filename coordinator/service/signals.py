@@ -84,11 +84,10 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Signals) -> rq.Signa
     if req.subject is not None:
         subject = _subject(svc, view, req.subject, req.cwd)
         scope = subject.scope
-        found = view.rows("signals_at", scope, scope + _ABOVE, SIGNALS_MAX)
+        rows = view.each(SignalRow, "signals_at", scope, scope + _ABOVE, SIGNALS_MAX)
     else:
         scope, _, name = (req.after or "").partition(" ")
-        found = view.rows("signals_some", scope, name, limit + 1)
-    rows = [SignalRow(*raw) for raw in found]
+        rows = view.each(SignalRow, "signals_some", scope, name, limit + 1)
     following = None
     if req.subject is None and len(rows) > limit:
         rows = rows[:limit]
@@ -145,7 +144,7 @@ def leave(tx: Tx, subject: Resource, name: str, strength: float, half_life_ms: i
 def fade(tx: Tx) -> int:
     """Forget what is as good as gone; how many."""
     gone: list[tuple[str, str]] = []
-    rows = [SignalRow(*raw) for raw in tx.rows("signals_some", "", "", SIGNALS_MAX)]
+    rows = tx.each(SignalRow, "signals_some", "", "", SIGNALS_MAX)
     gone = [(row.scope, row.name) for row in rows if _now(tx, row) < rule.FAINT]
     if gone:
         tx.record(ev.SignalsFaded(signals=gone))
@@ -223,8 +222,7 @@ def _check_room(view: View, subject: Resource) -> None:
 
 
 def _get(view: View, scope: str, name: str) -> SignalRow | None:
-    raw = view.row("signal_get", scope, name)
-    return SignalRow(*raw) if raw is not None else None
+    return view.first(SignalRow, "signal_get", scope, name)
 
 
 def _now(view: View, row: SignalRow) -> float:

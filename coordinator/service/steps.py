@@ -70,7 +70,7 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.StepNext) -> rq.Step |
                       "done.", field="names")
     agents.may_act(tx, actor, req.agent)
     names = frozenset(req.names)
-    found = [BlockedStepRow(*raw) for raw in tx.rows("steps_due", "call", tx.now, OPEN_MAX)]
+    found = tx.each(BlockedStepRow, "steps_due", "call", tx.now, OPEN_MAX)
     due = [row for row in found if row.name in names][:LOOKED_AT]
     row = next((one for one in due if not _held(tx, req.agent, one)), None)
     late(svc, tx)
@@ -102,8 +102,8 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.StepFail) -> rq.Step:
 def listing(svc: Service, view: View, actor: Actor, req: rq.Steps) -> rq.StepList:
     """See `requests.Steps`."""
     limit = min(req.limit, 1000)
-    found = view.rows("steps_list", req.after, req.state, req.kind, limit + 1)
-    rows = [BlockedStepRow(*raw) for raw in found[:limit]]
+    found = view.each(BlockedStepRow, "steps_list", req.after, req.state, req.kind, limit + 1)
+    rows = found[:limit]
     return rq.StepList(items=[_reply(view, row) for row in rows],
                        next=rows[-1].n if len(found) > limit else None)
 
@@ -205,9 +205,9 @@ def find(view: View, text: str) -> BlockedStepRow:
     """
     name = text.strip()
     for candidate in (name, name.upper(), PREFIX + name):
-        row = view.row("step_get", candidate)
+        row = view.first(BlockedStepRow, "step_get", candidate)
         if row is not None:
-            return BlockedStepRow(*row)
+            return row
     raise unknown(Code.UNKNOWN_STEP, "step", "S", name)
 
 

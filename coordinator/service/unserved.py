@@ -48,8 +48,7 @@ def _named(what: str, subject: str, task: str | None) -> str:
 
 def get(view: View, what: str, subject: str) -> AsideRow | None:
     """The row, if it is set aside."""
-    raw = view.row("aside_get", what, subject)
-    return AsideRow(*raw) if raw is not None else None
+    return view.first(AsideRow, "aside_get", what, subject)
 
 
 def rests(view: View, what: str, subject: str) -> bool:
@@ -60,7 +59,7 @@ def rests(view: View, what: str, subject: str) -> bool:
 
 def due(view: View, most: int = 100) -> list[AsideRow]:
     """What is to be tried again now."""
-    return [AsideRow(*raw) for raw in view.rows("aside_due", view.now, most)]
+    return view.each(AsideRow, "aside_due", view.now, most)
 
 
 def take_up(tx: Tx, what: str, subject: str) -> None:
@@ -72,7 +71,7 @@ def take_up(tx: Tx, what: str, subject: str) -> None:
 
 def listing(view: View) -> list[rq.Aside]:
     """All of it, as it is told."""
-    rows = [AsideRow(*raw) for raw in view.rows("aside_all", LISTED_MAX)]
+    rows = view.each(AsideRow, "aside_all", LISTED_MAX)
     return [
         rq.Aside(what=row.what, subject=row.subject, reason=row.reason, since=row.since,
                  tries=row.tries, retry_at=row.retry_at)

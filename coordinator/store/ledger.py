@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,6 +47,7 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.store")
 T = TypeVar("T")
+R = TypeVar("R")
 _encode_into = msgspec.json.Encoder().encode_into
 _APPEND = Q["event_append"]
 #: Events of a large transaction that one statement appends.
@@ -106,15 +107,26 @@ class View:
         row: tuple[Any, ...] | None = self.db.execute(Q[name], params).fetchone()
         return row
 
+    def each(self, shape: type[R], name: str, *params: Any) -> list[R]:
+        """All rows of the statement called `name`, as rows of this shape."""
+        return [shape(*row) for row in self.cursor.execute(Q[name], params)]
+
+    def first(self, shape: type[R], name: str, *params: Any) -> R | None:
+        """Its first row, as one of this shape; None: it has none."""
+        row = self.db.execute(Q[name], params).fetchone()
+        return None if row is None else shape(*row)
+
+    def each_of(self, shape: type[R], name: str, keys: Iterable[Any]) -> list[R]:
+        """The rows that there are of these keys, by a statement that gives one row for a key."""
+        return [row for key in keys if (row := self.first(shape, name, key)) is not None]
+
     def agent_of(self, token_hash: str) -> AgentRow | None:
         """The row of the agent that a token speaks for; None if there is none, or it has left."""
-        raw = self.row("agent_by_token", token_hash)
-        return AgentRow(*raw) if raw is not None else None
+        return self.first(AgentRow, "agent_by_token", token_hash)
 
     def agent(self, name: str) -> AgentRow | None:
         """The agent's row."""
-        raw = self.row("agent_get", name)
-        return AgentRow(*raw) if raw is not None else None
+        return self.first(AgentRow, "agent_get", name)
 
     def blob(self, digest: str | None, most: int = LOADED_MAX) -> bytes | None:
         """The bytes that `digest` names, if they are kept and no more than `most`."""
@@ -212,19 +224,17 @@ class Tx(View):
     def agent(self, name: str) -> AgentRow | None:
         """The agent's row as it is now, read again only after it changed."""
         row = self._cache.agents.get(name)
-        return row if row is not None else self._learn(self.row("agent_get", name))
+        return row if row is not None else self._learn(self.first(AgentRow, "agent_get", name))
 
     def agent_of(self, token_hash: str) -> AgentRow | None:
         row = self._cache.speakers.get(token_hash)
         if row is None:
-            return self._learn(self.row("agent_by_token", token_hash))
+            return self._learn(self.first(AgentRow, "agent_by_token", token_hash))
         return row if row.state != "gone" else None
 
-    def _learn(self, raw: tuple[Any, ...] | None) -> AgentRow | None:
-        if raw is None:
-            return None
-        row = AgentRow(*raw)
-        self._cache.learn(row)
+    def _learn(self, row: AgentRow | None) -> AgentRow | None:
+        if row is not None:
+            self._cache.learn(row)
         return row
 
     def free(self, name: str, kind: str, scope: str) -> None:

@@ -2,12 +2,14 @@
 
 A statement opens with `-- name: NAME`, then a line on its meaning. `{scopes}` in one stands for as
 many `?` as there are scopes to look up, `{scope is one, or}` for as many terms; such statements
-are asked for with `many`.
+are asked for with `many`. `{lease}` stands for the columns of a lease's row.
 """
 
 import re
 from functools import cache
 from pathlib import Path
+
+from coordinator.store.rows import LeaseRow
 
 _HERE = Path(__file__).parent
 _TEXT = "\n".join(
@@ -15,7 +17,7 @@ _TEXT = "\n".join(
     for one in sorted((_HERE / "queries").iterdir(), key=lambda one: one.name)
     if one.name.endswith(".sql"))
 STATEMENTS: dict[str, str] = {
-    name: body.strip().rstrip(";")
+    name: body.strip().rstrip(";").replace("{lease}", ", ".join(LeaseRow.__struct_fields__))
     for name, body in re.findall(
         r"^-- name: (\w+)\n(?:--.*\n)*((?:(?!-- name:).*\n?)+)", _TEXT, re.MULTILINE
     )

@@ -85,8 +85,7 @@ def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Im
 def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> rq.Exported:
     """See `requests.TaskExport`."""
     items = []
-    for raw in view.rows("tasks_list", 0, 2**31, 0):
-        task = TaskRow(*raw)
+    for task in view.each(TaskRow, "tasks_list", 0, 2**31, 0):
         shown = tasks.reply(view, task)
         items.append(
             Item(

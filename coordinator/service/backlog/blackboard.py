@@ -15,12 +15,13 @@ import msgspec
 
 from coordinator.files.content import digest
 from coordinator.rules import recovery
+from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
 from coordinator.service.leasing import lapse, leases
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Refusal
 from coordinator.words.resource_names import kind_of, resource
@@ -46,12 +47,11 @@ def task_of(tx: View, agent: str, names: Sequence[str], fold_case: bool) -> Task
     """The claimed task for which this agent leases what is named; None if there is not one."""
     found = set()
     for name in names:
-        for raw in near(tx, "rivals", resource(name, "region", fold_case=fold_case)):
-            row = LeaseRow(*raw)
+        for row in leases_near(tx, resource(name, "region", fold_case=fold_case)):
             if row.locked_by == agent and row.task_id is not None:
                 found.add(row.task_id)
-    claimed = [task for raw in tx.rows("tasks_of_holder", agent)
-               if (task := TaskRow(*raw)).task_id in found]
+    claimed = [task for task in tx.each(TaskRow, "tasks_of_holder", agent)
+               if task.task_id in found]
     return claimed[0] if len(claimed) == 1 else None
 
 
@@ -114,7 +114,7 @@ def judged(svc: Service, tx: Tx, task: TaskRow, agent: str, outcome: str,
     if remedy == "person":
         _give_to_a_person(svc, tx, task, agent, rounds, said or outcome)
     return rq.Judged(task=task.task_id, round=rounds, remedy=remedy,
-                     state=TaskRow(*tx.row("task_get", task.task_id) or ()).state)
+                     state=tasks.find(tx, task.task_id).state)
 
 
 def _give_to_a_person(svc: Service, tx: Tx, task: TaskRow, agent: str, rounds: int,

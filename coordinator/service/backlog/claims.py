@@ -171,7 +171,7 @@ def _let_go_on(tx: Tx, review: str) -> None:
 
 def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:
     """Claiming again what one has: the same claim, told again."""
-    rows = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)]
+    rows = tx.each(LeaseRow, "leases_of_task", task.task_id)
     held = [
         grant.lease_reply(row, token=svc.seal(row.fencing_token), again=True)
         for row in rows if row.locked_by == task.claimed_by and row.expires_at > tx.now
@@ -282,10 +282,11 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
     agents.may_act(tx, actor, req.agent)
     finished = finished_work.look(svc, tx, task, req.landed)
     agents.acting(tx, actor, req.agent)
-    rows = [LeaseRow(*r) for r in tx.rows("leases_of_task", task.task_id)]
+    rows = tx.each(LeaseRow, "leases_of_task", task.task_id)
     if tx.present().task_locks:
-        rows += [LeaseRow(*r) for r in tx.rows(
-            "leases_at_scope", task_resource(task.task_id).scope) if r[14] != task.task_id]
+        scope = task_resource(task.task_id).scope
+        rows += [lease for lease in tx.each(LeaseRow, "leases_at_scope", scope)
+                 if lease.task_id != task.task_id]
     for row in rows:
         if row.locked_by == task.claimed_by:
             grant.end(tx, row)
@@ -333,7 +334,7 @@ def _who_keeps(tx: Tx, agent: str, needed: Sequence[tuple[str, str, str, str]]) 
     """Who keeps what an agent says that it needs: `others`, or `nobody` by now. Where it is all its
     own (`itself`), its attempt has failed: it would say the same again at once."""
     own = [rule.as_resource(row.file_path, row.kind, row.scope)
-           for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent))
+           for row in tx.each(LeaseRow, "leases_of_holder", agent)
            if row.mode == "exclusive" and row.expires_at > tx.now]
     wanted = [(rule.as_resource(name, kind, scope), mode) for name, kind, scope, mode in needed]
     if holders_of(tx, agent, wanted):
@@ -357,9 +358,10 @@ def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judge
 
 def _waits_no_more(tx: Tx, agent: str, names: set[str]) -> None:
     """From now on the task waits for these, whoever takes it then."""
-    for raw in tx.rows("waiters_of_agent", agent) if tx.present().waiters else ():
-        if names.issuperset(name for name, _, _ in tx.rows("waiter_resources_of", raw[0])):
-            waiting_line.step_out(tx, WaiterRow(*raw), "its task waits for it now")
+    for waiter in tx.each(WaiterRow, "waiters_of_agent", agent) if tx.present().waiters else ():
+        wanted = tx.rows("waiter_resources_of", waiter.acquisition_id)
+        if names.issuperset(name for name, _, _ in wanted):
+            waiting_line.step_out(tx, waiter, "its task waits for it now")
 
 
 def retry(svc: Service, tx: Tx, actor: Actor, req: rq.TaskRetry) -> rq.Task:

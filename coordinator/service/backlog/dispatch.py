@@ -93,9 +93,9 @@ def choose(
     left = others | {str(task) for (task,) in tx.rows("ready_read_beside", agent)}
     most = len(left) + LEFT_MAX
     seen: set[str] = set(left)
-    held = [] if beside else tx.rows("leases_of_holder", agent)[:OWN_MAX]
+    held = [] if beside else tx.each(LeaseRow, "leases_of_holder", agent)[:OWN_MAX]
     own = {scope: tx.row("parked_after", scope, *FIRST, agent)
-           for scope in {LeaseRow(*raw).scope for raw in held}}
+           for scope in {lease.scope for lease in held}}
     while len(left) < most:
         best = signals.best_ready(svc, tx, left)
         for scope, parked in own.items():

@@ -23,8 +23,8 @@ _OVER = ("done", "cancelled")
 def among(view: View, items: Sequence[Item], names: Sequence[str]) -> dict[int, TaskRow]:
     """By the place of an item in the text: the task that it is already. Of several with one title
     the first is the first; what is over is another task where it has another prompt."""
-    rows = {name: TaskRow(*raw) for name in dict.fromkeys(names)
-            if (raw := view.row("task_get", name)) is not None}
+    rows = {task.task_id: task
+            for task in view.each_of(TaskRow, "task_get", dict.fromkeys(names))}
     by_title: defaultdict[str, list[TaskRow]] = defaultdict(list)
     for row in rows.values():
         by_title[_plain(row.title)].append(row)
@@ -46,9 +46,8 @@ def remarks(view: View, items: Sequence[Item], names: Sequence[str],
     other = [row.task_id for n, row in found.items()
              if row.state not in _OVER and _differs(view, items[n], row)]
     known = {row.task_id for row in found.values()}
-    gone = [row for name in dict.fromkeys(names) if name not in known
-            and (raw := view.row("task_get", name)) is not None
-            and (row := TaskRow(*raw)).state not in _OVER]
+    unnamed = (name for name in dict.fromkeys(names) if name not in known)
+    gone = [row for row in view.each_of(TaskRow, "task_get", unnamed) if row.state not in _OVER]
     said = [f"{name} stays as it was added, and the text says otherwise now: `coord task edit "
             f"{name}`." for name in other[:TOLD_MAX]]
     said += [f"{row.task_id} ({quoted(row.title, 40)}) is not in the text any more, and stays in "

@@ -36,7 +36,7 @@ def reached(svc: Service, tx: Tx, actor: Actor, req: rq.LimitReached) -> rq.Limi
         tx.record(ev.AgentRests(agent=req.agent, until=None))
         tx.offers = True
         return rq.Limited(agent=req.agent, rests_until=None, given_back=[], reviews=[])
-    claimed = [TaskRow(*raw) for raw in tx.rows("tasks_of_holder", req.agent)]
+    claimed = tx.each(TaskRow, "tasks_of_holder", req.agent)
     landing.check_at_rest(svc, [task.task_id for task in claimed])
     for task in claimed:
         lapse.look_first(svc, tx, req.agent, task.task_id)

@@ -68,13 +68,13 @@ def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
     window = (limit + 1, req.skip)
     of_state = () if req.state is None else (req.state,)
     if req.order == "arrival":
-        rows = view.rows("tasks_in_state" if of_state else "tasks_list",
+        rows = view.each(TaskRow, "tasks_in_state" if of_state else "tasks_list",
                          req.after, *window, *of_state)
     else:
-        rows = view.rows("tasks_ranked_in_state" if of_state else "tasks_ranked",
+        rows = view.each(TaskRow, "tasks_ranked_in_state" if of_state else "tasks_ranked",
                          *window, *of_state)
     more = len(rows) > limit
-    chosen = [TaskRow(*row) for row in rows[:limit]]
+    chosen = rows[:limit]
     return Window(chosen, counts(view), _next(req, limit, chosen[-1].n) if more else None)
 
 

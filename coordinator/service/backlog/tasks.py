@@ -36,9 +36,9 @@ def find(view: View, text: str) -> TaskRow:
     """
     name, *_ = names = spellings(text, "T")
     for candidate in names:
-        row = view.row("task_get", candidate)
+        row = view.first(TaskRow, "task_get", candidate)
         if row is not None:
-            return TaskRow(*row)
+            return row
     raise unknown(Code.UNKNOWN_TASK, "task", "T", name)
 
 

@@ -21,9 +21,8 @@ from coordinator.service import repository_files
 from coordinator.service.core import Service
 from coordinator.service.enforcement.divided_files import may_be_divided, region_place
 from coordinator.service.holders.families import family
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located
 
@@ -148,8 +147,7 @@ def _others_hold(tx: Tx, agent: str) -> bool:
 
 def _has(tx: Tx, agent: str, wanted: Located) -> bool:
     mine = family(tx, agent)
-    for raw in near(tx, "rivals", wanted.resource):
-        row = LeaseRow(*raw)
+    for row in leases_near(tx, wanted.resource):
         held = as_resource(row.file_path, row.kind, row.scope)
         if (row.locked_by in mine and row.mode == "exclusive" and row.expires_at > tx.now
                 and row.worktree == wanted.worktree

@@ -10,7 +10,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service.core import Actor, Service, listed
 from coordinator.service.holders import notices, sessions
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -65,10 +65,9 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
         if entry is None:
             continue  # outside, or of git's own: nobody can hold it
         asked, inode = entry
-        rows = near(view, "rivals", asked)
-        linked = view.rows("rivals_by_inode", inode) if inode else []
-        same = {int(raw[0]) for raw in linked}
-        held = [LeaseRow(*raw) for raw in (*rows, *linked)]
+        linked = view.each(LeaseRow, "rivals_by_inode", inode) if inode else []
+        same = {lease.fencing_token for lease in linked}
+        held = [*leases_near(view, asked), *linked]
         agreed = {row.agreed_as for row in held if row.locked_by in mine}
         by_name = {row.locked_by for row in held if overlaps(
             asked, as_resource(row.file_path, row.kind, row.scope))}

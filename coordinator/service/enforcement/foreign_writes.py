@@ -17,9 +17,9 @@ from coordinator.service.enforcement import unleased_writes
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing import changed_parts
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AgentRow, LeaseRow
+from coordinator.store.rows import AgentRow
 from coordinator.words.resource_names import resource
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Foreign(NamedTuple):
 
 def hears(view: View, holder: str) -> bool:
     """Whether hooks tell what this agent does."""
-    raw = view.row("agent_get", owner(view, holder))
-    return raw is not None and AgentRow(*raw).hooked_at is not None
+    agent_row = view.first(AgentRow, "agent_get", owner(view, holder))
+    return agent_row is not None and agent_row.hooked_at is not None
 
 
 def is_foreign(view: View, change: Seen, holder: str, fold_case: bool) -> bool:
@@ -78,7 +78,7 @@ def _hit(svc: Service, tx: Tx, foreign: Foreign) -> dict[str, list[str]]:
     if foreign.since is None:
         return {foreign.holder: [path]}
     file = resource(path, "file", fold_case=svc.fold_case)
-    rows = [row for raw in near(tx, "rivals", file) if (row := LeaseRow(*raw)).kind == "region"
+    rows = [row for row in leases_near(tx, file) if row.kind == "region"
             and row.worktree is None and row.expires_at > tx.now
             and is_foreign(tx, foreign.change, row.locked_by, svc.fold_case)]
     if not rows:

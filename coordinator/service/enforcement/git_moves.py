@@ -53,7 +53,7 @@ def has_turn(view: View, agent: str) -> bool:
     """Whether git of this agent changes the main working tree just now, by right."""
     mine = family(view, agent)
     return any(row.locked_by in mine and row.worktree is None and row.expires_at > view.now
-               for row in (LeaseRow(*raw) for raw in view.rows("leases_of_git")))
+               for row in view.each(LeaseRow, "leases_of_git"))
 
 
 def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str]) -> list[str]:
@@ -65,8 +65,8 @@ def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str])
         busy: agents of whom a call ran meanwhile: a commit of their own files may be theirs.
     """
     mine = family(tx, agent)
-    others = [row for row in (LeaseRow(*raw) for raw in tx.rows(
-        "leases_live", tx.now, 0, None, HELD_MAX))
+    others = [row for row in tx.each(
+        LeaseRow, "leases_live", tx.now, 0, None, HELD_MAX)
         if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
     at_it = {owner(tx, one) for one in busy} - {owner(tx, agent)}
     theirs = [row for row in others if row.mode == "exclusive" and row.locked_at <= since

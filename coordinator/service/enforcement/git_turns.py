@@ -106,16 +106,15 @@ def take(svc: Service, tx: Tx, agent: str,
 
 def end(tx: Tx, agent: str) -> None:
     """The agent's turns are over."""
-    for raw in tx.rows("leases_of_holder", agent):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_of_holder", agent):
         if row.purpose == purposes.TURN:
             grant.end(tx, row)
 
 
 def renew(svc: Service, tx: Tx, *, agent: str) -> None:
     """The agent's git is at it still."""
-    names = [row.acquisition_id for raw in tx.rows("leases_of_holder", agent)
-             if (row := LeaseRow(*raw)).purpose == purposes.TURN]
+    names = [row.acquisition_id for row in tx.each(LeaseRow, "leases_of_holder", agent)
+             if row.purpose == purposes.TURN]
     for name in names:
         leases.renew(svc, tx, Actor(), rq.Renew(agent=agent, acquisition_id=name))
 

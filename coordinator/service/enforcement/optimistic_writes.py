@@ -62,6 +62,6 @@ def over(svc: Service, tx: Tx, agent: str) -> None:
 
 
 def _taken_for_writes(svc: Service, tx: Tx, agent: str) -> list[LeaseRow]:
-    rows = (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", agent))
+    rows = tx.each(LeaseRow, "leases_of_holder", agent)
     return [row for row in rows if row.purpose.startswith(purposes.HOOK) and of(
         svc, as_resource(row.file_path, row.kind, row.scope)) == "optimistic"]

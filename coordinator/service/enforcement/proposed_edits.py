@@ -22,9 +22,8 @@ from coordinator.service.enforcement import broken_callers, write_windows
 from coordinator.service.enforcement.divided_files import may_be_divided, region_place
 from coordinator.service.holders.families import family
 from coordinator.service.leasing import agreements
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located
 
@@ -192,8 +191,7 @@ def _leasable(svc: Service, tx: Tx, agent: str, located: Located,
     if not names or len(names) > REGIONS_MAX or not may_be_divided(svc, located):
         return None
     mine = family(tx, agent)
-    for raw in near(tx, "rivals", located.resource):
-        row = LeaseRow(*raw)
+    for row in leases_near(tx, located.resource):
         if (row.locked_by in mine and row.mode == "exclusive" and row.expires_at > tx.now
                 and row.worktree == located.worktree and row.kind in ("file", "dir", "glob")
                 and overlaps(located.resource, as_resource(row.file_path, row.kind, row.scope))):

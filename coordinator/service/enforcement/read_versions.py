@@ -15,10 +15,10 @@ from coordinator.rules.versions import Known, carries, replaced, shown
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing import kept_edits
 from coordinator.service.leasing.kept_edits import KeptEdit
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow, ReadRow
+from coordinator.store.rows import ReadRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, copy_name, path_of
 
@@ -158,7 +158,7 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
                 or _read_of(tx, agent, name) is not None):
             continue
         began: list[tuple[bool, str, str | None]] = []  # of several copies, that of this tree first
-        for row in (LeaseRow(*raw) for raw in near(tx, "rivals", one.resource)):
+        for row in leases_near(tx, one.resource):
             elsewhere = row.worktree is not None
             if (row.mode != "exclusive" or row.expires_at <= tx.now or row.locked_by == agent
                     or path_of(row.file_path, row.kind) != name
@@ -175,8 +175,7 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
 
 
 def _read_of(tx: Tx, agent: str, copy: str) -> ReadRow | None:
-    row = tx.row("read_get", agent, copy)
-    return ReadRow(*row) if row is not None else None
+    return tx.first(ReadRow, "read_get", agent, copy)
 
 
 def _text(source: object) -> str:

@@ -25,7 +25,7 @@ from coordinator.service.leasing import (
 )
 from coordinator.service.leasing.conflicts import place
 from coordinator.service.leasing.grant import end, free_slot, in_its_place
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -53,8 +53,8 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
     was, now = path_scope(old, svc.fold_case), path_scope(new, svc.fold_case)
     if was == now:
         return
-    leases = [lease for raw in near(tx, "rivals", as_resource(old, "file", was))
-              if (lease := LeaseRow(*raw)).scope.startswith(was) and lease.worktree is None
+    leases = [lease for lease in leases_near(tx, as_resource(old, "file", was))
+              if lease.scope.startswith(was) and lease.worktree is None
               and lease.kind not in ("glob", "key") and not _is_later(lease, by)]
     if not leases:
         _out_of(svc, tx, old, new, by, is_dir)
@@ -74,8 +74,8 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
 def is_leased(svc: Service, view: View, name: str) -> bool:
     """Whether a name, or what lies below it, is leased in the main working tree."""
     scope = path_scope(name, svc.fold_case)
-    return any(row.scope.startswith(scope) and row.worktree is None for row in (
-        LeaseRow(*raw) for raw in near(view, "rivals", as_resource(name, "file", scope))))
+    return any(row.scope.startswith(scope) and row.worktree is None
+               for row in leases_near(view, as_resource(name, "file", scope)))
 
 
 def _is_later(lease: LeaseRow, by: str | None) -> bool:
@@ -104,7 +104,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
     `over`: by path, what was there."""
     kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
     asked = as_resource(name, kind, scope)
-    there = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
+    there = [row for row in leases_near(tx, asked)
              if row.fencing_token != lease.fencing_token]
     others = [row for row in there if conflicts(
         asked, lease.mode, lease.locked_by, row, lease.agreed_as)]
@@ -169,8 +169,7 @@ def _linked(tx: Tx, lease: LeaseRow, name: str) -> LeaseRow | None:
         found = tx.looked.located(place(name, lease.kind))
     except Refusal:
         return None
-    for raw in tx.rows("rivals_by_inode", found.inode) if found.links > 1 else ():
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "rivals_by_inode", found.inode) if found.links > 1 else ():
         if (row.locked_by != lease.locked_by and row.expires_at > tx.now
                 and not both_shared(lease.mode, row, lease.agreed_as)):
             return row
@@ -185,7 +184,7 @@ def _moves_whole(tx: Tx, lease: LeaseRow) -> bool:
     return (lease.goes_with is not None and lease.content_hash is None
             and not tx.rows("baselines_of", lease.fencing_token)
             and sum(raw_row.locked_by == lease.locked_by and raw_row.goes_with == lease.goes_with
-                    for raw_row in (LeaseRow(*raw) for raw in tx.rows("leases_renamed")))
+                    for raw_row in tx.each(LeaseRow, "leases_renamed"))
             >= NAMES_MAX)
 
 
@@ -202,8 +201,8 @@ def _lease_too(tx: Tx, lease: LeaseRow, asked: Resource, inode: str | None, bega
 def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None, is_dir: bool) -> None:
     """What was moved out of a leased directory or glob, to where nobody has leased."""
     was = path_scope(old, svc.fold_case)
-    if not any(LeaseRow(*raw).kind in ("dir", "glob")
-               for raw in near(tx, "rivals", as_resource(old, "dir", was))):
+    if not any(lease.kind in ("dir", "glob")
+               for lease in leases_near(tx, as_resource(old, "dir", was))):
         return
     try:
         located = tx.looked.place(new, literal=True)
@@ -256,7 +255,7 @@ def _into(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
 
 def _writers(tx: Tx, asked: Resource, by: str | None) -> list[LeaseRow]:
     """The live leases of those who write this, or what it lies in."""
-    return [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
+    return [row for row in leases_near(tx, asked)
             if row.kind in ("file", "dir", "glob") and row.worktree is None
             and row.expires_at > tx.now and not _is_later(row, by)
             and partial_work.is_written(row)
@@ -266,7 +265,7 @@ def _writers(tx: Tx, asked: Resource, by: str | None) -> list[LeaseRow]:
 def _any(tx: Tx, asked: Resource) -> bool:
     """Whether there is any lease on this, above or below."""
     return any(overlaps(asked, as_resource(row.file_path, row.kind, row.scope))
-               for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked)))
+               for row in leases_near(tx, asked))
 
 
 def _began(tx: Tx, kept: LeaseRow, name: str) -> str | None:
@@ -291,7 +290,7 @@ def _first_token(svc: Service, tx: Tx, lease: LeaseRow) -> int:
     """Of the lease that this one goes with."""
     if lease.goes_with is None:
         return lease.fencing_token
-    rows = [LeaseRow(*raw) for raw in near(tx, "rivals", other_names.made_for(svc, lease))]
+    rows = leases_near(tx, other_names.made_for(svc, lease))
     return min(row.fencing_token for row in (*rows, lease) if row.locked_by == lease.locked_by)
 
 

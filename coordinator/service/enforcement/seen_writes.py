@@ -23,7 +23,7 @@ from coordinator.service.enforcement.ended_rights import LATE_MS, End, EndedRigh
 from coordinator.service.enforcement.foreign_writes import Foreign, hears, is_foreign
 from coordinator.service.enforcement.unleased_writes import flag, is_verdict, keep_both, note
 from coordinator.service.leasing import git_turn
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -187,7 +187,7 @@ def beyond(svc: Service, tx: Tx, found: Divided) -> None:
         return  # (changed again: that is seen, too)
     file = resource(path, "file", fold_case=svc.fold_case)
     held = [as_resource(row.file_path, row.kind, row.scope)
-            for row in (LeaseRow(*raw) for raw in near(tx, "rivals", file))
+            for row in leases_near(tx, file)
             if row.expires_at > tx.now]
     if any(one.kind != "region" or region_of(one.name) == HEADER for one in held):
         return
@@ -270,7 +270,7 @@ class _Rights:
         if writing is not None:
             return writing
         # (What is seen is the main tree's: of several leases of a holder the one there counts.)
-        rows = sorted((LeaseRow(*raw) for raw in near(tx, "rivals", asked)),
+        rows = sorted(leases_near(tx, asked),
                       key=lambda lease: lease.worktree is not None)
         for lease in rows:
             if (
@@ -305,8 +305,7 @@ class _Rights:
     def _writing(self, change: Seen, written: str | None, since: str) -> str | None:
         """Whose edit of this file was in the middle when it was written, or just before."""
         scope = write_window(change.path, self._svc.fold_case).scope
-        for raw in self._tx.rows("leases_at_scope", scope):
-            row = LeaseRow(*raw)
+        for row in self._tx.each(LeaseRow, "leases_at_scope", scope):
             if written is None or written >= row.locked_at:
                 return row.locked_by
         end = self._last_end(Resource(change.path, "key", scope))
@@ -316,8 +315,7 @@ class _Rights:
         """Whose git changes the tree just now, or did when this was written."""
         if self._tx.present().turns:
             asked = resource(change.path, "file", fold_case=self._svc.fold_case)
-            for raw in self._tx.rows("leases_of_git"):
-                lease = LeaseRow(*raw)
+            for lease in self._tx.each(LeaseRow, "leases_of_git"):
                 if lease.expires_at > self._tx.now and git_turn.changes(
                         self._svc, lease.worktree, None, asked):
                     return lease.locked_by

@@ -28,7 +28,7 @@ from coordinator.service.enforcement import git_turns, read_versions
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import family, owner
 from coordinator.service.leasing import agreements, changed_parts, partial_work
-from coordinator.service.leasing.overlapping import holders_of_regions, near
+from coordinator.service.leasing.overlapping import holders_of_regions, leases_near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -195,7 +195,7 @@ def held_by_others(view: View, agent: str) -> list[LeaseRow]:
 
 
 def _live(tx: View) -> list[LeaseRow]:
-    return [LeaseRow(*raw) for raw in tx.rows("leases_live", tx.now, 0, None, PROTECTED_MAX)]
+    return tx.each(LeaseRow, "leases_live", tx.now, 0, None, PROTECTED_MAX)
 
 
 def explained(tx: Tx, agent: str, command: str, output: str) -> str:
@@ -244,8 +244,7 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
     """
     own: list[Located] = []
     before: dict[str, tuple[str | None, str]] = {}
-    for raw in tx.rows("leases_of_holder", agent):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_of_holder", agent):
         if row.kind == "file" and row.mode == "exclusive" and len(own) < OWN_MAX:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
@@ -271,8 +270,8 @@ def of_the_command(tx: Tx, agent: str, tool: str) -> list[LeaseRow]:
     Raises:
         Unready: the rules have to be looked at.
     """
-    rows = [row for raw in tx.rows("leases_of_holder", agent)
-            if (row := LeaseRow(*raw)).kind in ("file", "dir") and row.worktree is None
+    rows = [row for row in tx.each(LeaseRow, "leases_of_holder", agent)
+            if row.kind in ("file", "dir") and row.worktree is None
             and row.purpose == purposes.of_hook(tool)]
     names = [row.file_path.rstrip("/") for row in rows]
     tx.looked.require(Ignored(name, is_dir) for name in names for is_dir in (False, True))
@@ -285,8 +284,8 @@ def _is_gone(svc: Service, tx: Tx, agent: str,
     """Whether something that this agent holds in the main working tree does not stand at its name
     any more, and did: a file of those that are known, one that it holds in parts, or a directory.
     """
-    rows = [row for raw in tx.rows("leases_of_holder", agent)
-            if (row := LeaseRow(*raw)).kind in ("dir", "region") and row.worktree is None
+    rows = [row for row in tx.each(LeaseRow, "leases_of_holder", agent)
+            if row.kind in ("dir", "region") and row.worktree is None
             and row.mode == "exclusive"][:OWN_MAX]
     paths = [svc.where(None, path_of(row.file_path, row.kind).rstrip("/")) for row in rows]
     paths += [path for path, (was, _) in before.items() if was is not None]
@@ -381,8 +380,8 @@ def _parts_of_others(svc: Service, tx: Tx, agent: str, one: Broken) -> list[Leas
     if one.worktree is not None or one.name.endswith("/"):
         return []
     mine = family(tx, agent)
-    rows = [row for raw in near(tx, "rivals", resource(
-        one.name, "file", fold_case=svc.fold_case)) if (row := LeaseRow(*raw)).worktree is None
+    rows = [row for row in leases_near(tx, resource(
+        one.name, "file", fold_case=svc.fold_case)) if row.worktree is None
         and row.expires_at > tx.now and row.locked_by not in mine]
     known = one.holder in {row.locked_by for row in rows}
     return rows if known and all(row.kind == "region" for row in rows) else []

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.service.leasing import grant
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, LeaseRow
 from coordinator.words.resource_names import Located
@@ -37,15 +37,13 @@ def to_hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> tuple[str, l
         return agent, []
     exact: dict[int, LeaseRow] = {}
     for one in located:
-        for raw in near(tx, "rivals", one.resource):
-            lease = LeaseRow(*raw)
+        for lease in leases_near(tx, one.resource):
             if (lease.locked_by == parent and lease.kind in PLAIN and lease.expires_at > tx.now
                     and overlaps(as_resource(lease.file_path, lease.kind, lease.scope),
                                  one.resource)):
                 exact[lease.fencing_token] = lease
     held = {lease.scope for lease in exact.values()}
-    for raw in tx.rows("leases_of_holder", parent):
-        lease = LeaseRow(*raw)
+    for lease in tx.each(LeaseRow, "leases_of_holder", parent):
         if lease.kind in ("dir", "glob") and lease.expires_at > tx.now and any(
             overlaps(as_resource(lease.file_path, lease.kind, lease.scope), one.resource)
             for one in located if one.resource.scope not in held
@@ -59,8 +57,7 @@ def hand_up(tx: Tx, agent: str) -> None:
     """
     above = _parent(tx, agent)
     if above is not None:
-        for raw in tx.rows("leases_of_holder", agent):
-            lease = LeaseRow(*raw)
+        for lease in tx.each(LeaseRow, "leases_of_holder", agent):
             if lease.kind in PLAIN and lease.expires_at > tx.now:
                 grant.lend(tx, lease, above.agent)
 
@@ -71,8 +68,7 @@ def hand_back(tx: Tx, agent: str) -> None:
     above = _parent(tx, agent)
     if above is None:
         return
-    for raw in tx.rows("leases_of_holder", agent):
-        lease = LeaseRow(*raw)
+    for lease in tx.each(LeaseRow, "leases_of_holder", agent):
         if (lease.expires_at > tx.now and lease.kind in PLAIN
                 and (lease.task_id is not None or lease.lent_by == above.agent)):
             grant.hand_over(tx, lease, above.agent)

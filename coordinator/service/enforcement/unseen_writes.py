@@ -25,8 +25,8 @@ LEASES_MAX, READS_MAX = 10_000, 10_000
 def to_look_at(svc: Service, view: View, running: Sequence[Running]) -> list[str]:
     """The files in question, in the main working tree. What its holder may be writing just now
     (calls that run still) is its own."""
-    leases = [row for raw in view.rows("leases_live", view.now, 0, None, LEASES_MAX)
-              if (row := LeaseRow(*raw)).worktree is None and row.kind != "key"]
+    leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
+              if row.worktree is None and row.kind != "key"]
     if not leases:
         return []
     held = {file_scope(row.scope) for row in leases if row.kind != "glob"}

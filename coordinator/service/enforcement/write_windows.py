@@ -16,7 +16,7 @@ from coordinator.service.enforcement import read_versions, sub_agents
 from coordinator.service.holders import notices
 from coordinator.service.holders.families import family
 from coordinator.service.leasing import agreements, grant, leases, partial_work
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -49,7 +49,7 @@ def path(row: LeaseRow) -> str:
 
 def of(view: View, agent: str) -> list[LeaseRow]:
     """The windows that this agent has."""
-    return [LeaseRow(*raw) for raw in view.rows("windows_of_holder", agent)]
+    return view.each(LeaseRow, "windows_of_holder", agent)
 
 
 def other(tx: Tx, name: str, agent: str, fold_case: bool) -> LeaseRow | None:
@@ -59,8 +59,7 @@ def other(tx: Tx, name: str, agent: str, fold_case: bool) -> LeaseRow | None:
         Unready: the file was not looked at since the last window on it closed.
     """
     scope = write_window(name, fold_case).scope
-    for raw in tx.rows("leases_at_scope", scope):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_at_scope", scope):
         if row.locked_by != agent and row.expires_at > tx.now:
             return row
     ended = tx.ended_since("key", scope)
@@ -210,7 +209,7 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
     name, mine, parts = edit.name, family(tx, agent), edit.parts
     theirs: dict[str, str] = {}
     asked = resource(name, "file", fold_case=svc.fold_case)
-    rows = [LeaseRow(*raw) for raw in near(tx, "rivals", asked)]
+    rows = leases_near(tx, asked)
     agreed = agreements.names_of(rows, mine)
     for other in rows:
         if (other.kind != "region" or other.locked_by in mine or other.expires_at <= tx.now

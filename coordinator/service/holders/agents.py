@@ -41,16 +41,16 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
     if req.silence_s is not None and not 1 <= req.silence_s <= svc.settings.leases.ttl_max_s:
         raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
     name = req.agent
-    row = tx.row("agent_get", name)
-    if row is not None and AgentRow(*row).state != "gone":
+    row = tx.first(AgentRow, "agent_get", name)
+    if row is not None and row.state != "gone":
         if req.unique:
             taken = {str(r[0]) for r in tx.rows("agents_named", name)}
             tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
             name = next(one for one in tries if one not in taken)
-        elif not _only_a_label(AgentRow(*row)):
+        elif not _only_a_label(row):
             raise Refusal(
                 Code.NAME_TAKEN, f"{name} is the name of a session that is live (heard of at "
-                f"{AgentRow(*row).seen_at}). It keeps it; nobody was registered.", agent=name,
+                f"{row.seen_at}). It keeps it; nobody was registered.", agent=name,
             )
     token = answered.agent_token(svc, tx.once) if tx.once else secrets.token_hex(16)
     enrol(tx, name, req.profile, req.parent, req.description, token,
@@ -183,8 +183,7 @@ def heard_of(
 def renew_all(tx: Tx, agent: str) -> None:
     """Extend every live lease and claim of an agent that shows progress."""
     until = []
-    for raw in tx.rows("leases_of_holder", agent):
-        lease = LeaseRow(*raw)
+    for lease in tx.each(LeaseRow, "leases_of_holder", agent):
         if tx.now >= lease.expires_at:
             continue
         current = from_iso(lease.expires_at)
@@ -194,8 +193,7 @@ def renew_all(tx: Tx, agent: str) -> None:
     if until:
         tx.record(ev.LeaseRenewed(agent=agent, until=until))
     claims = []
-    for raw in tx.rows("tasks_of_holder", agent):
-        task = TaskRow(*raw)
+    for task in tx.each(TaskRow, "tasks_of_holder", agent):
         if task.claim_until is None or task.claim_max is None or tx.now >= task.claim_until:
             continue
         current = from_iso(task.claim_until)
@@ -245,8 +243,7 @@ def agents(svc: Service, view: View, actor: Actor, req: rq.Agents) -> rq.AgentLi
 def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
     """Agents with what they hold and wait for."""
     out = []
-    for raw in view.rows("agents_all", everyone):
-        row = AgentRow(*raw)
+    for row in view.each(AgentRow, "agents_all", everyone):
         ((held,),) = view.rows("lease_count", row.agent, view.now)
         waiting = [
             str(name)

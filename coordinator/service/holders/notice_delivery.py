@@ -53,7 +53,7 @@ def welcome(tx: Tx, agent: str, profile: str) -> str:
             f"What a command changes there is found and shown to a person. (`coord run {profile}` "
             "starts a session in which it cannot.)"
         )
-    held = [LeaseRow(*raw) for raw in tx.rows("leases_live", tx.now, 0, None, 200)]
+    held = tx.each(LeaseRow, "leases_live", tx.now, 0, None, 200)
     others = list(dict.fromkeys(
         f"{row.file_path} ({row.locked_by})" for row in held if row.locked_by != agent))
     if others:

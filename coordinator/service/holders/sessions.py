@@ -106,8 +106,7 @@ def ended(svc: Service, tx: Tx, actor: Actor, agent: str, *, why: str) -> None:
 
 def turn_over(tx: Tx, agent: str) -> None:
     """The agent rests until its person speaks again: what it holds for no task is released."""
-    for raw in tx.rows("leases_of_holder", agent):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_of_holder", agent):
         if row.task_id is None and row.expires_at > tx.now:
             grant.end(tx, row)
 

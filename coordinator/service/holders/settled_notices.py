@@ -42,17 +42,16 @@ def waiting(view: View, agent: str, after: int = 0) -> Waiting:
     rows = [(int(n), str(at), str(kind), str(text), msgspec.json.decode(data, type=Facts))
             for n, at, kind, text, data in view.rows("notices_of", agent, after)]
     told = {facts.get("request") for _, _, kind, _, facts in rows if kind != "asked"}
-    held = [LeaseRow(*raw) for raw in view.rows("leases_of_holder", agent)] if rows else []
+    held = view.each(LeaseRow, "leases_of_holder", agent) if rows else []
     lost = any(kind in LOSSES for _, _, kind, *_ in rows)
 
     def is_settled(kind: str, facts: Facts) -> bool:
         if kind == "gives_way":
             return circles.is_over(view, agent, facts)
         if kind == "asked":
-            raw = view.row("unlock_get", facts["request"])
-            if raw is None or facts["request"] in told:
+            asked = view.first(UnlockRow, "unlock_get", facts["request"])
+            if asked is None or facts["request"] in told:
                 return False
-            asked = UnlockRow(*raw)
             wanted = as_resource(asked.resource, asked.kind, asked.scope)
             if asked.status != "pending" or asked.resource.startswith(TASK):
                 return asked.status != "pending"

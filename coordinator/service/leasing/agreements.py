@@ -20,7 +20,7 @@ from coordinator.service.holders.families import family
 from coordinator.service.leasing import earlier_content
 from coordinator.service.leasing.conflicts import place, weigh
 from coordinator.service.leasing.grant import Agreed, check_looked, free_slot
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
@@ -101,7 +101,7 @@ def share(tx: Tx, leases: Sequence[LeaseRow], name: str) -> None:
 def party(tx: View, name: str, agent: str) -> list[str]:
     """Who else shares by this agreement."""
     mine = family(tx, agent)
-    rows = (LeaseRow(*raw) for raw in tx.rows("leases_agreed", name, tx.now))
+    rows = tx.each(LeaseRow, "leases_agreed", name, tx.now)
     return sorted({row.locked_by for row in rows if row.locked_by not in mine})
 
 
@@ -109,7 +109,7 @@ def by_which(tx: View, agent: str, wanted: Resource) -> LeaseRow | None:
     """The agent's (or its parent's) lease by which it writes this together with somebody who has it
     now; None: it needs one of its own."""
     mine = family(tx, agent)
-    rows = [LeaseRow(*raw) for raw in near(tx, "rivals", wanted)]
+    rows = leases_near(tx, wanted)
     rows = [row for row in rows if row.agreed_as is not None and row.expires_at > tx.now]
     for row in rows:
         if row.locked_by in mine and within(_resource(row), wanted) and any(
@@ -132,7 +132,7 @@ def tell_of_write(
     """The agent has written a file: whoever shares that with it is told, with its regions where
     they are known."""
     mine = family(tx, agent)
-    rows = [LeaseRow(*raw) for raw in near(tx, "rivals", asked)]
+    rows = leases_near(tx, asked)
     rows = [row for row in rows if row.expires_at > tx.now and overlaps(_resource(row), asked)]
     names = names_of(rows, mine)
     told: dict[str, str] = {}
@@ -154,7 +154,7 @@ def tell_of_write(
 def _beside(tx: Tx, lease: LeaseRow, name: str) -> list[LeaseRow]:
     """Live leases of others that this one could not go beside, were it shared by this agreement."""
     resource = _resource(lease)
-    rows = (LeaseRow(*raw) for raw in near(tx, "rivals", resource))
+    rows = leases_near(tx, resource)
     return [row for row in rows if row.expires_at > tx.now and rule.conflicts(
         resource, "shared", lease.locked_by, row, name)]
 

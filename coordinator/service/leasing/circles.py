@@ -289,8 +289,7 @@ def _task(view: View, tasks: dict[str, TaskRow | None], name: str | None) -> Tas
     if name is None:
         return None
     if name not in tasks:
-        raw = view.row("task_get", name)
-        row = TaskRow(*raw) if raw is not None else None
+        row = view.first(TaskRow, "task_get", name)
         tasks[name] = row if row is not None and row.claimed_by is not None else None
     return tasks[name]
 

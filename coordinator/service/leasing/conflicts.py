@@ -19,7 +19,7 @@ from coordinator.rules.negotiation import within
 from coordinator.service import unserved
 from coordinator.service.core import Service, ms
 from coordinator.service.leasing import git_turn, renamed_regions, task_claims
-from coordinator.service.leasing.overlapping import near, one_by_one
+from coordinator.service.leasing.overlapping import each_lease_near, leases_near, near
 from coordinator.store.ledger import Tx, View
 from coordinator.store.projections import at_review
 from coordinator.store.rows import LeaseRow, NearWaiter, WaiterRow
@@ -290,21 +290,20 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     asked = located.resource
     if asked.kind in ("dir", "glob"):
         return ((lease, lease.scope)
-                for lease in (LeaseRow(*row) for row in one_by_one(tx, "rivals", asked)))
+                for lease in each_lease_near(tx, asked))
     if asked.kind == "key" and not tx.present().keys:
         return ()
-    rows = near(tx, "rivals", asked)  # little lies below a file
-    if not rows and located.inode is None:
+    leases = leases_near(tx, asked)  # little lies below a file
+    if not leases and located.inode is None:
         return ()
-    out = [(lease, lease.scope) for lease in (LeaseRow(*row) for row in rows)]
+    out = [(lease, lease.scope) for lease in leases]
     if located.inode is not None:
         known = {lease.fencing_token for lease, _ in out}
         # (A glob is near whatever it matches: another name of the file may be what it does.)
         apart = set() if located.links < 2 else {lease.fencing_token for lease, _ in out if not (
             overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)))}
         file = file_scope(asked.scope)
-        for row in tx.rows("rivals_by_inode", located.inode):
-            lease = LeaseRow(*row)
+        for lease in tx.each(LeaseRow, "rivals_by_inode", located.inode):
             if lease.scope.startswith(file) and lease.worktree == located.worktree:
                 continue  # under this very name: those that overlap were found by it
             if lease.fencing_token not in known and _same_file(svc, tx, lease):
@@ -348,7 +347,7 @@ def _linked_rivals(
     directory in which their other name is."""
     for file in tx.looked.below(below(svc, located)).linked:
         found = {lease.fencing_token: lease for lease in (
-            *(LeaseRow(*row) for row in tx.rows("rivals_by_inode", file.inode)),
+            *tx.each(LeaseRow, "rivals_by_inode", file.inode),
             *_of_names(svc, tx, file.others))}
         for lease in found.values():
             if lease.locked_by == holder or rule.both_shared(mode, lease, agreed):
@@ -366,8 +365,7 @@ def _of_names(svc: Service, tx: Tx, names: Iterable[str]) -> Iterable[LeaseRow]:
     """Leases on files of these names, and on directories and globs that one of them is in."""
     for name in names:
         file = resource(name, "file", fold_case=svc.fold_case)
-        for row in near(tx, "rivals", file):
-            lease = LeaseRow(*row)
+        for lease in leases_near(tx, file):
             if lease.kind != "region" and overlaps(
                     file, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
                 yield lease
@@ -443,7 +441,7 @@ def _ahead(
 
 def _places(tx: Tx, holder: str, asked: Resource, mode: str, step: int) -> list[Standing]:
     """Where an agent stands in line already for this, and more."""
-    rows = (WaiterRow(*raw) for raw in tx.rows("waiters_of_agent", holder))
+    rows = tx.each(WaiterRow, "waiters_of_agent", holder)
     return [
         (*rule.standing(row.priority, row.asked_at, tx.now_ms, step), row.acquisition_id)
         for row in rows if row.mode in ("exclusive", mode) and not rule.dead(row.until, tx.now)
@@ -467,8 +465,7 @@ def _waits_for(tx: Tx, waiter: NearWaiter, holder: str, lent: Collection[int]) -
     it."""
     latest: str | None = None
     for asked in _wanted(tx, waiter.acquisition_id):
-        for raw in near(tx, "rivals", asked):
-            lease = LeaseRow(*raw)
+        for lease in leases_near(tx, asked):
             if (
                 (lease.locked_by == holder or lease.fencing_token in lent)
                 and lease.expires_at > tx.now

@@ -28,7 +28,7 @@ def check(svc: Service, tx: Tx, paths: Iterable[str], *, undone: str = "written"
         Unready: whoever wrote one of them has not said that it has ended, in time.
     """
     windows = {made.scope: made for made in (write_window(one, svc.fold_case) for one in paths)}
-    rows = [LeaseRow(*raw) for scope in windows for raw in tx.rows("leases_at_scope", scope)]
+    rows = [lease for scope in windows for lease in tx.each(LeaseRow, "leases_at_scope", scope)]
     for row in rows:
         if row.expires_at > tx.now:
             path = file_names.shown(row.file_path.removeprefix(WINDOW))

@@ -54,8 +54,7 @@ def in_the_way(svc: Service, tx: Tx, holder: str, located: Located, mode: str,
     statement, given = ("leases_live", (tx.now, 0, None, HELD_MAX)) if turn else (
         "leases_of_git", ())
     mine, out = family(tx, holder), list[LeaseRow]()
-    for raw in tx.rows(statement, *given):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, statement, *given):
         if row.locked_by in mine or rule.both_shared(mode, row) or (
                 row.kind == "key" if turn else row.expires_at <= tx.now):
             continue

@@ -353,8 +353,8 @@ def take_over(
         return None
     task, mode, until, most, ttl_ms = need
     if any(other.locked_by == row.locked_by and other.task_id == task
-           and other.file_path == row.file_path for other in (
-               LeaseRow(*raw) for raw in tx.rows("leases_at_scope", row.scope))):
+           and other.file_path == row.file_path
+           for other in tx.each(LeaseRow, "leases_at_scope", row.scope)):
         return None  # it has one, on the copy in another working tree
     return in_its_place(tx, msgspec.structs.replace(
         row, mode=row.mode if row.agreed_as is not None else mode, expires_at=until,
@@ -373,9 +373,9 @@ def make_shared(
         token = in_its_place(
             tx, msgspec.structs.replace(
                 row, mode="shared", content_hash=None, goes_with=None), None)
-    raw = tx.row("lease_by_token", token)
-    assert raw is not None
-    return lease_reply(LeaseRow(*raw), token=svc.seal(token))
+    lease = tx.first(LeaseRow, "lease_by_token", token)
+    assert lease is not None
+    return lease_reply(lease, token=svc.seal(token))
 
 
 def in_its_place(
@@ -410,8 +410,7 @@ def free_slot(
     """The slot of a lease that is about to be recorded: where its holder has the same already in
     another working tree, one of its own. Where another holder is in it, the schema refuses it."""
     slot = rule.slot(asked.kind, asked.name, mode, holder)
-    taken = {row.slot for row in (
-        LeaseRow(*raw) for raw in tx.rows("leases_at_scope", asked.scope))
+    taken = {row.slot for row in tx.each(LeaseRow, "leases_at_scope", asked.scope)
         if row.locked_by == holder}
     further = rule.slot_of_tree(slot, worktree)
     while slot in taken:  # (work may have been moved from the tree that a slot is called by)

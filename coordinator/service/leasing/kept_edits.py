@@ -189,7 +189,7 @@ def _is_being_written(svc: Service, tx: Tx, file: KeptFile) -> bool:
     if file.worktree is not None:
         return False
     scope = write_window(file.path, svc.fold_case).scope
-    if any(LeaseRow(*raw).expires_at > tx.now for raw in tx.rows("leases_at_scope", scope)):
+    if any(lease.expires_at > tx.now for lease in tx.each(LeaseRow, "leases_at_scope", scope)):
         return True
     ended = tx.ended_since("key", scope)
     if ended:

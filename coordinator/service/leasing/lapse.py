@@ -170,8 +170,7 @@ def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
     work that is over."""
     if not tx.present().waiters:
         return
-    for raw in tx.rows("waiters_of_agent", agent):
-        waiter = WaiterRow(*raw)
+    for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
         if task is not None and waiter.task_id != task:
             continue
         tx.freed += [(n, k, s) for n, k, s in
@@ -250,15 +249,15 @@ def look_first(svc: Service, tx: Tx, holder: str, task: str, worktree: str | Non
 
 
 def _leases_of(tx: Tx, holder: str) -> list[LeaseRow]:
-    return [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", holder)]
+    return tx.each(LeaseRow, "leases_of_holder", holder)
 
 
 def _of(tx: Tx, holder: str, task: str | None, worktree: str | None = None) -> list[LeaseRow]:
     """A holder's leases of one task, or of none; and those of none in a worktree that it has for
     the task alone."""
     all_ = task is None or worktree is not None
-    found = tx.rows("leases_of_holder", holder) if all_ else tx.rows("leases_of_task", task)
-    rows = [LeaseRow(*raw) for raw in found]
+    rows = (tx.each(LeaseRow, "leases_of_holder", holder) if all_ else
+            tx.each(LeaseRow, "leases_of_task", task))
     return [row for row in rows if row.locked_by == holder and (
         row.task_id == task
         or (worktree is not None and row.task_id is None and row.worktree == worktree))]
@@ -267,8 +266,7 @@ def _of(tx: Tx, holder: str, task: str | None, worktree: str | None = None) -> l
 def _claim(tx: Tx, holder: str, task_id: str | None) -> TaskRow | None:
     if task_id is None:
         return None
-    raw = tx.row("task_get", task_id)
-    task = TaskRow(*raw) if raw else None
+    task = tx.first(TaskRow, "task_get", task_id)
     return task if task is not None and task.claimed_by == holder else None
 
 
@@ -279,8 +277,8 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
     rows = _leases_of(tx, name)
     if not unseen:
         partial_work.look_at(svc, tx, rows)
-    claims = {task.task_id: task for raw in tx.rows("tasks_of_holder", name)
-              if (task := TaskRow(*raw))}
+    claims = {task.task_id: task for task in tx.each(TaskRow, "tasks_of_holder", name)
+              if task}
     groups: dict[str | None, list[LeaseRow]] = {task: [] for task in claims}
     for row in rows:
         groups.setdefault(row.task_id, []).append(row)

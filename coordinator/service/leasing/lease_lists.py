@@ -15,7 +15,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.service.core import Actor, Service
 from coordinator.service.leasing import waiting_line
 from coordinator.service.leasing.grant import lease_reply
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -75,9 +75,10 @@ def folder_of(name: str, kind: str) -> str:
 def _granted(view: View, req: rq.Locks, about: Resource | None) -> Window:
     """A window in the order of the grants, as an index has it: there may be very many."""
     limit = min(req.limit, ITEMS_MAX)
-    raw_rows = view.rows("leases_window", view.now, req.after, req.agent, limit + 1, req.skip)
-    rows = [LeaseRow(*raw) for raw in raw_rows[:limit]]
-    following = rows[-1].fencing_token if len(raw_rows) > limit else None
+    leases = view.each(
+        LeaseRow, "leases_window", view.now, req.after, req.agent, limit + 1, req.skip)
+    rows = leases[:limit]
+    following = rows[-1].fencing_token if len(leases) > limit else None
     rows = [row for row in rows if about is None or row.kind != "key"]
     total = count(view, req.agent, without="" if about is None else "key")
     return Window(rows, total, following, [])
@@ -109,7 +110,7 @@ def _by_folder(rows: list[LeaseRow], begin: int, end: int) -> Window:
 
 
 def _all_live(view: View, req: rq.Locks, about: Resource | None) -> list[LeaseRow]:
-    rows = (LeaseRow(*raw) for raw in view.rows("leases_live", view.now, 0, req.agent, _EVERY))
+    rows = view.each(LeaseRow, "leases_live", view.now, 0, req.agent, _EVERY)
     return [row for row in rows if about is None or row.kind != "key"]
 
 
@@ -117,7 +118,7 @@ def _near(view: View, req: rq.Locks, about: Resource | None) -> list[LeaseRow]:
     """Live leases of what overlaps a resource."""
     assert about is not None
     return [
-        row for row in (LeaseRow(*raw) for raw in near(view, "rivals", about))
+        row for row in leases_near(view, about)
         if row.expires_at > view.now and req.agent in (None, row.locked_by)
         and overlaps(about, rule.as_resource(row.file_path, row.kind, row.scope))
     ]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from coordinator.service.core import Service
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing import earlier_content
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -33,8 +33,8 @@ def by_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> tuple[str, ...]
             "regions_leased_since", first_since(view, began), began, path)]
 
     file = resource(path, "file", fold_case=svc.fold_case)
-    held = [(row.locked_by, row.file_path) for raw in near(tx, "rivals", file)
-            if (row := LeaseRow(*raw)).kind == "region"]
+    held = [(row.locked_by, row.file_path) for row in leases_near(tx, file)
+            if row.kind == "region"]
     meanwhile = tx.looked.after(f"leased of {path} since {since.fencing_token}", apart(tx, leased))
     return tuple(sorted({region_of(name) for agent, name in (*held, *meanwhile)
                          if owner(tx, agent) != mine}))

@@ -307,7 +307,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
         rows = chosen(svc, tx, req.agent, req.resources, req.acquisition_id, None, req.cwd,
                        ("renew", "extends"))
     else:  # all that it has: what has lapsed meanwhile is none of it
-        rows = [row for row in (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", req.agent))
+        rows = [row for row in tx.each(LeaseRow, "leases_of_holder", req.agent)
                 if row.expires_at > tx.now]
     rows = of_token(svc, rows, req.lease_token)
     for row in rows:

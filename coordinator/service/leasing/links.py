@@ -98,7 +98,7 @@ def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]
     for row in rows:
         if not is_link(row.content_hash or ""):
             continue
-        held = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", row.locked_by)]
+        held = tx.each(LeaseRow, "leases_of_holder", row.locked_by)
         places = {svc.where(one.worktree, one.file_path.rstrip("/")): one for one in held
                   if one.kind in ("file", "dir")}
         targets = _targets(tx, {path: one.content_hash or "" for path, one in places.items()

@@ -13,7 +13,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.service.core import Service, listed
 from coordinator.service.leasing.conflicts import locate, own_key
 from coordinator.service.leasing.links import taken_with
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.leasing.typed_names import (
     folder_below,
     held_by_name,
@@ -81,19 +81,16 @@ def chosen(
         first = acquisition.removeprefix("A-")
         known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
         most = 2 * svc.settings.leases.resources_max  # (a link, and what it leads to)
-        rows = [
-            LeaseRow(*row)
-            for row in tx.rows(
-                "leases_of_acquisition", int(first) if known else 0, most, acquisition
+        rows = tx.each(
+                LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition
             )
-        ]
         if not rows:
             if does[0] == "renew" and known and int(first) <= tx.last_number("fencing"):
                 raise Refusal(Code.STALE_TOKEN, f"What {acquisition} held has ended.")
             raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
         return rows
     if task is not None and not resources:
-        rows = [LeaseRow(*row) for row in tx.rows("leases_of_task", task)]
+        rows = tx.each(LeaseRow, "leases_of_task", task)
         return [row for row in rows if row.locked_by == agent]
     named = _named_so(svc, tx, agent, resources, cwd)
     if named is not None:
@@ -105,11 +102,11 @@ def chosen(
             out += {row.fencing_token: row for row in (
                 *rows, *taken_with(svc, tx, rows))}.values()
             continue
-        at_scope = (LeaseRow(*row) for row in tx.rows("leases_at_scope", located.resource.scope))
+        at_scope = tx.each(LeaseRow, "leases_at_scope", located.resource.scope)
         rows = [row for row in at_scope if own_key(located.resource) == own_key(
             rule.as_resource(row.file_path, row.kind, row.scope))]
         if not rows and located.inode is not None:
-            found = (LeaseRow(*row) for row in tx.rows("rivals_by_inode", located.inode))
+            found = tx.each(LeaseRow, "rivals_by_inode", located.inode)
             rows = [row for row in found if row.kind == located.resource.kind and (
                 row.kind != "region"
                 or region_of(row.file_path) == region_of(located.resource.name))]
@@ -161,7 +158,7 @@ def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
     Raises:
         Refusal: NOT_HOLDER: several others have some.
     """
-    found = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", file))
+    found = [row for row in leases_near(tx, file)
              if row.kind == "region" and row.expires_at > tx.now
              and resource_names.file_scope(row.scope) == file.scope]
     holders = sorted({row.locked_by for row in found})
@@ -191,8 +188,7 @@ def _named_so(
         if scope is None:
             return None
         found = False
-        for raw in tx.rows("leases_at_scope", scope):
-            row = LeaseRow(*raw)
+        for row in tx.each(LeaseRow, "leases_at_scope", scope):
             if row.locked_by == agent and row.file_path == text:
                 out[row.fencing_token] = row
                 found = True
@@ -205,7 +201,7 @@ def _named_so(
 def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequence[str],
                 cwd: str | None, does: tuple[str, str]) -> Refusal:
     """UNKNOWN_LEASE, with what covers it, or what may have been meant."""
-    around = [row for row in (LeaseRow(*raw) for raw in near(tx, "rivals", asked))
+    around = [row for row in leases_near(tx, asked)
               if row.expires_at > tx.now and row.kind != "key"
               and overlaps(rule.as_resource(row.file_path, row.kind, row.scope), asked)]
     if around:

@@ -102,9 +102,9 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
             goes_with=of.goes_with if part.name == of.file_path else None),
             baselines, first)
         first = first or f"A-{token}"
-        raw = tx.row("lease_by_token", token)
-        assert raw is not None
-        out.append(lease_reply(LeaseRow(*raw)))
+        lease = tx.first(LeaseRow, "lease_by_token", token)
+        assert lease is not None
+        out.append(lease_reply(lease))
     return out
 
 

@@ -19,15 +19,14 @@ from coordinator.words.resource_names import Kind, Resource, resource
 def with_other_names(svc: Service, tx: View, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
     """These leases, and what their holders have beside them because something was renamed: under
     its new names, and under the first one of what is here under a new one."""
-    made = [LeaseRow(*raw) for raw in tx.rows("leases_renamed")]
+    made = tx.each(LeaseRow, "leases_renamed")
     if not made:
         return list(rows)
     out = {row.fencing_token: row for row in rows}
     for row in rows:
         if row.goes_with is None:
             continue
-        for raw in tx.rows("leases_at_scope", made_for(svc, row).scope):
-            first = LeaseRow(*raw)
+        for first in tx.each(LeaseRow, "leases_at_scope", made_for(svc, row).scope):
             if first.locked_by == row.locked_by and first.kind != "key":
                 out.setdefault(first.fencing_token, first)
     for row in [row for row in out.values() if row.kind != "key"]:

@@ -24,6 +24,16 @@ def one_by_one(tx: View, statement: str, asked: Resource) -> Iterator[tuple[Any,
     return iter(tx.db.execute(text, scopes))
 
 
+def leases_near(view: View, asked: Resource) -> list[LeaseRow]:
+    """Leases that may overlap a resource, read before anything is changed."""
+    return [LeaseRow(*row) for row in near(view, "rivals", asked)]
+
+
+def each_lease_near(view: View, asked: Resource) -> Iterator[LeaseRow]:
+    """The same, read as they are asked for: see `one_by_one`."""
+    return (LeaseRow(*row) for row in one_by_one(view, "rivals", asked))
+
+
 @lru_cache(maxsize=4096)
 def _where(statement: str, kind: Kind, scope: str) -> tuple[str, tuple[str, ...]]:
     """The statement's text and parameters for what may overlap a resource of this scope."""
@@ -40,8 +50,8 @@ def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:
 
 def holders_of_regions(view: View, name: str, fold_case: bool) -> set[str]:
     """Who holds a region of this file, in the main working tree."""
-    rows = (LeaseRow(*raw) for raw in near(
-        view, "rivals", resource(name, "file", fold_case=fold_case)))
+    rows = leases_near(
+        view, resource(name, "file", fold_case=fold_case))
     return {row.locked_by for row in rows if row.kind == "region" and row.expires_at > view.now
             and row.worktree is None}
 
@@ -50,8 +60,7 @@ def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) 
     """Sentences on who holds what `holder` would need; nothing is closed, nothing changes."""
     out: list[str] = []
     for asked, mode in wanted:
-        for raw in one_by_one(view, "rivals", asked):
-            lease = LeaseRow(*raw)
+        for lease in each_lease_near(view, asked):
             if len(out) == HOLDERS_TOLD_MAX:
                 return [*out, "and others"]
             if lease.expires_at > view.now and rule.conflicts(asked, mode, holder, lease):

@@ -375,8 +375,7 @@ def who_goes_on(tx: Tx, row: LeaseRow) -> list[str]:
         return []
     mine = rule.as_resource(row.file_path, row.kind, row.scope)
     return sorted({
-        other.locked_by for other in (
-            LeaseRow(*raw) for raw in tx.rows("leases_agreed", row.agreed_as, tx.now))
+        other.locked_by for other in tx.each(LeaseRow, "leases_agreed", row.agreed_as, tx.now)
         if other.locked_by != row.locked_by
         and overlaps(mine, rule.as_resource(other.file_path, other.kind, other.scope))})
 

@@ -13,7 +13,7 @@ from coordinator.rules.leases import as_resource, conflicts
 from coordinator.rules.negotiation import TRANSITIONS, same_for_both, within
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import place
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near, near
 from coordinator.service.unknown_ids import spellings, unknown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -39,9 +39,9 @@ def find(view: View, text: str, resource: str | None = None) -> UnlockRow:
     """
     name, *_ = names = spellings(text, "U")
     for candidate in names:
-        row = view.row("unlock_get", candidate)
-        if row is not None and resource in (None, UnlockRow(*row).resource):
-            return UnlockRow(*row)
+        row = view.first(UnlockRow, "unlock_get", candidate)
+        if row is not None and resource in (None, row.resource):
+            return row
     of = f" and is for {resource[:200]}" if resource else ""
     raise unknown(Code.UNKNOWN_REQUEST, "unlock request", "U", name, of)
 
@@ -50,8 +50,8 @@ def pending(view: View, place: str) -> UnlockRow | None:
     """The open request that stands in line under this acquisition id, if it is one."""
     if not place.startswith(PREFIX):
         return None
-    row = view.row("unlock_get", place)
-    return UnlockRow(*row) if row is not None and row[10] == "pending" else None
+    row = view.first(UnlockRow, "unlock_get", place)
+    return row if row is not None and row.status == "pending" else None
 
 
 def held_of(view: View, row: UnlockRow) -> list[LeaseRow]:
@@ -60,12 +60,11 @@ def held_of(view: View, row: UnlockRow) -> list[LeaseRow]:
     asked = as_resource(row.resource, row.kind, row.scope)
     found = {
         lease.fencing_token: lease
-        for lease in (LeaseRow(*raw) for raw in near(view, "rivals", asked))
+        for lease in leases_near(view, asked)
         if conflicts(asked, row.mode, row.requested_by, lease)
     }
     inode, file = _inode(view, row), file_scope(row.scope)
-    for raw in view.rows("rivals_by_inode", inode) if inode is not None else []:
-        lease = LeaseRow(*raw)
+    for lease in view.each(LeaseRow, "rivals_by_inode", inode) if inode is not None else []:
         within_its_file = lease.scope.removeprefix(file_scope(lease.scope))
         renamed = msgspec.structs.replace(lease, scope=file + within_its_file)
         if conflicts(asked, row.mode, row.requested_by, renamed):

@@ -132,8 +132,8 @@ def _section(tx: Tx, agent: str, quotes: Sequence[dict[str, Any]]) -> Shown | No
     q = found[0]
     digest = hashlib.sha256(q["text"].encode()).hexdigest()[:12]
     ref = f"{q['section']}@{q['source']} {digest}"
-    raw = tx.row("agent_get", agent)
-    before = (AgentRow(*raw).explained or "").split("\n") if raw else []
+    agent_row = tx.first(AgentRow, "agent_get", agent)
+    before = (agent_row.explained or "").split("\n") if agent_row else []
     since = tx.later(-SHOWN_AGAIN_MS)
     seen = any(line.endswith(f" {ref}") and line > since for line in before)
     return Shown(f"{q['section']} {quoted(q['title'])} ({q['source']})",
@@ -162,8 +162,7 @@ def _each_once(leases: Sequence[LeaseRow]) -> list[LeaseRow]:
 def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for lease in _each_once(obstacles.leases)[:CONFLICTS_MAX]:
-        raw = tx.row("agent_get", lease.locked_by)
-        holder = AgentRow(*raw) if raw else None
+        holder = tx.first(AgentRow, "agent_get", lease.locked_by)
         out.append(
             {
                 "resource": lease.file_path, "kind": lease.kind, "mode": lease.mode,

@@ -15,7 +15,7 @@ import msgspec
 
 from coordinator.service.core import Service
 from coordinator.service.holders.families import family
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.resource_names import (
@@ -58,7 +58,7 @@ def _called_so(svc: Service, tx: Tx, located: Located, of: Callable[[LeaseRow], 
         return []
     wanted = region_of(asked.name)
     file = resource(path_of(asked.name, "region"), "file", fold_case=svc.fold_case)
-    others = [row for raw in near(tx, "rivals", file) if (row := LeaseRow(*raw)).kind == "region"
+    others = [row for row in leases_near(tx, file) if row.kind == "region"
               and of(row) and row.worktree == located.worktree
               and row.content_hash is not None and region_of(row.file_path) != wanted]
     if not others or wanted == HEADER:

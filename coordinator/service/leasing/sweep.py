@@ -149,15 +149,13 @@ def give_back(tx: Tx, jumped_ms: int, last_ms: int) -> None:
         return
     before = iso(last_ms)
     tokens = []
-    for raw in tx.rows("leases_live", before, 0, None, 2**31):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_live", before, 0, None, 2**31):
         tokens.append(
             (row.fencing_token, iso(from_iso(row.expires_at) + jumped_ms),
              iso(from_iso(row.max_until) + jumped_ms))
         )
     claims = []
-    for raw in tx.rows("tasks_claimed"):
-        task = TaskRow(*raw)
+    for task in tx.each(TaskRow, "tasks_claimed"):
         if task.claim_until and task.claim_max and task.claim_until > before:
             claims.append(
                 (task.task_id, iso(from_iso(task.claim_until) + jumped_ms),
@@ -165,7 +163,7 @@ def give_back(tx: Tx, jumped_ms: int, last_ms: int) -> None:
             )
     waiters = [
         (one.acquisition_id, iso(from_iso(one.until) + jumped_ms))
-        for one in (WaiterRow(*raw) for raw in tx.rows("waiters_all")) if one.until > before
+        for one in tx.each(WaiterRow, "waiters_all") if one.until > before
     ]
     tx.record(ev.LeasesShifted(delta_ms=jumped_ms, tokens=tokens, claims=claims, waiters=waiters))
     for name, seen_at, silence_ms in tx.rows("agents_silent"):

@@ -20,8 +20,7 @@ def task_of(scope: str) -> str:
 
 def as_lease(view: View, scope: str) -> LeaseRow | None:
     """The claim of the task with this scope, as the lease that it amounts to; None: nobody's."""
-    raw = view.row("task_get", task_of(scope))
-    task = TaskRow(*raw) if raw is not None else None
+    task = view.first(TaskRow, "task_get", task_of(scope))
     if task is None or task.claimed_by is None:
         return None
     until = task.claim_until or view.now
@@ -39,8 +38,7 @@ def holder_of(view: View, task: TaskRow) -> tuple[str, str] | None:
     """Who holds a task now, and since when: by its claim, or by a lease on it."""
     if task.claimed_by is not None and task.claimed_at is not None:
         return task.claimed_by, task.claimed_at
-    for raw in view.rows("leases_at_scope", task_resource(task.task_id).scope):
-        row = LeaseRow(*raw)
+    for row in view.each(LeaseRow, "leases_at_scope", task_resource(task.task_id).scope):
         if row.expires_at > view.now:
             return row.locked_by, row.locked_at
     return None

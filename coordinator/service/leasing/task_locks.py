@@ -17,7 +17,7 @@ from coordinator.service.core import Service, ms
 from coordinator.service.holders import notices
 from coordinator.service.leasing.conflicts import Wanted
 from coordinator.service.leasing.grant import end, hand_over
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.leasing.task_claims import NO_TOKEN, task_of
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -59,8 +59,7 @@ def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
                     purpose=row.purpose,
                 )
             )
-            leases[at] = next(one for one in (
-                LeaseRow(*raw) for raw in tx.rows("leases_at_scope", row.scope))
+            leases[at] = next(one for one in tx.each(LeaseRow, "leases_at_scope", row.scope)
                 if one.fencing_token == token)
 
 
@@ -74,7 +73,7 @@ def check_apart(tx: Tx, asked: UnlockRow, handed: Sequence[LeaseRow], me: str) -
     goes = {row.fencing_token for row in handed}
     for row in handed:
         resource = as_resource(row.file_path, row.kind, row.scope)
-        kept = next((other for other in (LeaseRow(*raw) for raw in near(tx, "rivals", resource))
+        kept = next((other for other in leases_near(tx, resource)
                      if other.locked_by == asked.holder and other.fencing_token not in goes
                      and other.expires_at > tx.now and "exclusive" in (other.mode, row.mode)
                      and other.file_path != row.file_path
@@ -97,11 +96,10 @@ def pass_claim(svc: Service, tx: Tx, asked: UnlockRow) -> bool:
     if task.claimed_by != asked.holder:
         return False
     rows = {}
-    for raw in tx.rows("leases_of_task", task.task_id):
-        row = LeaseRow(*raw)
+    for row in tx.each(LeaseRow, "leases_of_task", task.task_id):
         if row.locked_by != asked.holder:
             continue
-        for other in (LeaseRow(*one) for one in tx.rows("leases_at_scope", row.scope)):
+        for other in tx.each(LeaseRow, "leases_at_scope", row.scope):
             if other.locked_by == asked.requested_by:  # shared by both; one each is enough
                 end(tx, other)
             elif other.locked_by == asked.holder and other.file_path == row.file_path:

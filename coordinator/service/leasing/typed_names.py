@@ -36,7 +36,7 @@ def held_by_name(svc: Service, view: View, text: str, cwd: str | None) -> list[L
     """Live leases on a name as it is typed, wherever that leads to: a link's own; or a link was put
     there, and a lease keeps its name. (A glob has the scope of its directory, and is not that.)"""
     scope = scope_of(joined(folder_below(svc, cwd), text), svc.tree.fold_case)
-    rows = [LeaseRow(*raw) for raw in view.rows("leases_at_scope", scope)] if scope else []
+    rows = view.each(LeaseRow, "leases_at_scope", scope) if scope else []
     return [row for row in rows if row.expires_at > view.now and row.kind != "glob"]
 
 

@@ -90,15 +90,15 @@ def answer(
 
 
 def _waiter(tx: Tx, row: UnlockRow) -> WaiterRow:
-    raw = tx.row("waiter_get", row.request_id)
-    assert raw is not None  # what is asked for stands in line
-    return WaiterRow(*raw)
+    waiter = tx.first(WaiterRow, "waiter_get", row.request_id)
+    assert waiter is not None  # what is asked for stands in line
+    return waiter
 
 
 def _reject(svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: bool,
             other: redirect.Offer) -> rq.UnlockAnswered:
-    waiter = tx.row("waiter_get", row.request_id)
-    task = WaiterRow(*waiter).task_id if waiter is not None else None
+    waiter = tx.first(WaiterRow, "waiter_get", row.request_id)
+    task = waiter.task_id if waiter is not None else None
     pending_unlocks.conclude(tx, row, "reject", by, said, override=override)
     notices.post(
         tx, row.requested_by, "answered",
@@ -205,8 +205,7 @@ def _coexist(
                 f"on ({name}, as {by}{' (override)' if override else ''} agreed). {both}",
                 request=row.request_id, resource=row.resource,
             )
-    now = [LeaseRow(*raw) for lease in leases
-           if (raw := tx.row("lease_by_token", lease.fencing_token)) is not None]
+    now = tx.each_of(LeaseRow, "lease_by_token", [lease.fencing_token for lease in leases])
     return rq.UnlockAnswered(
         unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)), released=[],
         granted=True, kept=[lease_reply(lease) for lease in now],
@@ -234,7 +233,7 @@ def _all_handed(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> list[LeaseRow
     """What an approval gives away: of a task that is claimed, all that it holds."""
     if not is_task(rule.as_resource(row.resource, row.kind, row.scope)):
         return leases
-    also = (LeaseRow(*raw) for raw in tx.rows("leases_of_task", task_of(row.scope)))
+    also = tx.each(LeaseRow, "leases_of_task", task_of(row.scope))
     return [*leases, *(one for one in also if one.locked_by == row.holder)]
 
 

@@ -192,8 +192,8 @@ def _only_task(tx: Tx, agent: str) -> str | None:
 def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.Unlock:
     """See `requests.RequestWithdraw`. Who was told no stands in line still, and may leave it."""
     row = pending_unlocks.find(tx, req.request, req.resource)
-    raw = tx.row("waiter_get", row.request_id)
-    if raw is None:
+    waiter = tx.first(WaiterRow, "waiter_get", row.request_id)
+    if waiter is None:
         pending_unlocks.check_open(row)
     if not pending_unlocks.answers_for(tx, req.agent, row.requested_by):
         raise Refusal(
@@ -208,16 +208,17 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
             tx, row.holder, "answered", f"{row.requested_by} does not ask for {row.resource} any "
             f"more: {row.request_id} needs no answer.", request=row.request_id,
         )
-    if raw is not None:
-        waiting_line.step_out(tx, WaiterRow(*raw), "withdrawn")
+    if waiter is not None:
+        waiting_line.step_out(tx, waiter, "withdrawn")
     return pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id))
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
     """See `requests.Requests`."""
     limit = min(req.limit, 1000)
-    found = view.rows("unlocks_list", req.after, req.state, req.agent, limit + 1, req.resource)
-    rows = [UnlockRow(*raw) for raw in found[:limit]]
+    found = view.each(
+        UnlockRow, "unlocks_list", req.after, req.state, req.agent, limit + 1, req.resource)
+    rows = found[:limit]
     return rq.UnlockList(
         items=[pending_unlocks.reply(view, row) for row in rows],
         next=rows[-1].n if len(found) > limit else None,

@@ -24,7 +24,7 @@ from coordinator.service.leasing import circles, pending_unlocks, redirect, sinc
 from coordinator.service.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
 from coordinator.service.leasing.grant import Agreed, check_looked, grant, had_already
 from coordinator.service.leasing.links import as_they_lead
-from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, near, one_by_one
+from coordinator.service.leasing.overlapping import HOLDERS_TOLD_MAX, each_lease_near, near
 from coordinator.service.leasing.waits import waited_for
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -43,20 +43,18 @@ def same_again(
     counts on), and has only the one: two grants would surprise. But one that a request is held open
     for is not another's that wants it in another `mode`: that request would be left without."""
     names = sorted(one.resource.name for one in located)
-    for raw in tx.rows("waiters_of_agent", agent):
-        if [row[0] for row in tx.rows("waiter_resources_of", raw[0])] == names:
-            row = WaiterRow(*raw)
-            if mode in (None, row.mode) or not row.held:
-                return row
+    for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
+        wanted = [name for name, *_ in tx.rows("waiter_resources_of", waiter.acquisition_id)]
+        if wanted == names and (mode in (None, waiter.mode) or not waiter.held):
+            return waiter
     return None
 
 
 def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdrawn:
     """See `requests.Withdraw`."""
-    row = tx.row("waiter_get", req.acquisition_id)
-    if row is None:
+    waiter = tx.first(WaiterRow, "waiter_get", req.acquisition_id)
+    if waiter is None:
         raise Refusal(Code.UNKNOWN_LEASE, f"{req.acquisition_id} does not stand in line.")
-    waiter = WaiterRow(*row)
     if waiter.agent != req.agent:
         raise Refusal(Code.NOT_HOLDER, f"{req.acquisition_id} belongs to {waiter.agent}.")
     agents.acting(tx, actor, req.agent)
@@ -74,15 +72,15 @@ def place_of(tx: Tx, agent: str, scope: str) -> str | None:
 
 def is_heard(tx: Tx, acquisition: str) -> bool:
     """Whether the agent of this place is there, to hear of what it is granted."""
-    raw = tx.row("waiter_get", acquisition)
-    return raw is not None and is_there(tx.agent(WaiterRow(*raw).agent), tx.now_ms)
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    return waiter is not None and is_there(tx.agent(waiter.agent), tx.now_ms)
 
 
 def leave(tx: Tx, acquisition: str, reason: str) -> None:
     """Take this one out of the line, if it stands there."""
-    raw = tx.row("waiter_get", acquisition)
-    if raw is not None:
-        step_out(tx, WaiterRow(*raw), reason)
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is not None:
+        step_out(tx, waiter, reason)
 
 
 def step_out(tx: Tx, waiter: WaiterRow, reason: str) -> None:
@@ -134,8 +132,7 @@ def wake(svc: Service, tx: Tx) -> None:
 def in_order(svc: Service, view: View, acquisitions: Iterable[str]) -> list[str]:
     """These waiters in the order of their standing."""
     step = ms(svc.settings.leases.age_step_s)
-    rows = (view.row("waiter_get", name) for name in acquisitions)
-    waiters = [WaiterRow(*raw) for raw in rows if raw is not None]
+    waiters = view.each_of(WaiterRow, "waiter_get", acquisitions)
     waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
                                 w.acquisition_id))
     return [waiter.acquisition_id for waiter in waiters]
@@ -154,10 +151,9 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
         Unready: lapsed leases have to be closed before, or files to be looked at.
         Refusal: it cannot be served: what it waits for lies outside by now, or is too large.
     """
-    raw = tx.row("waiter_get", acquisition)
-    if raw is None:
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is None:
         return False
-    waiter = WaiterRow(*raw)
     if waiter.until <= tx.now:
         _waited_in_vain(svc, tx, waiter)
         return False
@@ -174,10 +170,9 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
 def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
     """This waiter cannot be served: it keeps its place and is tried again, and whoever stands
     behind it is served meanwhile."""
-    raw = tx.row("waiter_get", acquisition)
-    if raw is None:
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is None:
         return
-    waiter = WaiterRow(*raw)
     if waiter.until <= tx.now:
         _waited_in_vain(svc, tx, waiter)
         return
@@ -188,9 +183,9 @@ def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
 def nobody_listens(tx: Tx, acquisition: str) -> None:
     """The request that was held open for this waiter is gone: what it is granted from now on is
     only offered."""
-    raw = tx.row("waiter_get", acquisition)
-    if raw is not None and WaiterRow(*raw).held:
-        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=WaiterRow(*raw).agent,
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is not None and waiter.held:
+        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent,
                                    held=False))
 
 
@@ -326,11 +321,10 @@ def stop_holding(
     up. None: nothing stands in its way by now, so that it is granted, and told as any grant is, as
     long as somebody `listens`.
     """
-    raw = tx.row("waiter_get", acquisition)
-    if raw is None:
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is None:
         return Refusal(Code.LOCKED, f"{acquisition} left the line. Nothing is held for it.",
                        next="Ask again for what it waited for.", acquisition_id=acquisition)
-    waiter = WaiterRow(*raw)
     tx.looked.require(_places(tx, acquisition))
     located = _known(tx, acquisition)
     # (Who is granted a turn to write later would not be there to write.)
@@ -389,7 +383,7 @@ def listing(svc: Service, view: View, *, about: Resource | None = None,
     what overlaps it. `agent`: only who is this agent, or waits for something that it holds. A
     place is one in the whole line, whoever is shown."""
     step = ms(svc.settings.leases.age_step_s)
-    waiters = [WaiterRow(*row) for row in view.rows("waiters_all")]
+    waiters = view.each(WaiterRow, "waiters_all")
     waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
                                 w.acquisition_id))
     out = []
@@ -412,8 +406,7 @@ def _held_by(view: View, waiter: WaiterRow) -> list[str]:
     """Who holds something of what it waits for."""
     out: dict[str, None] = {}
     for asked in _resources(view, waiter.acquisition_id):
-        for raw in one_by_one(view, "rivals", asked):
-            lease = LeaseRow(*raw)
+        for lease in each_lease_near(view, asked):
             if lease.expires_at > view.now and rule.conflicts(
                     asked, waiter.mode, waiter.agent, lease):
                 out[lease.locked_by] = None
@@ -421,6 +414,6 @@ def _held_by(view: View, waiter: WaiterRow) -> list[str]:
                 return list(out)
     met = view.row("waiter_met", waiter.acquisition_id) if not out else None
     if met is not None and met[0]:  # what it waits for is leased by another name
-        out = {row.locked_by: None for raw in view.rows("leases_at_scope", met[0])
-               if (row := LeaseRow(*raw)).expires_at > view.now}
+        out = {row.locked_by: None for row in view.each(LeaseRow, "leases_at_scope", met[0])
+               if row.expires_at > view.now}
     return list(out)

@@ -16,7 +16,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.service import unserved
 from coordinator.service.core import Service, ms
 from coordinator.service.leasing.conflicts import Obstacles
-from coordinator.service.leasing.overlapping import one_by_one
+from coordinator.service.leasing.overlapping import each_lease_near, one_by_one
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, NearWaiter, Wanting
 from coordinator.words.resource_names import Resource, is_window
@@ -79,13 +79,13 @@ def wants_of(view: View, acquisition: str) -> list[Wanting]:
 
 def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
     """Leases that keep a waiter from this, also of the same file under another name."""
-    leases = (LeaseRow(*raw) for raw in one_by_one(view, "rivals", asked))
+    leases = each_lease_near(view, asked)
     found = list(islice(
         (lease for lease in leases if lease.expires_at > view.now and not _ends_by_itself(lease)
          and rule.conflicts(asked, row.mode, row.agent, lease)), BLOCKERS_MAX))
     if not found and row.met not in ("", asked.scope):
         found = [
-            lease for lease in (LeaseRow(*raw) for raw in view.rows("leases_at_scope", row.met))
+            lease for lease in view.each(LeaseRow, "leases_at_scope", row.met)
             if lease.locked_by != row.agent and lease.expires_at > view.now
             and "exclusive" in (lease.mode, row.mode)
         ]
@@ -150,11 +150,10 @@ def waited_for(tx: Tx, agent: str) -> bool:
     met: set[str] = set()
     while one is not None and one not in met:
         met.add(one)
-        held = tx.rows("leases_of_holder", one)
+        held = tx.each(LeaseRow, "leases_of_holder", one)
         if len(held) > HELD_MAX:
             return True
-        for raw in held:
-            lease = LeaseRow(*raw)
+        for lease in held:
             leased = rule.as_resource(lease.file_path, lease.kind, lease.scope)
             if any(near[1] != one for near in one_by_one(tx, "waiters_near", leased)):
                 return True

@@ -193,5 +193,5 @@ def _sides(svc: Service, view: View, file: ReviewFileRow) -> tuple[bytes | None,
 
 def still_so(view: View, review: str, seen: Sequence[tuple[str, str | None, str | None]]) -> bool:
     """Whether a review has the files, with the contents, that a plan was made from."""
-    now = [ReviewFileRow(*raw) for raw in view.rows("review_files_of", review)]
+    now = view.each(ReviewFileRow, "review_files_of", review)
     return [reviews.sides(one) for one in now] == list(seen)

@@ -56,9 +56,9 @@ def find(view: View, text: str) -> ReviewRow:
     """
     name, *_ = names = spellings(text, "R")
     for candidate in names:
-        row = view.row("review_get", candidate)
+        row = view.first(ReviewRow, "review_get", candidate)
         if row is not None:
-            return ReviewRow(*row)
+            return row
     raise unknown(Code.UNKNOWN_REVIEW, "review", "R", name)
 
 
@@ -66,8 +66,8 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.Revie
     """See `requests.Reviews`."""
     task = tasks.named(view, req.task)
     limit = min(req.limit, LISTED_MAX)
-    found = view.rows("reviews_list", req.state, limit + 1, req.agent, task, req.after)
-    rows = [ReviewRow(*raw) for raw in found[:limit]]
+    found = view.each(ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task, req.after)
+    rows = found[:limit]
     return rq.ReviewList(items=[_reply(view, row) for row in rows],
                          next=rows[-1].n if len(found) > limit else None)
 
@@ -82,8 +82,8 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
     row = find(view, text)
     reply = _reply(view, row)
     most = svc.settings.review.file_bytes_max
-    for shown, raw in zip(reply.files, view.rows("review_files_of", row.review_id), strict=True):
-        file = ReviewFileRow(*raw)
+    files = view.each(ReviewFileRow, "review_files_of", row.review_id)
+    for shown, file in zip(reply.files, files, strict=True):
         if file.kept and not shown.note.endswith(UNCHANGED):
             diff = _difference(view, file, most)
             shown.hunks = ("\n" + diff).count("\n@@ ")
@@ -93,8 +93,9 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
             shown.baseline, shown.baseline_at = _told(view, file.baseline_hash, most)
             shown.flagged, shown.flagged_at = _told(view, file.flagged_hash, most)
     reply.log_tail = row.log_tail
-    rows = view.rows("events_of_review", row.events_from, row.task_id, row.agent, TIMELINE_MAX)
-    reply.timeline = [story.sentence(LogRow(*event)) for event in reversed(rows)]
+    events = view.each(LogRow, "events_of_review", row.events_from, row.task_id, row.agent,
+                       TIMELINE_MAX)
+    reply.timeline = [story.sentence(event) for event in reversed(events)]
     return reply
 
 
@@ -140,7 +141,7 @@ def _told(view: View, name: str | None, most: int) -> tuple[str | None, str | No
 
 def _reply(view: View, row: ReviewRow) -> rq.Review:
     files = []
-    rows = [ReviewFileRow(*raw) for raw in view.rows("review_files_of", row.review_id)]
+    rows = view.each(ReviewFileRow, "review_files_of", row.review_id)
     renames = _renames([file for file in rows if file.kept])
     for file in rows:
         files.append(

@@ -30,7 +30,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.service import repository_files
 from coordinator.service.core import Service, listed
 from coordinator.service.leasing import free_windows
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.repository_files import Bytes
 from coordinator.service.review import parts, reviews
 from coordinator.store import events as ev
@@ -84,7 +84,7 @@ def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
     verdict = None if isinstance(request, rq.ReviewUndo) else request.verdict
     undo = verdict is None
     out = Plan(row.review_id, "undo" if undo else "revert")
-    files = [ReviewFileRow(*raw) for raw in view.rows("review_files_of", row.review_id)]
+    files = view.each(ReviewFileRow, "review_files_of", row.review_id)
     out.seen = [reviews.sides(file) for file in files]
     made: dict[str, Bytes] = {}
     if isinstance(request, rq.ReviewDecide):
@@ -137,7 +137,7 @@ def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
 
 def _rivals(view: View, path: str, scope: str) -> list[LeaseRow]:
     asked = as_resource(path, "file", scope)
-    found = [LeaseRow(*raw) for raw in near(view, "rivals", asked)]
+    found = leases_near(view, asked)
     return [lease for lease in found if lease_rule.conflicts(asked, "exclusive", "", lease)]
 
 

@@ -103,12 +103,12 @@ def is_own(agent: str) -> bool:
 
 def journal_of(view: View, review: str) -> Journal | None:
     """The verdict on this review that has begun and not ended."""
-    row = view.row("verdict_get", review)
+    row = view.first(VerdictRow, "verdict_get", review)
     if row is None:
         return None
-    found = (PartRow(*raw) for raw in view.rows("verdict_parts_of", review))
+    found = view.each(PartRow, "verdict_parts_of", review)
     return Journal(
-        VerdictRow(*row), tuple(StepRow(*raw) for raw in view.rows("verdict_steps_of", review)),
+        row, tuple(view.each(StepRow, "verdict_steps_of", review)),
         tuple(ev.ReviewPart(
             path=one.path, hunks=one.numbers, part_before=one.part_before,
             part_after=one.part_after, rest_before=one.rest_before, rest_after=one.rest_after,
@@ -163,7 +163,7 @@ def hold(svc: Service, tx: Tx) -> None:
 
     commit_journal.close_left(svc, tx)
     for review in unfinished(tx):
-        held = [LeaseRow(*raw) for raw in tx.rows("leases_of_holder", holder(review))]
+        held = tx.each(LeaseRow, "leases_of_holder", holder(review))
         if held:
             until = tx.later(HOLD_MS)
             tx.record(ev.LeaseRenewed(agent=holder(review),
@@ -420,8 +420,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
         if done.undone:
             tx.record(ev.VerdictStepped(review=journal.review, steps=done.undone, back=True))
         return stuck(journal, done)
-    for raw in tx.rows("leases_of_holder", holder(journal.review)):
-        lease = LeaseRow(*raw)
+    for lease in tx.each(LeaseRow, "leases_of_holder", holder(journal.review)):
         tx.free(lease.file_path, lease.kind, lease.scope)
         tx.record(ev.LeaseReleased(
             fencing_token=lease.fencing_token, resource=lease.file_path, scope=lease.scope,

@@ -75,7 +75,7 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
     agents.may_act(tx, actor, req.agent)
     _check_owner(tx, key, req.agent)
     late(svc, tx)
-    begun = [ChangeRow(*raw) for raw in tx.rows("changes_given", key.scope, key.scope + ABOVE)]
+    begun = tx.each(ChangeRow, "changes_given", key.scope, key.scope + ABOVE)
     again: ChangeRow | None = None
     for one in begun:
         if one.given_to != req.agent:  # its lease ended, so its answer counts no more
@@ -84,8 +84,7 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
             _failed(svc, tx, one, f"{req.agent} began it and did not finish")
         else:
             again = one
-    raw = tx.row("change_next", key.scope, key.scope + ABOVE, tx.now) if again is None else None
-    row = ChangeRow(*raw) if raw is not None else again
+    row = again or tx.first(ChangeRow, "change_next", key.scope, key.scope + ABOVE, tx.now)
     agents.acting(tx, actor, req.agent)
     if row is None:
         return Refusal(Code.NOTHING_TO_DO, f"No change of {key.name} waits to be applied.",
@@ -144,8 +143,8 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.Chang
     limit = min(req.limit, 1000)
     scope = values.key_of(req.key).scope if req.key is not None else None
     above = scope + ABOVE if scope is not None else None
-    found = view.rows("changes_list", req.after, req.state, scope, above, limit + 1)
-    rows = [ChangeRow(*raw) for raw in found[:limit]]
+    found = view.each(ChangeRow, "changes_list", req.after, req.state, scope, above, limit + 1)
+    rows = found[:limit]
     return rq.ChangeList(items=[told(view, row, wanted=False) for row in rows],
                          next=rows[-1].n if len(found) > limit else None)
 
@@ -158,9 +157,9 @@ def find(view: View, text: str) -> ChangeRow:
     """
     name = text.strip()
     for candidate in (name, name.upper(), PREFIX + name):
-        row = view.row("change_get", candidate)
+        row = view.first(ChangeRow, "change_get", candidate)
         if row is not None:
-            return ChangeRow(*row)
+            return row
     raise unknown(Code.UNKNOWN_CHANGE, "change", "K", name)
 
 
@@ -261,8 +260,7 @@ def _check_owner(view: View, key: Resource, agent: str) -> LeaseRow:
 def _owner_of(view: View, scope: str) -> str | None:
     """Who holds an exclusive lease on a key, or on one that it continues."""
     for one in (scope, *reversed(ancestors(scope))):
-        for raw in view.rows("leases_at_scope", one):
-            row = LeaseRow(*raw)
+        for row in view.each(LeaseRow, "leases_at_scope", one):
             if row.mode == "exclusive" and row.expires_at > view.now:
                 return row.locked_by
     return None
@@ -283,8 +281,7 @@ def _check_no_circle(tx: Tx, key: Resource, during: ChangeRow, agent: str) -> No
         if owner is None or owner in met:
             continue
         met[owner] = name
-        for raw in tx.rows("changes_given", "k/", "k/" + ABOVE):
-            row = ChangeRow(*raw)
+        for row in tx.each(ChangeRow, "changes_given", "k/", "k/" + ABOVE):
             if row.given_to != owner:
                 continue
             if row.change_id == during.change_id:
@@ -296,8 +293,8 @@ def _check_no_circle(tx: Tx, key: Resource, during: ChangeRow, agent: str) -> No
                     next="Ask for it after that, without `during`, or put both under one owner.",
                     circle=[during.key, *met.values()],
                 )
-            todo += [(child.scope, child.key) for child in (
-                ChangeRow(*raw) for raw in tx.rows("changes_during", row.change_id))]
+            todo += [(child.scope, child.key)
+                     for child in tx.each(ChangeRow, "changes_during", row.change_id)]
 
 
 def _failed(svc: Service, tx: Tx, row: ChangeRow, why: str, agent: str | None = None) -> None:

@@ -50,8 +50,7 @@ def get(svc: Service, view: View, actor: Actor, req: rq.StateGet) -> rq.StateVal
         if not 0 < req.version < row.version:
             raise _never(key, f"{key.name} was never at version {req.version}; it is at "
                          f"{row.version}.", row.version)
-        raw = view.row("state_at", key.scope, req.version)
-        row = StateRow(*raw) if raw is not None else None
+        row = view.first(StateRow, "state_at", key.scope, req.version)
         if row is None:
             raise _never(key, f"Version {req.version} of {key.name} is not kept any more.", None)
     if row is None or (row.content is None and req.version is None):
@@ -65,8 +64,8 @@ def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateL
     limit = min(req.limit, 1000)
     below = key_of(req.prefix).scope if req.prefix is not None else "k/"
     begin = key_of(req.after).scope if req.after is not None else below[:-1]
-    found = view.rows("state_keys", begin, below + ABOVE, limit + 1)
-    rows = [StateRow(*raw) for raw in found[:limit]]
+    found = view.each(StateRow, "state_keys", begin, below + ABOVE, limit + 1)
+    rows = found[:limit]
     return rq.StateList(
         items=[told(view, row, value=False) for row in rows if row.content is not None],
         next=rows[-1].key if len(found) > limit else None,
@@ -77,7 +76,7 @@ def history(svc: Service, view: View, actor: Actor, req: rq.StateHistory) -> rq.
     """See `requests.StateHistory`."""
     key = key_of(req.key)
     limit = min(req.limit, rule.VERSIONS_KEPT)
-    rows = [StateRow(*raw) for raw in view.rows("state_history", key.scope, limit)]
+    rows = view.each(StateRow, "state_history", key.scope, limit)
     if not rows:
         raise _unknown(key, f"Nothing was ever stored under {key.name}.", 0)
     return rq.StateList(items=[told(view, row) for row in rows])
@@ -211,8 +210,7 @@ def _bounded(svc: Service, text: bytes, what: str) -> bytes:
 
 def newest(view: View, scope: str) -> StateRow | None:
     """The newest version of a key; None if it never had one."""
-    raw = view.row("state_now", scope)
-    return StateRow(*raw) if raw is not None else None
+    return view.first(StateRow, "state_now", scope)
 
 
 def value_of(view: View, row: StateRow | None) -> Any:
@@ -252,8 +250,7 @@ def stands(row: StateRow | None, version: int) -> bool:
 def covering(view: View, key: Resource, agent: str) -> LeaseRow | None:
     """The agent's live exclusive lease on the key, or on what it continues."""
     for scope in (key.scope, *reversed(ancestors(key.scope))):
-        for raw in view.rows("leases_at_scope", scope):
-            row = LeaseRow(*raw)
+        for row in view.each(LeaseRow, "leases_at_scope", scope):
             if row.locked_by == agent and row.mode == "exclusive" and row.expires_at > view.now:
                 return row
     return None
@@ -289,8 +286,8 @@ def changed_since(tx: Tx, key: Resource, row: StateRow | None, version: int) -> 
     """VERSION_CHANGED for a key, with what is there and how that differs from what was read."""
     now = row.version if row is not None else 0
     by = f", written by {row.written_by}" if row is not None else ""
-    raw = tx.row("state_at", key.scope, version)
-    before = value_of(tx, StateRow(*raw)) if raw is not None else None
+    raw = tx.first(StateRow, "state_at", key.scope, version)
+    before = value_of(tx, raw) if raw is not None else None
     value = value_of(tx, row)
     return Refusal(
         Code.VERSION_CHANGED, "Your environment changed while you were thinking. Re-evaluate your "

@@ -16,7 +16,7 @@ from coordinator.rules.landing import STATE_DIR
 from coordinator.service import branches
 from coordinator.service.core import Service
 from coordinator.service.leasing import partial_work
-from coordinator.service.leasing.overlapping import near
+from coordinator.service.leasing.overlapping import leases_near, near
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow, TaskRow
@@ -72,7 +72,7 @@ def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:
     if base is None:
         return
     left: dict[str, str | None] = dict(tx.rows("review_files_of_kept_parts", row.review_id))
-    files = [ReviewFileRow(*raw) for raw in tx.rows("review_files_of", row.review_id)]
+    files = tx.each(ReviewFileRow, "review_files_of", row.review_id)
     left |= {one.path: one.flagged_hash for one in files if one.worktree is None}
     if left:
         note(tx, task, row.agent or "operator", Finished(sorted(left.items()), None))
@@ -80,8 +80,8 @@ def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:
 
 def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]]:
     """The files that it changed in the shared tree, with their contents."""
-    rows = [row for raw in tx.rows("leases_of_task", task.task_id)
-            if (row := LeaseRow(*raw)).worktree is None]
+    rows = [row for row in tx.each(LeaseRow, "leases_of_task", task.task_id)
+            if row.worktree is None]
     begun = _of_partial_work(tx, task)
     beside = {}
     for path in {partial_work.path_of(row) for row in rows if row.kind == "region"}:
@@ -118,7 +118,7 @@ def _of_partial_work(tx: Tx, task: TaskRow) -> list[str]:
     """Files of the work that it was begun with: what it left as it was is not changed since."""
     if task.partial is None:
         return []
-    files = [ReviewFileRow(*raw) for raw in tx.rows("review_files_of", task.partial)]
+    files = tx.each(ReviewFileRow, "review_files_of", task.partial)
     return [one.path for one in files if one.worktree is None]
 
 
@@ -140,7 +140,7 @@ def _without_others(svc: Service, tx: Tx, task: TaskRow, path: str) -> Rewound |
     """The file with the regions that others hold as they were when these got them; None: nobody
     holds one."""
     asked = resource(path, "file", fold_case=svc.fold_case)
-    others = [row for raw in near(tx, "rivals", asked) if (row := LeaseRow(*raw)).kind == "region"
+    others = [row for row in leases_near(tx, asked) if row.kind == "region"
               and row.mode == "exclusive" and row.inode is not None and row.worktree is None
               and row.task_id != task.task_id
               and not (row.task_id is None and row.locked_by == task.claimed_by)]

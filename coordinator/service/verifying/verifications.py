@@ -74,8 +74,7 @@ class Result(NamedTuple):
 
 def running(view: View) -> VerificationRow | None:
     """The verification that goes on now."""
-    raw = view.row("verification_running")
-    return VerificationRow(*raw) if raw is not None else None
+    return view.first(VerificationRow, "verification_running")
 
 
 def due(svc: Service, view: View) -> bool:
@@ -85,8 +84,8 @@ def due(svc: Service, view: View) -> bool:
     count, newest, at = view.row("work_waiting") or (0, 0, None)
     if not own.command.strip() or not count or running(view) is not None:
         return False
-    last = view.row("verifications_list", 1)
-    if last is not None and newest <= VerificationRow(*last).upto:
+    last = view.first(VerificationRow, "verifications_list", 1)
+    if last is not None and newest <= last.upto:
         return False  # the same would be told once more
     return bool(count >= own.after_tasks or view.now_ms - from_iso(at) >= ms(own.quiet_s))
 
@@ -137,10 +136,10 @@ def ask(svc: Service, tx: Tx, actor: Actor, req: rq.Verify) -> rq.Verification:
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Verifications) -> rq.VerificationList:
     """See `requests.Verifications`."""
-    rows = view.rows("verifications_list", min(req.limit, LISTED_MAX))
+    rows = view.each(VerificationRow, "verifications_list", min(req.limit, LISTED_MAX))
     base = view.row("verified_base")
     return rq.VerificationList(
-        items=[_reply(VerificationRow(*row)) for row in rows],
+        items=[_reply(row) for row in rows],
         command=svc.settings.verify.command.strip(), base=str(base[0]) if base else None,
         left=[rq.FinishedWork(task=task, agent=agent, at=at, state=state, because=because)
               for _, task, agent, at, state, because in view.rows("work_left", LEFT_MAX)],
@@ -157,8 +156,7 @@ def _reply(row: VerificationRow) -> rq.Verification:
 
 def warnings(svc: Service, view: View) -> list[str]:
     """What a person has to know of the last verification, if it could not do its work."""
-    raw = view.row("verifications_list", 1)
-    row = VerificationRow(*raw) if raw is not None else None
+    row = view.first(VerificationRow, "verifications_list", 1)
     if not svc.settings.verify.command.strip():
         return []
     if row is None or row.state in ("running", "good", "broken"):
@@ -170,8 +168,8 @@ def end(svc: Service, tx: Tx, row: VerificationRow, found: Result) -> None:
     """It is over: what passed is in the base, what broke the command is to be done again."""
     if (one := running(tx)) is None or one.verification_id != row.verification_id:
         return
-    agents = {work.n: work.agent for raw in tx.rows("work_of")
-              for work in (WorkRow(*raw),)}
+    agents = {work.n: work.agent for row_row in tx.each(WorkRow, "work_of")
+              for work in (row_row,)}
     works: list[tuple[int, str, str | None]] = [(n, "good", None) for n in found.good]
     works += [(n, "held", task) for n, task in found.held]
     for culprit in found.culprits:

@@ -63,17 +63,14 @@ def _find(view: View, req: rq.Moment, last: int) -> tuple[int, int]:
 
 def _sentences(view: View) -> Iterator[str]:
     """How things are, in sentences: what nobody has closed."""
-    for raw in view.rows("leases_live", view.now, 0, None, SENTENCES_MAX):
-        lease = LeaseRow(*raw)
+    for lease in view.each(LeaseRow, "leases_live", view.now, 0, None, SENTENCES_MAX):
         of = f" for {lease.task_id}" if lease.task_id else ""
         of += f" in {one_line(lease.worktree)}" if lease.worktree else ""
         yield (f"{lease.locked_by} holds {lease.file_path} ({lease.mode}){of} until "
                f"{lease.expires_at[:19]}Z")
-    for raw in view.rows("waiters_all"):
-        waiter = WaiterRow(*raw)
+    for waiter in view.each(WaiterRow, "waiters_all"):
         yield f"{waiter.agent} stands in line as {waiter.acquisition_id}"
-    for raw in view.rows("tasks_list", 0, SENTENCES_MAX, 0):
-        task = TaskRow(*raw)
+    for task in view.each(TaskRow, "tasks_list", 0, SENTENCES_MAX, 0):
         by = f" by {task.claimed_by}" if task.claimed_by else ""
         yield f"{task.task_id} is {told_state(task.state)}{by}: {quoted(task.title)}"
         for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):

@@ -25,16 +25,16 @@ def status(
     svc: Service, view: View, actor: Actor, req: rq.Status, health: dict[str, Any] | None = None
 ) -> rq.StatusReply:
     """See `requests.Status`; `health` is the daemon's own knowledge of itself."""
-    rows = [LeaseRow(*r) for r in view.rows(
-        "leases_live", view.now, 0, None, min(req.leases, LEASES_MAX))]
-    claimed = [tasks.reply(view, TaskRow(*r)) for r in view.rows("tasks_claimed")]
-    shown = view.rows("events_of_interest", max(0, min(req.events, EVENTS_MAX)))
+    rows = view.each(
+        LeaseRow, "leases_live", view.now, 0, None, min(req.leases, LEASES_MAX))
+    claimed = [tasks.reply(view, task) for task in view.each(TaskRow, "tasks_claimed")]
+    shown = view.each(LogRow, "events_of_interest", max(0, min(req.events, EVENTS_MAX)))
     return rq.StatusReply(
         at=view.now, root=str(svc.tree.root), agents=agents.listing(view),
         leases=[lease_reply(row) for row in rows], waiters=waiting_line.listing(svc, view),
         tasks=task_lists.counts(view), claimed=claimed,
         reviews=reviews.listing(svc, view, actor, rq.Reviews()).items,
-        events=[story.event_reply(LogRow(*r)) for r in shown], health=health or {},
+        events=[story.event_reply(row) for row in shown], health=health or {},
         requests=unlock_requests.listing(svc, view, actor, rq.Requests()).items,
         aside=unserved.listing(view), verified=_verified(svc, view, actor),
         messages=messages.waiting(view), leases_held=lease_lists.count(view),

@@ -17,7 +17,7 @@ from coordinator.service.holders.agents import HUMAN
 from coordinator.service.leasing.typed_names import held_by_link
 from coordinator.store.ledger import View
 from coordinator.store.rebuild import differences
-from coordinator.store.rows import LogRow, MessageRow
+from coordinator.store.rows import LogRow, MessageRow, ReviewRow
 from coordinator.words import requests as rq
 from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
@@ -125,8 +125,9 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
         with suppress(Refusal):  # (whatever else may stand there is looked for as it is)
             resource = view.looked.place(resource, req.cwd).resource.name
     # (What comes after the last ones is not written yet: those are asked for without one more.)
-    rows = view.rows(name, req.after, req.agent, task, resource, req.kind, limit + (not req.tail))
-    items = [event_reply(LogRow(*row)) for row in rows[:limit]]
+    rows = view.each(LogRow, name, req.after, req.agent, task, resource, req.kind,
+                     limit + (not req.tail))
+    items = [event_reply(row) for row in rows[:limit]]
     return rq.EventList(items=items, next=items[-1].seq if len(rows) > limit else None,
                         task=task, resource=resource)
 
@@ -145,20 +146,21 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
                       next="Name a task, a review, a request, a message, an agent or a file.")
     upper = subject.upper()
     if view.row("task_get", upper):
-        rows = view.rows("events_of_task", upper, STORY_MAX)
+        rows = view.each(LogRow, "events_of_task", upper, STORY_MAX)
         return _story(upper, rows)
-    review = view.row("review_get", upper)
-    if review:
-        rows = view.rows("events_of_review", review[13], review[5], review[4], STORY_MAX)
+    review = view.first(ReviewRow, "review_get", upper)
+    if review is not None:
+        rows = view.each(LogRow, "events_of_review", review.events_from, review.task_id,
+                         review.agent, STORY_MAX)
         return _story(upper, list(reversed(rows)))
     if view.row("unlock_get", upper):
-        return _story(upper, view.rows("events_of_unlock", upper, STORY_MAX))
-    if (message := view.row("message_get", upper)) is not None:
-        thread = MessageRow(*message).thread
-        return _story(upper, view.rows("events_of_thread", thread, STORY_MAX))
+        return _story(upper, view.each(LogRow, "events_of_unlock", upper, STORY_MAX))
+    if (message := view.first(MessageRow, "message_get", upper)) is not None:
+        return _story(upper, view.each(LogRow, "events_of_thread", message.thread, STORY_MAX))
     if view.row("agent_get", subject):
-        return _story(subject, view.rows("events_of_agent", subject, STORY_MAX))
-    if _ID.fullmatch(upper) and (rows := view.rows("events_of_id", f'"{upper}"', STORY_MAX)):
+        return _story(subject, view.each(LogRow, "events_of_agent", subject, STORY_MAX))
+    if _ID.fullmatch(upper) and (
+            rows := view.each(LogRow, "events_of_id", f'"{upper}"', STORY_MAX)):
         return _story(upper, rows)
     found = view.looked.place(subject, req.cwd)
     meant = found.resource
@@ -166,18 +168,19 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     subject = by_name[0].file_path if by_name else meant.name
     # (What looks like an id and is no file is none, whatever was held around it.)
     around = _around(subject) if found.there or not _ID.fullmatch(upper) else "[]"
-    rows = view.rows("events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
+    rows = view.each(LogRow, "events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
     link = svc.tree.relative(found.through[0]) if found.through else None
     if link:  # what was done to the link is told, too
-        rows = sorted({row[0]: row for row in (*rows, *view.rows(
-            "events_of_resource", link, f'"{link}"', STORY_MAX, "[]"))}.values())[-STORY_MAX:]
+        of_link = view.each(LogRow, "events_of_resource", link, f'"{link}"', STORY_MAX, "[]")
+        rows = sorted({row.seq: row for row in (*rows, *of_link)}.values(),
+                      key=lambda row: row.seq)[-STORY_MAX:]
     if not rows and _ID.fullmatch(upper):
         raise Refusal(
             _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
             "the log reaches back.", next="`coord events` tells the last changes.")
     story = _story(subject, rows)
     seen = view.row("version_get", subject)
-    if seen is not None and seen[2] and (not rows or str(seen[1]) > rows[-1][1]):
+    if seen is not None and seen[2] and (not rows or str(seen[1]) > rows[-1].at):
         did = "wrote" if seen[0] else "deleted"
         last = f"{seen[1][:19]}Z {seen[2]} {did} {one_line(subject)}"
         story.sentences = [*story.sentences, last] if rows else [last]
@@ -193,8 +196,8 @@ def _around(name: str) -> str:
         [WHOLE, *("/".join(parts[:n + 1]) + "/" for n in range(len(parts)))]).decode()
 
 
-def _story(subject: str, rows: list[tuple[Any, ...]]) -> rq.Story:
-    said = [sentence(LogRow(*row)) for row in rows]
+def _story(subject: str, rows: list[LogRow]) -> rq.Story:
+    said = [sentence(row) for row in rows]
     return rq.Story(subject=subject, sentences=said or [f"The log tells nothing of {subject}."])
 
 

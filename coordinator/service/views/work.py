@@ -25,11 +25,11 @@ def work(svc: Service, view: View, actor: Actor, req: rq.Work) -> rq.WorkList:
     """See `requests.Work`."""
     limit = min(req.limit, LEASES_MAX)
     if req.resource is None:
-        rows = [LeaseRow(*raw) for raw in view.rows(
-            "leases_live", view.now, req.after, req.agent, limit + 1)]
+        rows = view.each(
+            LeaseRow, "leases_live", view.now, req.after, req.agent, limit + 1)
     else:
-        rows = [row for raw in view.rows("leases_named", req.resource)
-                if (row := LeaseRow(*raw)).expires_at > view.now
+        rows = [row for row in view.each(LeaseRow, "leases_named", req.resource)
+                if row.expires_at > view.now
                 and row.fencing_token > req.after and req.agent in (None, row.locked_by)]
     items = [file for row in rows[:limit] if is_written(row) for file in _changed(svc, view, row)]
     return rq.WorkList(items=items,

@@ -30,7 +30,7 @@ UPDATE file_locks SET mode = 'shared', slot = ?2, agreed_as = ?3 WHERE fencing_t
 
 -- name: leases_agreed
 -- Live leases by which several write the same, as they agreed.
-SELECT * FROM file_locks WHERE agreed_as = ? AND expires_at > ? ORDER BY fencing_token;
+SELECT {lease} FROM file_locks WHERE agreed_as = ? AND expires_at > ? ORDER BY fencing_token;
 
 -- name: leases_near_end
 -- Live leases of a holder that end by an instant, cannot be renewed past it, and were not told of.
@@ -83,58 +83,58 @@ SELECT 1 FROM file_locks WHERE scope = ? AND mode = 'exclusive' AND kind <> 'glo
 -- name: rivals
 -- Leases that may overlap a resource: where it may be contained, and from its own scope down.
 -- Parameters: scopes…, then the range (low, high) that begins with its scope (see words/resource_names.py).
-SELECT * FROM file_locks WHERE {scope is one, or} (scope >= ? AND scope < ?);
+SELECT {lease} FROM file_locks WHERE {scope is one, or} (scope >= ? AND scope < ?);
 
 -- name: rivals_by_inode
 -- The same file under another name: a hard link, or renamed since.
-SELECT * FROM file_locks WHERE inode = ?;
+SELECT {lease} FROM file_locks WHERE inode = ?;
 
 -- name: leases_of_holder
-SELECT * FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
+SELECT {lease} FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
 
 -- name: leases_named
-SELECT * FROM file_locks WHERE file_path = ? ORDER BY fencing_token;
+SELECT {lease} FROM file_locks WHERE file_path = ? ORDER BY fencing_token;
 
 -- name: windows_of_holder
 -- The write windows that an agent has: which of its edits are in the middle.
-SELECT * FROM file_locks WHERE locked_by = ? AND scope >= 'k/edit/' AND scope < 'k/edit0'
+SELECT {lease} FROM file_locks WHERE locked_by = ? AND scope >= 'k/edit/' AND scope < 'k/edit0'
 ORDER BY fencing_token;
 
 -- name: leases_of_commits
 -- Write windows that coord itself has, while it commits regions.
-SELECT * FROM file_locks WHERE locked_by >= 'coord/C-' AND locked_by < 'coord/C.';
+SELECT {lease} FROM file_locks WHERE locked_by >= 'coord/C-' AND locked_by < 'coord/C.';
 
 -- name: leases_renamed
 -- Leases that renames have made.
-SELECT * FROM file_locks WHERE goes_with IS NOT NULL ORDER BY goes_with, fencing_token;
+SELECT {lease} FROM file_locks WHERE goes_with IS NOT NULL ORDER BY goes_with, fencing_token;
 
 -- name: lease_by_token
-SELECT * FROM file_locks WHERE fencing_token = ?;
+SELECT {lease} FROM file_locks WHERE fencing_token = ?;
 
 -- name: lease_get
 SELECT 1 FROM file_locks WHERE fencing_token = ?;
 
 -- name: leases_of_task
-SELECT * FROM file_locks WHERE task_id = ? ORDER BY fencing_token;
+SELECT {lease} FROM file_locks WHERE task_id = ? ORDER BY fencing_token;
 
 -- name: leases_of_acquisition
 -- An acquisition is named for its first fencing token, and its tokens follow each other.
-SELECT * FROM file_locks WHERE fencing_token >= ?1 AND fencing_token < ?1 + ?2 AND acquisition_id = ?3
+SELECT {lease} FROM file_locks WHERE fencing_token >= ?1 AND fencing_token < ?1 + ?2 AND acquisition_id = ?3
 ORDER BY fencing_token;
 
 -- name: leases_at_scope
-SELECT * FROM file_locks WHERE scope = ?;
+SELECT {lease} FROM file_locks WHERE scope = ?;
 
 -- name: leases_of_git
 -- Working trees that a git command changes as a whole.
-SELECT * FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0';
+SELECT {lease} FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0';
 
 -- name: any_lapsed
 SELECT 1 FROM file_locks WHERE expires_at <= ?1
 UNION ALL SELECT 1 FROM tasks WHERE state = 'claimed' AND claim_until <= ?1 LIMIT 1;
 
 -- name: leases_window
-SELECT * FROM file_locks
+SELECT {lease} FROM file_locks
 WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
 ORDER BY fencing_token LIMIT ?4 OFFSET ?5;
 
@@ -143,7 +143,7 @@ SELECT count(*) FROM file_locks
 WHERE expires_at > ?1 AND (?2 IS NULL OR locked_by = ?2) AND kind <> ?3;
 
 -- name: leases_live
-SELECT * FROM file_locks
+SELECT {lease} FROM file_locks
 WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
 ORDER BY fencing_token LIMIT ?4;
 

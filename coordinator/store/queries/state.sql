@@ -20,7 +20,7 @@ FROM state_versions WHERE scope = ? ORDER BY version DESC LIMIT ?;
 
 -- name: state_keys
 -- The newest version of each key from a scope on, before another.
-SELECT scope, max(version), key, content, size, written_by, written_at, fencing_token
+SELECT scope, max(version) AS version, key, content, size, written_by, written_at, fencing_token
 FROM state_versions WHERE scope > ?1 AND scope < ?2 GROUP BY scope ORDER BY scope LIMIT ?3;
 
 -- name: state_count
