@@ -166,7 +166,7 @@ class Daemon:
                         self.service.blobs)
         self._workers = LookWorkers(self.state.root, self.state.database, self.state.blobs,
                                     review.kept_bytes_max, budget, self._writer.run)
-        logs = TaskLogs(self.state, lambda task: self.router.look(
+        logs = TaskLogs(self.state, self.service, lambda task: self.router.look(
             lambda view: tasks.find(view, task).task_id))
         self.router = RequestRouter(
             self._loop, self.service, self._writer, self._ledger, self._reader,

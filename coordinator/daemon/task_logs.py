@@ -13,13 +13,14 @@ from pathlib import Path
 
 from coordinator.files.state import StateDir
 from coordinator.profiles import agent_logs
+from coordinator.service.core import Service, check_wait
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
 #: How often a log that grows is looked at (seconds).
 LOOK_S = 0.25
-#: Most that a request may wait (seconds), and most of a log that one answer tells (bytes).
-WAIT_S_MAX, ANSWER_BYTES_MAX = 60.0, 64_000
+#: Most of a log that one answer tells (bytes).
+ANSWER_BYTES_MAX = 64_000
 
 
 class TaskLogs:
@@ -29,17 +30,23 @@ class TaskLogs:
         find_task: the id of a task however it was typed, or a `Refusal`.
     """
 
-    def __init__(self, state: StateDir, find_task: Callable[[str], str | Refusal]) -> None:
+    def __init__(self, state: StateDir, service: Service,
+                 find_task: Callable[[str], str | Refusal]) -> None:
         self._state = state
+        self._service = service
         self._find_task = find_task
 
     async def answer(self, request: rq.TaskLog) -> rq.TaskLogLines | Refusal:
-        """The new lines; after `wait_s` seconds (at most `WAIT_S_MAX`) there may be none."""
+        """The new lines; after `wait_s` seconds there may be none."""
         task = self._find_task(request.task)
         if isinstance(task, Refusal):
             return task
+        try:
+            check_wait(self._service, request.wait_s)
+        except Refusal as refusal:
+            return refusal
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + min(request.wait_s, WAIT_S_MAX)
+        deadline = loop.time() + request.wait_s
         while True:
             reply = await asyncio.to_thread(self._read, task, request)
             if reply.lines or loop.time() >= deadline:

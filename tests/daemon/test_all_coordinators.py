@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.waiting import until
@@ -16,6 +18,13 @@ def roots(repo: Repo) -> list[str]:
         return [row.root for row in client.call(rq.Coordinators()).items]
 
 
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the coordinators of this test are known."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.mark.usefixtures("alone")
 def test_each_repository_is_told_with_what_waits_there(repo: Repo, tmp_path: Path) -> None:
     repo.coord("up")
     assert roots(repo) == [str(repo.root)]
