@@ -43,6 +43,7 @@ from coordinator.operations import malformed
 from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
 from coordinator.operations.listing import OPERATIONS, Operation
 from coordinator.service.views.story import event_reply
+from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.base import Place
 from coordinator.words.texts import REQUEST_BYTES_MAX
@@ -252,7 +253,7 @@ class HttpServer:
 
     def _news(self, told: int) -> Any:
         return self._router.look(
-            lambda view: view.rows("events_after", told, None, None, None, None, 500)
+            lambda view: view.each(LogRow, "events_after", told, None, None, None, None, 500)
         )
 
     async def _metrics(self, request: Request) -> Response:
