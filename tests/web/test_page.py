@@ -48,7 +48,7 @@ def test_a_page_opens_once_by_its_code_and_keeps_nothing_that_lasts(person: Pers
 def test_a_verdict_in_the_page_is_there_for_the_terminal_and_can_be_undone(person: Person, repo: Repo, leave_review: Leave) -> None:
     review = leave_review({"src/pay.py": ("a = 1\n", "a = 2\n"), "src/tax.py": ("b = 1\n", "b = 2\n")})
     page = person.open()
-    assert page.title() == "(1) coord"
+    assert page.title() == "(1) coord repo"
     page.get_by_role("button", name="Look at it").click()
     page.get_by_role("group", name="Difference of src/pay.py").locator(".cm-mergeView").wait_for()
     page.get_by_role("button", name="Revert", exact=False).first.click()
@@ -67,7 +67,7 @@ def test_a_verdict_of_the_terminal_is_there_in_the_page(person: Person, repo: Re
     page.get_by_text(f"{review}:").wait_for()
     repo.coord("review", "keep", review)
     page.get_by_text("Nothing waits for you.").wait_for()
-    assert page.title() == "coord"
+    assert page.title() == "coord repo"
 
 
 def test_a_killed_coordinator_is_said_and_the_page_goes_on_when_it_is_back(person: Person, repo: Repo) -> None:
@@ -200,7 +200,7 @@ def test_what_was_saved_meanwhile_is_said_and_not_overwritten(person: Person, re
     repo.write("src/pay.py", "a = 3  # mine\n")
     page.get_by_role("button", name="Revert").first.click()
     page.get_by_role("alert").get_by_text("src/pay.py was changed after it was flagged").wait_for()
-    page.get_by_role("alert").get_by_text(f"`coord review show {review}`").wait_for()
+    page.get_by_role("alert").get_by_text(f"coord review show {review}").wait_for()
     assert repo.read("src/pay.py") == "a = 3  # mine\n" and review_state(repo, review) == "open"
 
 
@@ -262,8 +262,8 @@ def test_locks_requests_and_messages_are_dealt_with_in_place(person: Person, rep
     with repo.client() as client:
         client.call(rq.MessageSend(agent="ann", to="human", text="Which currency?"))
     page = person.open()
-    until(lambda: page.title() == "(2) coord")
-    page.get_by_role("button", name="Read", exact=True).click()
+    until(lambda: page.title() == "(2) coord repo")
+    page.get_by_role("button", name="Mark as read").click()
     page.get_by_text("is read.").wait_for()
     person.go("Agents and leases")
     page.get_by_role("heading", name="Who waits for whom").wait_for()
@@ -342,8 +342,8 @@ def test_the_desktop_tells_what_came_while_the_person_looked_elsewhere(person: P
         document.hasFocus = () => false;
     """)
     page = person.open()
-    page.get_by_role("button", name="Tell me by the desktop").click()
-    page.get_by_role("button", name="Tell me by the desktop").wait_for(state="detached")
+    page.get_by_role("button", name="Show a desktop notification").click()
+    page.get_by_role("button", name="Show a desktop notification").wait_for(state="detached")
     leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
     until(lambda: page.evaluate("window.told.length") > 0)
     assert page.evaluate("window.told") == ["1 thing waits for you."]
@@ -383,6 +383,70 @@ def test_times_are_those_of_the_browser(person: Person, browser: Any, repo: Repo
     page.get_by_role("tab", name="Story").click()
     page.get_by_role("tabpanel").get_by_text(f"until {there}").wait_for()
     assert "Z" not in page.get_by_role("tabpanel").inner_text()
+
+
+def test_back_forward_and_reload_lead_where_the_person_was(person: Person, repo: Repo, leave_review: Leave) -> None:
+    leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    page = person.open()
+    person.go("Backlog")
+    page.get_by_role("heading", name="Backlog").wait_for()
+    person.go("Reviews")
+    page.get_by_role("article", name="Review R-1").wait_for()
+    page.go_back()
+    page.get_by_role("heading", name="Backlog").wait_for()
+    page.go_forward()
+    page.get_by_role("article", name="Review R-1").wait_for()
+    page.reload()
+    page.get_by_role("article", name="Review R-1").wait_for()
+    assert page.url.endswith("/"), "no name of a file is in the address"
+    page.keyboard.press("u")
+    page.get_by_role("alert").get_by_text("No verdict was given in this page").wait_for()
+
+
+def test_an_address_with_a_code_that_is_opened_in_the_same_tab_is_another_page(person: Person, repo: Repo) -> None:
+    page = person.open()
+    page.goto(str(json.loads(repo.coord("web", "--read-only", "--json").stdout)["url"]))
+    page.get_by_text("This page only reads.").wait_for()
+
+
+def test_the_last_verdict_is_taken_back_where_no_review_is_left(person: Person, repo: Repo, leave_review: Leave) -> None:
+    leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    page = person.open()
+    person.go("Reviews")
+    page.get_by_role("article").get_by_role("button", name="Revert").first.click()
+    page.get_by_text("No review waits.").wait_for()
+    assert repo.read("src/pay.py") == "a = 1\n"
+    page.get_by_role("status").get_by_role("button", name="Undo").click()
+    page.get_by_role("article", name="Review R-1").wait_for()
+    assert repo.read("src/pay.py") == "a = 2\n"
+
+
+def test_a_review_of_many_long_names_leaves_room_for_its_difference(person: Person, repo: Repo, leave_review: Leave) -> None:
+    names = ["/".join(["a" * 40] * 6) + "/x.py", *(f"src/file_{n:03}.py" for n in range(150))]
+    leave_review(dict.fromkeys(names, ("a = 1\n", "a = 2\n")))
+    page = person.page
+    page.set_viewport_size({"width": 360, "height": 800})
+    person.open()
+    person.go("Reviews")
+    page.get_by_role("button", name="src/file_149.py modified").click()
+    page.get_by_role("group", name="Difference of src/file_149.py").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator(".files").bounding_box()["height"] < 200
+    page.get_by_role("button", name=re.compile("aaaa")).first.click()
+    page.locator(".diff .cm-editor").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_question_of_an_agent_that_has_ended_asks_for_no_reply(person: Person, repo: Repo) -> None:
+    with repo.client() as client:
+        client.call(rq.Register(agent="ann"))
+        client.call(rq.MessageSend(agent="ann", to="human", text="Which currency?"))
+    page = person.open()
+    page.get_by_role("textbox", name="Reply to ann").wait_for()
+    with repo.client() as client:
+        client.call(rq.Leave(agent="ann"))
+    page.get_by_text("It has ended.").wait_for()
+    assert page.get_by_role("textbox", name="Reply to ann").count() == 0
 
 
 def test_a_refusal_is_said_with_its_next_step(person: Person, repo: Repo) -> None:

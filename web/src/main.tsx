@@ -8,6 +8,7 @@ import { enter, readsOnly, token } from "./api/entrance";
 import { App } from "./components/App";
 import { connection } from "./state/connection";
 import { news } from "./state/news";
+import { followHistory } from "./state/place";
 import { begin } from "./state/store";
 
 async function start(): Promise<void> {
@@ -21,6 +22,9 @@ async function start(): Promise<void> {
   } else {
     begin();
   }
+  followHistory();
+  // An address with a fresh code, opened in this tab, is another page: it enters anew.
+  addEventListener("hashchange", () => location.hash.length > 1 && location.reload());
   render(<App />, document.getElementById("page") as HTMLElement);
 }
 

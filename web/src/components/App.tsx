@@ -6,6 +6,7 @@ import { connection } from "../state/connection";
 import { status, waiting } from "../state/store";
 import { AgentsScreen } from "./AgentsScreen";
 import { BacklogScreen } from "./BacklogScreen";
+import { harmless } from "../words/texts";
 import { ConnectionBanner } from "./ConnectionBanner";
 import { KeyHelp } from "./KeyHelp";
 import { MoreScreen } from "./MoreScreen";
@@ -18,7 +19,8 @@ import { Words } from "./Words";
 
 export function App() {
   useSignalEffect(() => {
-    document.title = waiting.value > 0 ? `(${waiting.value}) coord` : "coord";
+    const name = harmless(status.value?.root.split("/").at(-1) ?? "");
+    document.title = `${waiting.value > 0 ? `(${waiting.value}) ` : ""}coord${name ? ` ${name}` : ""}`;
   });
   const snapshot = status.value;
   return (

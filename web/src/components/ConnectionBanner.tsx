@@ -7,7 +7,7 @@ export function ConnectionBanner() {
     return (
       <p class="banner" role="status">
         The coordinator does not answer. What you see is how it was; the page goes on by itself when it is back. Any{" "}
-        <code>coord</code> command in the repository starts it again.
+        <code>coord</code> command in the repository starts it again. After <code>coord down</code> open the page anew: <code>coord web</code>.
       </p>
     );
   }

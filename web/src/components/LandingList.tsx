@@ -38,7 +38,7 @@ export function LandingList() {
         {(list) =>
           list.command === "" ? (
             <p class="empty">
-              No command verifies what lands. <code>[verify] command = "make test"</code> in <code>coord.toml</code> names one.
+              No check is set up. Set one in <code>coord.toml</code>: <code>[verify] command = "make test"</code>.
             </p>
           ) : (
             <>

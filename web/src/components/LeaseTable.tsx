@@ -16,7 +16,7 @@ export function LeaseTable() {
       <h2 id="leases">Leases</h2>
       <LockForm />
       {held === 0 ? (
-        <p class="empty">Nothing is leased. An agent's edits lease what they write by themselves.</p>
+        <p class="empty">Nothing is leased. A file is leased by itself when an agent edits it.</p>
       ) : (
         <>
           <label class="filter">

@@ -1,4 +1,4 @@
-/** How all was at the moment that the scrubber is at. */
+/** State at the moment that the scrubber is at. */
 import { moment, then } from "../state/timeline";
 import type { Fact } from "../state/then";
 import { fullInstant } from "../words/instants";
@@ -11,7 +11,7 @@ export function MomentPanel() {
   const shown = then.value;
   return (
     <section class="moment" aria-labelledby="moment" aria-busy={moment.value !== null && shown?.at !== moment.value}>
-      <h2 id="moment">{moment.value === null ? "How all was at the end" : `How all was at ${fullInstant(moment.value)}`}</h2>
+      <h2 id="moment">{moment.value === null ? "State at the end" : `State at ${fullInstant(moment.value)}`}</h2>
       {shown !== null && (
         <>
           {shown.event !== null && <p class="dim">After event {shown.event}.</p>}

@@ -57,9 +57,9 @@ export function NeedsYouScreen() {
         ))}
         {messages.value.map((message) => (
           <Card key={message.message} kind="Message" title={message.text} about={`${message.sender}, ${ago(message.sent_at, now.value)}`}>
-            <MessageForm to={message.sender} replyTo={message.message} />
+            {isThere(message.sender) ? <MessageForm to={message.sender} replyTo={message.message} /> : <span class="dim">It has ended.</span>}
             <button type="button" class="best" data-acts onClick={() => void markSeen(message)}>
-              Read
+              Mark as read
             </button>
           </Card>
         ))}
@@ -103,4 +103,9 @@ export function NeedsYouScreen() {
       <NotifyButton />
     </section>
   );
+}
+
+/** Whether an agent can still be told something. */
+function isThere(agent: string): boolean {
+  return status.value?.agents.some((row) => row.agent === agent) ?? false;
 }

@@ -1,6 +1,6 @@
 /** What was done or refused last. */
 import { news } from "../state/news";
-import { Words } from "./Words";
+import { Prose } from "./Prose";
 
 export function News() {
   const item = news.value;
@@ -9,11 +9,11 @@ export function News() {
       {item && (
         <p class={item.refused ? "refused" : "done"}>
           <span>
-            <Words text={item.text} />
+            <Prose text={item.text} />
             {item.next && (
               <>
                 {" "}
-                <Words text={item.next} />
+                <Prose text={item.next} />
               </>
             )}
           </span>

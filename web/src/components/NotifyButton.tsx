@@ -5,7 +5,7 @@ export function NotifyButton() {
   return permission.value === "default" ? (
     <p>
       <button type="button" onClick={() => void allowNotifications()}>
-        Tell me by the desktop when something waits
+        Show a desktop notification when something waits for me
       </button>
     </p>
   ) : null;

@@ -16,7 +16,7 @@ export function ReportTables({ report }: { report: Report }) {
   const refusals = report.refusals.reduce((sum, refusal) => sum + refusal.count, 0);
   return (
     <section class="report" aria-labelledby="report">
-      <h2 id="report">What it came to</h2>
+      <h2 id="report">Summary</h2>
       <p class="facts">
         {exactSpan(report.span_s)} in all, {exactSpan(report.stood_s)} lost to waiting, {exactSpan(report.waited_s)} waited in all, {counted(report.tasks["done"] ?? 0, "task")} done,{" "}
         {counted(refusals, "refusal")}, {counted(report.events, "event")}.

@@ -2,12 +2,15 @@
 import { openReview, type Screen, screen } from "../state/place";
 import { status, waiting } from "../state/store";
 
+/** Tasks in these states wait for nobody. */
+const CLOSED = new Set(["done", "cancelled"]);
+
 export function ScreenTabs() {
   const counts: Record<Screen, number> = {
     "needs-you": waiting.value,
     agents: status.value?.agents.length ?? 0,
     reviews: status.value?.reviews.length ?? 0,
-    backlog: Object.values(status.value?.tasks ?? {}).reduce((sum, count) => sum + count, 0),
+    backlog: countOpenTasks(status.value?.tasks ?? {}),
     time: 0,
     more: 0,
   };
@@ -37,4 +40,8 @@ export function ScreenTabs() {
       ))}
     </nav>
   );
+}
+
+function countOpenTasks(counts: Readonly<Record<string, number>>): number {
+  return Object.entries(counts).reduce((sum, [state, count]) => (CLOSED.has(state) ? sum : sum + count), 0);
 }

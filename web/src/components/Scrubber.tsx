@@ -21,10 +21,10 @@ export function Scrubber() {
       />
       <div class="actions">
         <button type="button" onClick={() => goToChange(-1)}>
-          Change before
+          Previous change
         </button>
         <button type="button" onClick={() => goToChange(1)}>
-          Change after
+          Next change
         </button>
         <button type="button" disabled={moment.value === null} onClick={() => (moment.value = null)}>
           Back to the end

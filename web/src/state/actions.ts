@@ -4,9 +4,15 @@ import { person } from "../api/entrance";
 import { Refusal } from "../api/refusal";
 import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, WorkFile } from "../api/shapes";
 import { harmless } from "../words/texts";
-import { act } from "./news";
+import { act, news } from "./news";
 
-const VERDICTS_DONE: Record<Verdict, string> = { keep: "kept", revert: "reverted", reassign: "given to another agent" };
+/** What becomes of a review, and of its task, by a verdict on all of it. */
+const VERDICTS_DONE: Record<Verdict, (review: Review) => string> = {
+  keep: ({ review, task }) => `${review} is kept.${task ? ` When no other review of ${task} waits, ${task} is done.` : ""}`,
+  revert: ({ review, task }) =>
+    `${review} is reverted: its files are as they were before.${task ? ` When no other review of ${task} waits, ${task} starts over.` : ""}`,
+  reassign: ({ review, task }) => `${review} is given on.${task ? ` ${task} is ready: the next agent begins with this work.` : ""}`,
+};
 
 /** The last verdicts of this page, newest last: `u` takes one back. */
 const decided: string[] = [];
@@ -27,9 +33,12 @@ function decideOn(review: string, body: VerdictBody): Promise<boolean> {
     () => ask(api.POST("/v1/reviews/{review}/decide", { params: { path: { review } }, body })),
     (done) => {
       decided.push(done.review);
-      const part = done.part_of ? ` The rest stays open in ${done.part_of}.` : "";
-      return [`${done.review} is ${VERDICTS_DONE[body.verdict]}.${part}`, ...done.warnings].join(" ");
+      const said = done.part_of
+        ? `${done.review}, a part of ${done.part_of}, is ${body.verdict === "keep" ? "kept" : "reverted"}. The rest stays open in ${done.part_of}.`
+        : VERDICTS_DONE[body.verdict](done);
+      return [said, ...done.warnings].join(" ");
     },
+    () => undoLast,
   );
 }
 
@@ -42,11 +51,19 @@ export function undo(review: string): Promise<boolean> {
 
 export async function undoLast(): Promise<boolean> {
   const review = decided.at(-1);
-  if (review !== undefined && (await undo(review))) {
-    decided.pop();
-    return true;
+  if (review === undefined) {
+    news.value = {
+      text: "No verdict was given in this page since it was loaded.",
+      next: "`coord review list --state all` names earlier ones, `coord review undo R-1` takes one back.",
+      refused: true,
+    };
+    return false;
   }
-  return false;
+  const undone = await undo(review);
+  if (undone) {
+    decided.pop();
+  }
+  return undone;
 }
 
 export function answerRequest(request: UnlockRequest, verdict: "approve" | "reject"): Promise<boolean> {

@@ -1,5 +1,8 @@
-/** Where in the page the person is. It stays in memory: the address shows no name of a file. */
-import { signal } from "@preact/signals";
+/**
+ * Where in the page the person is. The browser keeps it with each entry of its history, so that back, forward and
+ * reload lead there; the address shows no name of a file.
+ */
+import { effect, signal } from "@preact/signals";
 
 export type Screen = "needs-you" | "agents" | "reviews" | "backlog" | "time" | "more";
 export type MoreSection = "landings" | "values" | "signals" | "archive" | "settings" | "metrics" | "repositories";
@@ -16,4 +19,35 @@ export const helpShown = signal(false);
 export function goToReview(review: string): void {
   openReview.value = review;
   screen.value = "reviews";
+}
+
+interface Place {
+  screen: Screen;
+  review: string | null;
+  section: MoreSection;
+}
+
+/** Go where the browser's history says, and keep it up to date from now on. */
+export function followHistory(): void {
+  show(history.state as Place | null);
+  addEventListener("popstate", (event) => show(event.state as Place | null));
+  effect(() => {
+    const place: Place = { screen: screen.value, review: openReview.value, section: moreSection.value };
+    const kept = history.state as Place | null;
+    if (kept === null) {
+      history.replaceState(place, "");
+    } else if (kept.screen !== place.screen || kept.section !== place.section) {
+      history.pushState(place, "");
+    } else if (kept.review !== place.review) {
+      history.replaceState(place, ""); // a review more is no step back: `p` is
+    }
+  });
+}
+
+function show(place: Place | null): void {
+  if (place !== null) {
+    openReview.value = place.review;
+    moreSection.value = place.section;
+    screen.value = place.screen;
+  }
 }

@@ -1,4 +1,4 @@
-/** How all was at a moment, as it is shown: told by the coordinator, or by the spans of a saved report. */
+/** State at a moment, as it is shown: told by the coordinator, or by the spans of a saved report. */
 import type { Span, Status } from "../api/shapes";
 
 /** One thing that was so: whose it was, what it was, and a remark. */

@@ -26,7 +26,7 @@ export const bounds = signal<Window>({ from: 0, to: 1 });
 export const view = signal<Window>({ from: 0, to: 1 });
 /** The moment that the scrubber is at; null: the end. */
 export const moment = signal<number | null>(null);
-/** How all was at that moment; null: it is asked for. */
+/** State at that moment; null: it is asked for. */
 export const then = signal<Then | null>(null);
 
 /** A span with its instants as numbers and its sentence, made once: it is drawn at each move of the window. */

@@ -1,0 +1,18 @@
+/** A message of the coordinator: what stands between backticks is a command. */
+import { Words } from "./Words";
+
+export function Prose({ text }: { text: string }) {
+  return (
+    <>
+      {text.split("`").map((part, index) =>
+        index % 2 === 1 ? (
+          <code key={index}>
+            <Words text={part} />
+          </code>
+        ) : (
+          <Words key={index} text={part} />
+        ),
+      )}
+    </>
+  );
+}
