@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+BENCH  := $(BIN)/python -m benchmarks
 
 .PHONY: help setup demo test test-slow check verify lint types layers docs docs-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
@@ -17,7 +18,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: setup      ## agents carry one release of a real package to the next, one is killed, no edit is lost
-	@$(BIN)/python benchmarks/demo.py
+	@$(BIN)/python -m benchmarks.demo
 
 test: setup      ## the default test suite (under 5 minutes on 2 cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal
@@ -86,10 +87,10 @@ regions-corpus: setup  ## divide every file of this interpreter into regions; Py
 	@$(BIN)/python -m tests.regions.full_corpus $(SLICE)
 
 bench-growth: setup  ## how dispatch and the conflict check grow
-	@$(BIN)/coord bench dispatch --tasks 100,1000,10000 --held 0,100 && $(BIN)/coord bench overlap --leases 1000,10000,100000
+	@$(BENCH) dispatch --tasks 100,1000,10000 --held 0,100 && $(BENCH) overlap --leases 1000,10000,100000
 
 bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one run
-	@$(BIN)/coord bench locks && $(BIN)/coord bench hook && $(BIN)/coord bench session && $(BIN)/coord bench dispatch && $(BIN)/coord bench overlap
+	@$(BENCH) locks && $(BENCH) hook && $(BENCH) session && $(BENCH) dispatch && $(BENCH) overlap
 
 screenshot: setup  ## draw the picture of `coord status` in the documents
 	@$(BIN)/python benchmarks/screenshot.py
@@ -141,7 +142,7 @@ test-web: setup web  ## the page in a real Chromium, over a real coordinator (CH
 
 .PHONY: merge-branches
 merge-branches: setup  ## merge the older and the newer line of real packages (OPTIONS="-v --only django")
-	@$(BIN)/python benchmarks/merge_branches.py $(OPTIONS)
+	@$(BIN)/python -m benchmarks.merge_branches $(OPTIONS)
 
 .PHONY: meaning-oracle
 meaning-oracle: setup  ## hundreds of changed interfaces in real packages: who breaks, by coord and by mypy (ORACLE="--seed 2 --show")

@@ -18,8 +18,8 @@ import threading
 import zipfile
 from pathlib import Path
 
-from coordinator.cli.bench_replay import describe
-from coordinator.simulation.driver import Asked, Result, run
+from benchmarks.replay.command import describe
+from benchmarks.replay.driver import Asked, Result, run
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
@@ -145,7 +145,7 @@ def main() -> int:
         finally:
             audience.stop()
     print()
-    describe(result)
+    print("\n".join(describe(result)))
     missing = judge(result)
     for line in missing:
         print(f"FAILED: {line}", file=sys.stderr)

@@ -17,9 +17,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from merge_corpus import fetched
-from merge_history import lost
-
+from benchmarks.merge_corpus import fetched
+from benchmarks.merge_history import lost
 from coordinator.merging.git_merge import GitFailed, GitMerge
 from coordinator.merging.merge import merge
 from coordinator.regions.process import Outlines

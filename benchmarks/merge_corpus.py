@@ -89,7 +89,7 @@ def units(source: str) -> tuple[str, list[Unit]]:
 def _of(
     body: list[ast.stmt], lines: list[str], first: int, last: int, *, deep: bool,
 ) -> tuple[str, list[Unit]]:
-    starts = []
+    starts: list[int] = []
     documented, floor = 0, first
     if ast.get_docstring(ast.Module(body, [])) is not None:  # it belongs to the head
         documented = floor = body[0].end_lineno or 0
@@ -408,9 +408,9 @@ def _reads(node: ast.AST) -> Iterator[str]:
         own: set[str] = set()
         for part in (*node.decorator_list, *node.bases, *(k.value for k in node.keywords)):
             yield from _reads(part)
-        for part in node.body:
-            yield from (name for name in _reads(part) if name not in own)
-            own |= _binds(part)
+        for statement in node.body:
+            yield from (name for name in _reads(statement) if name not in own)
+            own |= _binds(statement)
         return
     if isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
         return  # branches: what is bound in them is not followed
@@ -486,7 +486,7 @@ def run(
     """Merge all cases of these packages."""
     count = Count()
     for name, old, ours, theirs, new in cases(packages, cache, seed, turns=turns):
-        raw = [one.encode() for one in (old, ours, theirs)]
+        raw = (old.encode(), ours.encode(), theirs.encode())
         try:
             by_git = git(*raw)
         except GitFailed:

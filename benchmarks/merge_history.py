@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 
 from coordinator.merging.git_merge import GitFailed, GitMerge
@@ -97,7 +98,7 @@ def main() -> int:
                 except GitFailed:
                     continue
                 done = merge(base, ours, theirs, git=by_git, lines=git,
-                             read=lambda data, of=language: outlines.read(data, of))
+                             read=partial(outlines.read, language=language))
                 count["files that both sides changed"] += 1
                 where = f"{place.name} {commit[:8]} {path}"
                 if not by_git.conflicts:

@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from coordinator.bench.inside import START_MS, Inside, inside
+from benchmarks.measuring.inside import START_MS, Inside, inside
 from coordinator.operations.listing import OPERATIONS
 from coordinator.settings import Settings, Signalling
 from coordinator.words import requests as rq

@@ -30,10 +30,10 @@ PATIENCE_S = 130.0
 #: After so long (seconds) a person is told that it is waited for.
 TOLD_S = 10.0
 #: Words by which it is known at once that the coordinator is not asked.
-_OWN = ("--version", "-V", "init", "up", "down", "serve", "doctor", "launch", "run", "bench", "mcp",
+_OWN = ("--version", "-V", "init", "up", "down", "serve", "doctor", "launch", "run", "mcp",
         "hook", "guard", "ps", "trust", "report", "logs", "regions", "impact", "merge-file")
 #: Words of programs that go on for long: they get a process of their own make.
-_LASTING = ("serve", "launch", "run", "bench", "mcp", "hook", "attach")
+_LASTING = ("serve", "launch", "run", "mcp", "hook", "attach")
 #: Settings of the interpreter that say where modules are, or how text is written. A process that
 #: was told to look at none of them is not the place for a program that may.
 _SETTINGS = (b"PYTHONPATH", b"PYTHONHOME", b"PYTHONUSERBASE", b"PYTHONUTF8", b"PYTHONIOENCODING")

@@ -94,7 +94,7 @@ def serve() -> None:
 
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         entry.main(["help", "exit-codes"])  # much is imported only when a command is run
-    for name in ("apscheduler.schedulers.asyncio", "coordinator.cli.bench", "coordinator.daemon.compose",
+    for name in ("apscheduler.schedulers.asyncio", "coordinator.daemon.compose",
                  "coordinator.wiring.hook_trust", "uvloop"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -25,7 +25,7 @@ GROUPS = {
     "Parts of files, and values": ("regions", "commit-region", "propose", "impact", "merge-driver",
                                    "merge-file", "state"),
     "The coordinator": ("up", "down", "ps", "serve", "compact", "guard", "hook", "mcp",
-                        "completion", "bench", "help"),
+                        "completion", "help"),
 }
 
 class Listed(TyperGroup):

@@ -62,7 +62,6 @@ COMMANDS = {
     "guard": ("guard",),
     "commit": ("commit",),
     "mcp": ("mcp",),
-    "bench": ("bench",),
     "completion": ("completion", "__complete"),
 }
 

@@ -37,7 +37,7 @@ class Exit(IntEnum):
 MEANING: dict[Exit, str] = {
     Exit.OK: "Done.",
     Exit.INCOMPLETE: "It ran, and not all is well: tasks of a launch are left or failed, `doctor` "
-                     "found a problem, not all was trusted, a benchmark lost an edit. Of "
+                     "found a problem, or not all was trusted. Of "
                      "`merge-file`: the number of conflicts that are left, up to 127.",
     Exit.INVALID: "What was typed or asked cannot be carried out as it is; nothing was changed.",
     Exit.HELD: "Somebody else holds it, or it waits behind a circle of waiters.",

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coordinator.bench import billing
-from coordinator.bench.billing_agent import Step, merged, nothing_owed, stepped
+from benchmarks import billing
+from benchmarks.billing_agent import Step, merged, nothing_owed, stepped
 
 WITH_COORD = ["pessimistic", "optimistic", "isolated", "owner"]
 
@@ -53,14 +53,14 @@ def test_what_is_not_right_is_not_good(lost: int, doubled: int, result: int) -> 
 
 
 def test_the_command_tells_what_was_lost() -> None:
-    command = [sys.executable, "-P", "-c", """
+    command = [sys.executable, "-c", """
 import sys
-from coordinator.bench import billing
-from coordinator.cli.main import main
+from benchmarks import billing
+from benchmarks.__main__ import main
 broken = billing.Figure("owner", 2, 150, 130, 1, 0, 1.0, 1.0, 0.0, 0)
 billing.run = lambda *given: billing.Report(0.2, [broken], False)
 
-sys.exit(main(["bench", "billing", "--agents", "2"]))
+sys.exit(main(["billing", "--agents", "2"]))
 """]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 1, ran.stderr

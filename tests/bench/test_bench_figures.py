@@ -10,9 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coordinator.bench import growth, guarded, load, locks, meaning, regions, sessions, state
-from coordinator.bench.inside import inside
-from coordinator.bench.measure import exponent, paired, percentile
+from benchmarks import growth, guarded_write, locks, meaning, regions, session, state
+from benchmarks.measuring import load
+from benchmarks.measuring.inside import inside
+from benchmarks.measuring.samples import exponent, paired, percentile
 from coordinator.namespaces import kernel
 from coordinator.words import requests as rq
 from tests.waiting import until
@@ -85,12 +86,12 @@ def test_growth_runs(tmp_path: Path) -> None:
 
 
 def test_hook_runs(tmp_path: Path) -> None:
-    assert guarded.run(2, tmp_path).ratio > 0
+    assert guarded_write.run(2, tmp_path).ratio > 0
 
 
 @pytest.mark.skipif(bool(kernel.refused()), reason="no namespaces on this machine")
 def test_session_runs(tmp_path: Path) -> None:
-    report = sessions.run([1, 3], 5, tmp_path)
+    report = session.run([1, 3], 5, tmp_path)
     assert report.joined_ms > report.command_bare_ms
     assert report.command_ratio > 0 and report.start_ms > report.start_bare_ms
     assert [one.sessions for one in report.grants] == [1, 3] and all(one.lock_ms > 0 for one in report.grants)
@@ -107,7 +108,7 @@ def _is_below(link: Path, folder: Path) -> bool:
 def test_a_benchmark_that_is_ended_leaves_no_coordinator_behind(tmp_path: Path) -> None:
     # If the benchmark is ended from outside (a script's time limit, say) once its daemon is up
     run = subprocess.Popen(
-        [sys.executable, "-m", "coordinator.cli.main", "bench", "rest", "--dir", str(tmp_path)],
+        [sys.executable, "-m", "benchmarks", "rest", "--dir", str(tmp_path)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )
     try:

@@ -1,10 +1,10 @@
-"""`coord bench stall` measures each act: only that it works, never how long it takes."""
+"""`python -m benchmarks stall` measures each act: only that it works, never how long it takes."""
 
 from __future__ import annotations
 
 import pytest
 
-from coordinator.bench import stall
+from benchmarks import stall
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from coordinator.bench import strategies
-from coordinator.bench.strategies import Edit, compare, edits, fresh
+from benchmarks import strategies
+from benchmarks.strategies import Edit, compare, edits, fresh
 
 
 def test_all_edits_land_once_by_each_strategy(tmp_path: Path) -> None:

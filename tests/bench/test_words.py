@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.bench import words
+from benchmarks import words
 
 
 def test_a_refusal_and_a_grant_are_short() -> None:

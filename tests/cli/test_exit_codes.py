@@ -21,7 +21,7 @@ def test_each_number_has_a_name_and_a_meaning() -> None:
 def test_no_command_ends_with_a_bare_number() -> None:
     """Of functions that give an exit code: 0, or a name."""
     seen = 0
-    for name in ("attach", "bench_replay", "bench_sharing", "daemon", "guard", "launch", "main", "merging", "reviews", "run", "trust", "verify"):
+    for name in ("attach", "daemon", "guard", "launch", "main", "merging", "reviews", "run", "trust", "verify"):
         tree = ast.parse((Path(coordinator.cli.__file__).parent / f"{name}.py").read_text("utf-8"))
         for function in (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)):
             if not isinstance(function.returns, ast.Name) or function.returns.id != "int":

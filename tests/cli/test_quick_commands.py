@@ -149,7 +149,7 @@ def test_words_mean_to_the_program_what_they_mean_to_typer(line: tuple[str, list
 
 
 def test_a_line_that_is_not_understood_is_typers() -> None:
-    for line in ("", "nonsense", "task", "task nonsense", "doctor --bogus", "task show", "up extra", "ps --json=1", "bench replay a b",
+    for line in ("", "nonsense", "task", "task nonsense", "doctor --bogus", "task show", "up extra", "ps --json=1",
                  "run claude -- --json", "help lock", "doctor --help", "-h"):
         assert typed_words.understood(line.split()) is None, line
     assert typed_words.understood(["ps", "--json"]) == ("coordinators", "ps", {"as_json": True})

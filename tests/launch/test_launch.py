@@ -533,9 +533,9 @@ def test_an_agent_whose_hooks_are_never_heard_stops_and_spends_no_attempt(
 @pytest.mark.parametrize(("words", "says"), [
     (["-a", "shell:0"], "how many has to be a number"), (["-a", "shell:x"], "how many has to be a number"),
     (["-a", "shell:2", "-n", "3"], "is not what --agent adds up to (2)"),
-    (["-a", "shell", "-a", "replay", "-n", "1"], "2 profiles cannot share 1 agents"),
+    (["-a", "shell", "-a", "gemini", "-n", "1"], "2 profiles cannot share 1 agents"),
     (["-a", "shell:2", "-a", "shell:1"], "Each profile is named once"), (["-n", "0"], "between 1 and 50"),
-    (["-a", "shell:51"], "a number from 1 to 50"), (["-a", "shell:30", "-a", "replay:30"], "between 1 and 50"),
+    (["-a", "shell:51"], "a number from 1 to 50"), (["-a", "shell:30", "-a", "gemini:30"], "between 1 and 50"),
 ])
 def test_numbers_that_do_not_fit_are_refused(repo: Repo, words: list[str], says: str) -> None:
     done = repo.coord("launch", "-", "-c", "true", *words)

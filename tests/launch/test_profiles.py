@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,12 @@ def trusted_(root: Path, name: str) -> None:
 
 def test_the_packaged_ones_are_sound(tmp_path: Path) -> None:
     found = {p.name: p for p in profiles.profiles(tmp_path)}
-    assert {"shell", "replay"} <= set(found)
-    assert Path(found["replay"].program()).is_file()
+    assert {"shell", "claude-code", "codex"} <= set(found)
+
+
+def test_a_command_may_be_the_python_that_runs_coord(tmp_path: Path, home: Path) -> None:
+    write(home, "mine", 'command = ["{python}", "{prompt_file}"]')
+    assert profiles.load("mine", tmp_path).program() == sys.executable
 
 
 def test_the_repository_comes_before_the_user_before_the_package(

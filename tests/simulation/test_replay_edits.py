@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator.simulation.changes import Change, Entry, Hunk, Kind, mixture, segments
-from coordinator.simulation.difference import difference, hunks
-from coordinator.simulation.edits import Torn, applied, told_apart, with_hunks
+from benchmarks.replay.changes import Change, Entry, Hunk, Kind, mixture, segments
+from benchmarks.replay.difference import difference, hunks
+from benchmarks.replay.edits import Torn, applied, told_apart, with_hunks
 
 # Few different lines, so that texts repeat: that is where edits are mistaken for each other.
 LINE = st.sampled_from([b"x\n", b"y\n", b"x\r\n", b"\n", b"z", b"\xff\xfe\n", b"\r"])

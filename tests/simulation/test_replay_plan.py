@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator.simulation.best_possible import best_possible_wall, serial_s
-from coordinator.simulation.changes import Change, Entry, Hunk, Kind
-from coordinator.simulation.plan import Plan, Task
-from coordinator.simulation.plan_making import plan, title
-from coordinator.simulation.think_time import parse
+from benchmarks.replay.best_possible import best_possible_wall, serial_s
+from benchmarks.replay.changes import Change, Entry, Hunk, Kind
+from benchmarks.replay.plan import Plan, Task
+from benchmarks.replay.plan_making import plan, title
+from benchmarks.replay.think_time import parse
 
 QUIET = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-import typer
 
-from coordinator.cli.bench_replay import describe
+from benchmarks.__main__ import main
+from benchmarks.replay.command import describe
+from benchmarks.replay.difference import read_tree
+from benchmarks.replay.driver import Asked, Result, run
+from benchmarks.replay.plan_making import plan
+from benchmarks.replay.scratch_repository import ScratchRepository, priorities
 from coordinator.client.client import Client
-from coordinator.simulation.difference import read_tree
-from coordinator.simulation.driver import Asked, Result, run
-from coordinator.simulation.plan_making import plan
-from coordinator.simulation.scratch_repository import ScratchRepository, priorities
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import BARE
@@ -68,12 +68,11 @@ def test_killed_agents_leave_reviews_and_nothing_is_lost(
     assert any("killed by signal 9" in review.summary for review in shown)
 
 
-def test_without_coordination_edits_are_lost(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_coordination_edits_are_lost() -> None:
     result = replay(DATA / "old", DATA / "new", agents=6, think="fixed:150ms", uncoordinated=True)
     assert result.lost_edits > 0 and not result.equal and not result.coordinated
     assert len(result.lost) == result.lost_edits
-    describe(result)
-    said = capsys.readouterr().out
+    said = "\n".join(describe(result))
     assert "without coordination" in said and "  lost: R-" in said
 
 
@@ -114,10 +113,9 @@ def test_what_cannot_be_replayed_is_refused(change: dict[str, object], said: str
 
 def test_the_demonstration_works_without_a_network(tmp_path: Path) -> None:
     # pip is shown an empty index, so that the data that comes along is used
-    demo = DATA.parent.parent.parent / "benchmarks" / "demo.py"
     done = subprocess.run(
-        [sys.executable, str(demo), "--think", "lognormal:500ms"], capture_output=True, text=True,
-        timeout=300, check=False,
+        [sys.executable, "-m", "benchmarks.demo", "--think", "lognormal:500ms"], capture_output=True, text=True,
+        timeout=300, check=False, cwd=DATA.parent.parent.parent,
         env={**BARE, "PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr + done.stdout[-3000:]
@@ -130,12 +128,7 @@ def test_the_demonstration_works_without_a_network(tmp_path: Path) -> None:
 def test_json_on_the_command_line(
     releases: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from coordinator.cli.bench_replay import replay_command
-
-    app = typer.Typer()
-    app.command()(replay_command)
     old, new = releases
-    code = app([str(old), str(new), "--agents", "3", "--think", "fixed:10ms", "--json"],
-               standalone_mode=False)
+    code = main(["replay", str(old), str(new), "--agents", "3", "--think", "fixed:10ms", "--json"])
     out = json.loads(capsys.readouterr().out)
     assert code == 0 and out["lost_edits"] == 0 and out["equal"] is True

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator.simulation.changes import Kind
-from coordinator.simulation.outcome import Lost, compare
-from coordinator.simulation.plan import Plan, Task
-from coordinator.simulation.plan_making import plan
-from coordinator.simulation.worker import carry, main
+from benchmarks.replay.changes import Kind
+from benchmarks.replay.outcome import Lost, compare
+from benchmarks.replay.plan import Plan, Task
+from benchmarks.replay.plan_making import plan
+from benchmarks.replay.worker import carry, main
 
 QUIET = settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -200,7 +200,7 @@ def test_the_program_carries_one_task(releases: tuple[Path, Path], tmp_path: Pat
     result = copied(releases[0])
     task = drawn.tasks[0]
     done = subprocess.run(
-        [sys.executable, "-m", "coordinator.simulation.worker", str(tmp_path / "plan.json"), task.id],
+        [sys.executable, "-m", "benchmarks.replay.worker", str(tmp_path / "plan.json"), task.id],
         cwd=result,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
