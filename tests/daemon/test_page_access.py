@@ -129,6 +129,7 @@ def test_a_stream_ends_with_its_token(repo: Repo) -> None:
     line = b""
     while b"a secret" not in line:
         line = streams[2].readline()
+        assert line, "the operator's goes on"
     for stream in streams:
         stream.close()
 
