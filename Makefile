@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: setup      ## agents carry one release of a real package to the next, one is killed, no edit is lost
-	@$(BIN)/python -m benchmarks.demo
+	@$(BENCH) demo
 
 test: setup      ## the default test suite (under 5 minutes on 2 cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal
@@ -93,7 +93,7 @@ bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one
 	@$(BENCH) locks && $(BENCH) hook && $(BENCH) session && $(BENCH) dispatch && $(BENCH) overlap
 
 screenshot: setup  ## draw the picture of `coord status` in the documents
-	@$(BIN)/python benchmarks/screenshot.py
+	@$(BENCH) screenshot
 
 .PHONY: recording pictures site
 pictures: setup web ## take the pictures of the browser page in the README anew (Chromium: CHROMIUM=path)
@@ -101,7 +101,7 @@ pictures: setup web ## take the pictures of the browser page in the README anew 
 	@$(BIN)/python -P scripts/page_pictures.py
 
 recording: setup ## record two agents that want one file: the animated picture in the README
-	@$(BIN)/python benchmarks/recording.py
+	@$(BENCH) recording
 
 site: setup      ## build the documents as a site (.site/), without a warning, and check its links
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
@@ -111,7 +111,7 @@ clean:           ## remove what was made
 	rm -rf $(VENV) .site mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
 
 merge-corpus: setup  ## merge two releases of real packages, dealt to two sides, and judge what comes out (OPTIONS=-v)
-	@$(BIN)/python benchmarks/merge_corpus.py $(OPTIONS)
+	@$(BENCH) merge-corpus $(OPTIONS)
 
 NPM ?= npm
 .PHONY: web web-dev web-types web-check web-frames test-web
@@ -142,19 +142,19 @@ test-web: setup web  ## the page in a real Chromium, over a real coordinator (CH
 
 .PHONY: merge-branches
 merge-branches: setup  ## merge the older and the newer line of real packages (OPTIONS="-v --only django")
-	@$(BIN)/python -m benchmarks.merge_branches $(OPTIONS)
+	@$(BENCH) merge-branches $(OPTIONS)
 
 .PHONY: meaning-oracle
 meaning-oracle: setup  ## hundreds of changed interfaces in real packages: who breaks, by coord and by mypy (ORACLE="--seed 2 --show")
-	@$(BIN)/python -P benchmarks/meaning_oracle.py $(ORACLE)
+	@$(BENCH) meaning-oracle $(ORACLE)
 
 .PHONY: meaning-oracle-typescript
 meaning-oracle-typescript: setup  ## the same for TypeScript, by its own compiler (ORACLE="--changes 100 --show"; needs npm)
-	@$(BIN)/python -P benchmarks/meaning_oracle_typescript.py $(ORACLE)
+	@$(BENCH) meaning-oracle-typescript $(ORACLE)
 
 merge-history: setup  ## merge again what was merged in a git repository (REPO=path)
-	@$(BIN)/python benchmarks/merge_history.py -v $(REPO)
+	@$(BENCH) merge-history -v $(REPO)
 
 .PHONY: signals-simulation
 signals-simulation: setup  ## what hints do to a crowd of agents, in virtual time over the real service (SIGNALS="--seeds 3")
-	@$(BIN)/python -P benchmarks/signals.py $(SIGNALS)
+	@$(BENCH) signals $(SIGNALS)

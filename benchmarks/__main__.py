@@ -1,6 +1,7 @@
-"""`python -m benchmarks NAME`: every benchmark of coord, each a command.
+"""`python -m benchmarks NAME`: every benchmark of coord, each a command; and what
+is shown of it: a demonstration, a recording, a picture.
 
-Each command stands in the module that measures; this list names them. No benchmark touches the
+Each command stands in the module that does its work; this list names them. No benchmark touches the
 repository that it is started in, and none is part of the installed program.
 """
 
@@ -13,6 +14,7 @@ import sys
 import typer
 
 from coordinator.cli.app import fail
+from coordinator.cli.command_groups import Listed
 from coordinator.words.refusals import Refusal
 
 #: Command -> its module and function.
@@ -33,13 +35,23 @@ COMMANDS = {
     "billing": "billing:measure_billing",
     "state": "state:measure_state",
     "strategies": "strategies:measure_strategies",
+    "commit-beside": "commit_beside:measure_commits",
+    "signals": "signals:simulate_signals",
+    "merge-corpus": "merge_corpus:merge_corpus",
+    "merge-branches": "merge_branches:merge_branches",
+    "merge-history": "merge_history:merge_history",
+    "meaning-oracle": "meaning_oracle:ask_mypy",
+    "meaning-oracle-typescript": "meaning_oracle_typescript:ask_compiler",
+    "demo": "demo:show_demo",
+    "recording": "recording:record_agents",
+    "screenshot": "screenshot:draw_status",
 }
 
 
 def build_app(words: list[str]) -> typer.Typer:
     """The program for these words: with the named command alone, or with all of them for help."""
     app = typer.Typer(
-        name="benchmarks", help="Measure coord on this machine.", no_args_is_help=True,
+        cls=Listed, name="benchmarks", help="Measure coord on this machine.", no_args_is_help=True,
         add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

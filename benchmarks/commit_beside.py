@@ -1,7 +1,5 @@
 """A commit beside others, by the pre-commit framework, against one where nobody holds anything.
 
-    python benchmarks/commit_beside.py [COMMITS]
-
 Prints the median of `git commit` alone and of `coord commit` beside others, and their ratio.
 """
 
@@ -14,6 +12,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 CONFIG = """repos:
   - repo: local
@@ -25,8 +26,10 @@ WHO = {f"GIT_{role}_{part}": "a@localhost" for role in ("AUTHOR", "COMMITTER")
 ENV = {**os.environ, **WHO, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-def main() -> None:
-    commits = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+def measure_commits(
+    commits: Annotated[int, typer.Option(min=1, help="Commits, each way.")] = 11,
+) -> None:
+    """A commit beside others' unfinished work, over one where nobody holds anything."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
 
@@ -59,7 +62,3 @@ def main() -> None:
             run("coord", "down")
         print(f"git commit {alone:.3f} s, coord commit beside others {beside:.3f} s, "
               f"ratio {beside / alone:.2f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -9,7 +9,6 @@ edit was lost, no review appeared, or no agent had to be redirected.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -17,11 +16,15 @@ import tempfile
 import threading
 import zipfile
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from benchmarks.command_line import end
+from benchmarks.releases import download_wheel, unpack_wheel
 from benchmarks.replay.command import describe
 from benchmarks.replay.driver import Asked, Result, run
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
 
 PACKAGE, OLD, NEW = "click", "8.1.3", "8.1.7"
 VENDORED = Path(__file__).resolve().parent.parent / "tests" / "data" / "replay"
@@ -31,26 +34,17 @@ STATUS_EVERY_S, STATUS_MOST = 1.5, 3
 DIFF_LINES_MAX = 60
 
 
-def fetch(folder: Path) -> tuple[Path, Path] | None:
+def fetch_releases(folder: Path) -> tuple[Path, Path] | None:
     """Two releases, unpacked below `folder`; None when pip cannot get them."""
-    found = []
-    for version in (OLD, NEW):
-        target = folder / version
-        try:
-            subprocess.run(
-                [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps",
-                 "--retries", "1", "--timeout", "5", "--disable-pip-version-check",
-                 "--only-binary", ":all:",
-                 "-d", str(target), f"{PACKAGE}=={version}"],
-                check=True, capture_output=True, timeout=30,
-            )
-            (wheel,) = target.glob("*.whl")
-            with zipfile.ZipFile(wheel) as packed:
-                packed.extractall(target / "unpacked")
-        except (OSError, ValueError, subprocess.SubprocessError, zipfile.BadZipFile):
-            return None
-        found.append(target / "unpacked")
-    return found[0], found[1]
+    hasty = ("--retries", "1", "--timeout", "5")
+    try:
+        old, new = (
+            unpack_wheel(download_wheel(PACKAGE, version, folder, options=hasty, seconds=30),
+                         folder / version)
+            for version in (OLD, NEW))
+    except (OSError, subprocess.SubprocessError, zipfile.BadZipFile):
+        return None
+    return old, new
 
 
 class Audience:
@@ -117,16 +111,17 @@ def judge(result: Result) -> list[str]:
     return missing
 
 
-def main() -> int:
-    """The exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--offline", action="store_true", help="use the data that comes along")
-    parser.add_argument("--think", default="lognormal:1s", help="how long agents think")
-    given = parser.parse_args()
+def show_demo(
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Use the data that comes along.")
+    ] = False,
+    think: Annotated[str, typer.Option(help="How long agents think.")] = "lognormal:1s",
+) -> None:
+    """Four agents carry one release of a real package to the next; one is killed."""
     with tempfile.TemporaryDirectory(prefix="coord-demo-") as folder:
-        found = None if given.offline else fetch(Path(folder))
-        if found is None:
-            found = VENDORED / "old", VENDORED / "new"
+        releases = None if offline else fetch_releases(Path(folder))
+        if releases is None:
+            releases = VENDORED / "old", VENDORED / "new"
             print("Two versions of a made-up package, tidemark (pip could not be asked).")
         else:
             print(f"{PACKAGE} {OLD} -> {NEW}, as pip fetched them.")
@@ -134,14 +129,11 @@ def main() -> int:
         audience = Audience()
         try:
             result = run(
-                Asked(old=found[0], new=found[1], agents=4, think=given.think, seed=SEED, kill=1,
+                Asked(old=releases[0], new=releases[1], agents=4, think=think, seed=SEED, kill=1,
                       discovered=0.7),
                 say=lambda line: print(f"  {line}", flush=True), started=audience.started,
                 show=audience.show, ending=audience.stop,
             )
-        except Refusal as refusal:
-            print(f"coord: {refusal.message}\n  next: {refusal.next}", file=sys.stderr)
-            return refusal.exit_code
         finally:
             audience.stop()
     print()
@@ -149,8 +141,4 @@ def main() -> int:
     missing = judge(result)
     for line in missing:
         print(f"FAILED: {line}", file=sys.stderr)
-    return 1 if missing else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    end(good=not missing)

@@ -11,7 +11,6 @@ is gone, uses in a file whose import of it mypy has reported already (it says no
 
 from __future__ import annotations
 
-import argparse
 import ast
 import random
 import re
@@ -19,12 +18,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from benchmarks.command_line import Seed, end
+from benchmarks.releases import CACHE, Cache, download_wheel, unpack_wheel
 from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
 from coordinator.meaning.reading import read
@@ -161,43 +164,63 @@ def _errors(said: str) -> list[Error]:
             for line in said.splitlines() if (found := _LINE.match(line))]
 
 
-def main() -> int:
-    """Run it; the exit code is 1 where a compatible change was reported."""
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--changes", type=int, default=60, help="changes that break, of each")
-    asked.add_argument("--compatible", type=int, default=15, help="compatible changes for each")
-    asked.add_argument("--seed", type=int, default=1)
-    asked.add_argument("--only", help="one package")
-    asked.add_argument("--dir", type=Path, default=None, help="where to keep the packages")
-    asked.add_argument("--show", action="store_true", help="each place that was missed or extra")
-    asked.add_argument("--control", action="store_true",
-                       help="score a judge that reports each call of that name instead")
-    given = asked.parse_args()
-    folder = given.dir or Path(tempfile.mkdtemp(prefix="meaning-oracle-"))
-    folder.mkdir(parents=True, exist_ok=True)
+@dataclass(frozen=True)
+class Asked:
+    """How many changes are made of each package, and how they are judged."""
+
+    changes: int
+    compatible: int
+    seed: int
+    show: bool
+    control: bool
+
+
+def ask_mypy(
+    changes: Annotated[int, typer.Option(help="Changes that break, of each package.")] = 60,
+    compatible: Annotated[int, typer.Option(help="Compatible changes of each.")] = 15,
+    seed: Seed = 1,
+    only: Annotated[str, typer.Option(help="One package.")] = "",
+    cache: Cache = CACHE,
+    show: Annotated[
+        bool, typer.Option("--show", help="Each place that was missed or extra.")
+    ] = False,
+    control: Annotated[
+        bool, typer.Option("--control",
+                           help="Score a judge that reports each call of that name instead.")
+    ] = False,
+) -> None:
+    """Who breaks by changed interfaces of Python, by coord and by mypy; 1 at a false alarm."""
+    asked = Asked(changes, compatible, seed, show, control)
     alarms = 0
-    for title, packages in (("tuned on", TUNED), ("held out", HELD_OUT)):
-        total: dict[str, Counts] = defaultdict(Counts)
-        changes = 0
-        for name, version in packages.items():
-            if given.only and name != given.only:
-                continue
-            package = Package(_fetched(folder, name, version), folder / f"{name}.cache")
-            counts, made, wrong = _run(package, given)
-            print(f"{name} {version}: {len(package.text)} files, "
-                  f"{sum(package.baseline.values())} errors before, {made} changes, {wrong} false "
-                  "alarms on compatible changes", flush=True)
-            _print(counts)
-            for kind, one in counts.items():
-                total[kind].right += one.right
-                total[kind].missed += one.missed
-                total[kind].extra += one.extra
-            alarms += wrong
-            changes += made
-        if changes:
-            print(f"== {title}: {changes} changes")
-            _print(total)
-    return bool(alarms)
+    with tempfile.TemporaryDirectory(prefix="meaning-oracle-") as folder:
+        for title, packages in (("tuned on", TUNED), ("held out", HELD_OUT)):
+            named = {name: version for name, version in packages.items() if only in ("", name)}
+            alarms += _compare(title, named, asked, cache, Path(folder))
+    end(good=not alarms)
+
+
+def _compare(title: str, packages: dict[str, str], asked: Asked, cache: Path,
+             folder: Path) -> int:
+    """Print the counts of these packages, and of all together; how many alarms were false."""
+    total: dict[str, Counts] = defaultdict(Counts)
+    changes = alarms = 0
+    for name, version in packages.items():
+        package = Package(_unpack(folder, name, version, cache), folder / f"{name}.cache")
+        counts, made, wrong = _run(package, asked)
+        print(f"{name} {version}: {len(package.text)} files, "
+              f"{sum(package.baseline.values())} errors before, {made} changes, {wrong} false "
+              "alarms on compatible changes", flush=True)
+        _print(counts)
+        for kind, count in counts.items():
+            total[kind].right += count.right
+            total[kind].missed += count.missed
+            total[kind].extra += count.extra
+        alarms += wrong
+        changes += made
+    if changes:
+        print(f"== {title}: {changes} changes")
+        _print(total)
+    return alarms
 
 
 def _print(counts: dict[str, Counts]) -> None:
@@ -213,40 +236,32 @@ def _print(counts: dict[str, Counts]) -> None:
         print(f"   {kind:22} {counts[kind].row()}", flush=True)
 
 
-def _fetched(folder: Path, name: str, version: str) -> Path:
-    root = folder / f"{name}-{version}"
-    if not root.exists():
-        subprocess.run(
-            [sys.executable, "-P", "-m", "pip", "download", "-q", "--disable-pip-version-check",
-             "--no-deps", "--only-binary", ":all:", "-d", str(folder), f"{name}=={version}"],
-            check=True,
-        )
-        (wheel,) = folder.glob(f"{name}-{version}-*.whl")
-        with zipfile.ZipFile(wheel) as packed:
-            packed.extractall(root)
-        for info in root.glob("*.dist-info"):
-            shutil.rmtree(info)
-        for stub in root.rglob("*.pyi"):
-            stub.unlink()
+def _unpack(folder: Path, name: str, version: str, cache: Path) -> Path:
+    """The files of a release, without its stubs: mypy is to read what coord reads."""
+    root = unpack_wheel(download_wheel(name, version, cache), folder / f"{name}-{version}")
+    for metadata in root.glob("*.dist-info"):
+        shutil.rmtree(metadata)
+    for stub in root.rglob("*.pyi"):
+        stub.unlink()
     return root
 
 
 def _run(
-    package: Package, given: argparse.Namespace,
+    package: Package, asked: Asked,
 ) -> tuple[dict[str, Counts], int, int]:
-    rng = random.Random(given.seed)
+    rng = random.Random(asked.seed)
     targets = _targets(package)
     counts: dict[str, Counts] = defaultdict(Counts)
     made = wrong = 0
-    for number in range(given.changes):
+    for number in range(asked.changes):
         kind = BREAKING[number % len(BREAKING)]
         found = _drawn(package, rng, targets, kind)
         if found is None:
             continue
         target, data = found
         made += 1
-        _score(package, target, kind, data, counts, given.show, given.control)
-    for number in range(given.compatible):
+        _score(package, target, kind, data, counts, asked.show, asked.control)
+    for number in range(asked.compatible):
         kind = COMPATIBLE[number % len(COMPATIBLE)]
         found = _drawn(package, rng, targets, kind)
         if found is None:
@@ -587,6 +602,3 @@ def _place(package: Package, path: str, line: int, names: set[str], code: str) -
                 best = "reference"
     return best
 
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,6 @@ left out.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import shutil
@@ -23,9 +22,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from tree_sitter import Node
 
+from benchmarks.command_line import Seed
 from coordinator.meaning.file_facts import facts_of
 from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
@@ -190,13 +192,12 @@ def _closing(data: bytes, at: int) -> int:
     return at + 1
 
 
-def main() -> None:
-    """Fetch, change, compile, compare."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--changes", type=int, default=60, help="of each package")
-    asked.add_argument("--seed", type=int, default=1)
-    asked.add_argument("--show", action="store_true")
-    given = asked.parse_args()
+def ask_compiler(
+    changes: Annotated[int, typer.Option(help="Of each package.")] = 60,
+    seed: Seed = 1,
+    show: Annotated[bool, typer.Option("--show", help="Each place that one alone names.")] = False,
+) -> None:
+    """Who breaks by changed interfaces of TypeScript, by coord and by its compiler (npm)."""
     with tempfile.TemporaryDirectory() as made:
         place = Path(made)
         (place / "package.json").write_text('{"private": true}')
@@ -208,8 +209,5 @@ def main() -> None:
             shutil.copytree(place / "node_modules" / package / sources, folder,
                             ignore=shutil.ignore_patterns("tests", "*.test.ts", "*.d.ts"))
             (folder / "tsconfig.json").write_text(CONFIG)
-            measured(package, folder, compiler, given.changes, given.seed, given.show).tell(package)
+            measured(package, folder, compiler, changes, seed, show).tell(package)
 
-
-if __name__ == "__main__":
-    main()

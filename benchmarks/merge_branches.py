@@ -10,15 +10,16 @@ often as both sides together make it, and it is Python still. Releases come from
 
 from __future__ import annotations
 
-import argparse
 import ast
-import sys
-import tempfile
 from collections import Counter
-from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from benchmarks.command_line import Verbose, end
 from benchmarks.merge_corpus import fetched
 from benchmarks.merge_history import lost
+from benchmarks.releases import CACHE, Cache
 from coordinator.merging.git_merge import GitFailed, GitMerge
 from coordinator.merging.merge import merge
 from coordinator.regions.process import Outlines
@@ -37,39 +38,36 @@ LINES = (
 )
 
 
-def main() -> int:
-    """Print the figures; the exit code is 1 where a side's change was lost or doubled."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cache", type=Path,
-                        default=Path(tempfile.gettempdir()) / "coord-merge-corpus",
-                        help="where releases are kept")
-    parser.add_argument("--only", default="", help="one package")
-    parser.add_argument("--verbose", "-v", action="store_true")
-    given = parser.parse_args()
-    given.cache.mkdir(parents=True, exist_ok=True)
+def merge_branches(
+    cache: Cache = CACHE,
+    only: Annotated[str, typer.Option(help="One package.")] = "",
+    verbose: Verbose = False,
+) -> None:
+    """Merge the older and the newer line of real packages; 1 where a change is lost or doubled."""
     total: Counter[str] = Counter()
     with Outlines(60.0) as outlines, GitMerge() as git:
         for package, *releases in LINES:
-            if given.only not in ("", package):
+            if only not in ("", package):
                 continue
             try:
-                base, ours, theirs = (fetched(package, one, given.cache) for one in releases)
+                versions = [fetched(package, release, cache) for release in releases]
             except Exception as bad:  # a release that is not there any more is no result
                 print(f"{package} {releases[0]}: {bad}")
                 continue
             count = Counter[str]()
-            for path in sorted(base.keys() & ours.keys() & theirs.keys()):
-                texts = tuple(one[path].encode() for one in (base, ours, theirs))
-                if len(set(texts)) == 3:
-                    _one(f"{package} {path}", texts, git, outlines, count, given.verbose)
+            for path in sorted(versions[0].keys() & versions[1].keys() & versions[2].keys()):
+                base, ours, theirs = (files[path].encode() for files in versions)
+                if len({base, ours, theirs}) == 3:
+                    _merge_file(f"{package} {path}", (base, ours, theirs), git, outlines, count,
+                                verbose)
             _tell(f"{package} {' '.join(releases)}", count)
             total += count
     _tell("all", total)
-    return bool(total["wrong"] or total["worse"])
+    end(good=not total["wrong"])
 
 
-def _one(where: str, texts: tuple[bytes, ...], git: GitMerge, outlines: Outlines,
-         count: Counter[str], verbose: bool) -> None:
+def _merge_file(where: str, texts: tuple[bytes, bytes, bytes], git: GitMerge, outlines: Outlines,
+                count: Counter[str], verbose: bool) -> None:
     base, ours, theirs = texts
     try:
         by_git = git(base, ours, theirs)
@@ -106,7 +104,3 @@ def _tell(name: str, count: Counter[str]) -> None:
     print(f"{name:36} both changed {count['both']:4}  git clean {count['clean']:4} "
           f"(coord not: {count['clean, then none']})  git conflicts {count['conflicts']:4}  "
           f"resolved {count['resolved']:4}{share}  wrong {count['wrong']}", flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -16,13 +16,9 @@ The one half of the packages was looked at while the merge was written (`tuned`)
 
 from __future__ import annotations
 
-import argparse
 import ast
 import builtins
 import random
-import subprocess
-import sys
-import tempfile
 import warnings
 import zipfile
 from collections import Counter
@@ -30,7 +26,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from benchmarks.command_line import Seed, Verbose, end
+from benchmarks.releases import CACHE, Cache, download_wheel
+from coordinator.cli.app import one_of
 from coordinator.merging.git_merge import GitFailed, GitMerge
 from coordinator.merging.merge import merge
 from coordinator.merging.model import Merged
@@ -425,16 +427,8 @@ def _reads(node: ast.AST) -> Iterator[str]:
 
 def fetched(package: str, version: str, cache: Path) -> dict[str, str]:
     """The Python files of a release, by their paths."""
-    pattern = f"{package.replace('-', '_')}-{version}-*.whl"
-    found = [*cache.glob(pattern), *cache.glob(pattern.capitalize())]
-    if not found:
-        subprocess.run(
-            [sys.executable, "-P", "-m", "pip", "download", "--quiet",
-             "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--dest",
-             str(cache), f"{package}=={version}"], check=True)
-        found = [*cache.glob(pattern), *cache.glob(pattern.capitalize())]
     files = {}
-    with zipfile.ZipFile(found[0]) as wheel:
+    with zipfile.ZipFile(download_wheel(package, version, cache)) as wheel:
         for name in sorted(wheel.namelist()):
             if name.endswith(".py"):
                 text = wheel.read(name).decode("utf-8", "replace")
@@ -529,42 +523,46 @@ def run(
     return count
 
 
-def main() -> int:
-    """Print the table; the exit code is 1 where something was wrong or done worse than git."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cache", type=Path,
-                        default=Path(tempfile.gettempdir()) / "coord-merge-corpus",
-                        help="where releases are kept")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="tuned, held-out, or one package")
-    parser.add_argument("--keep", type=Path, default=None, help="keep the files of odd cases here")
-    parser.add_argument("--verbose", "-v", action="store_true")
-    asked = parser.parse_args()
-    asked.cache.mkdir(parents=True, exist_ok=True)
+def merge_corpus(
+    cache: Cache = CACHE,
+    seed: Seed = 1,
+    only: Annotated[str, typer.Option(help="tuned, held-out, or one package.")] = "",
+    keep: Annotated[
+        Path | None, typer.Option(help="Keep the files of odd cases in this folder.")
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Merge two releases of real packages, dealt to two sides, and judge what comes out."""
     warnings.simplefilter("ignore")
-    halves = {"tuned": TUNED, "held-out": HELD_OUT}
-    if asked.only and asked.only not in halves:
-        every = {**TUNED, **HELD_OUT}
-        halves = {asked.only: {asked.only: every[asked.only]}}
-    elif asked.only:
-        halves = {asked.only: halves[asked.only]}
     print("| packages | dealt | cases | git right | git clean, wrong (mended, made a conflict) "
           "| git conflicts | resolved | | wrong | worse than git |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     failed = 0
     with Outlines(60.0) as outlines, GitMerge() as git:
-        for half, packages in halves.items():
+        for half, packages in choose_packages(only).items():
             for turns in (False, True):
-                one = run(packages, asked.cache, asked.seed, turns=turns, verbose=asked.verbose,
-                          keep=asked.keep, outlines=outlines, git=git)
-                failed += one.wrong + one.worse
-                share = one.resolved / one.git_conflicts if one.git_conflicts else 1.0
-                print(f"| {half} | {'in turns' if turns else 'by a coin'} | {one.cases} "
-                      f"| {one.git_right} | {one.git_wrong} ({one.mended}, {one.caught}) "
-                      f"| {one.git_conflicts} | {one.resolved} | {share:.3f} | {one.wrong} "
-                      f"| {one.worse} |", flush=True)
-    return bool(failed)
+                count = run(packages, cache, seed, turns=turns, verbose=verbose, keep=keep,
+                            outlines=outlines, git=git)
+                failed += count.wrong + count.worse
+                share = count.resolved / count.git_conflicts if count.git_conflicts else 1.0
+                print(f"| {half} | {'in turns' if turns else 'by a coin'} | {count.cases} "
+                      f"| {count.git_right} | {count.git_wrong} ({count.mended}, {count.caught}) "
+                      f"| {count.git_conflicts} | {count.resolved} | {share:.3f} | {count.wrong} "
+                      f"| {count.worse} |", flush=True)
+    end(good=not failed)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def choose_packages(only: str) -> dict[str, dict[str, tuple[str, str]]]:
+    """The halves of the corpus; of these one, or one package alone, where it is named.
+
+    Raises:
+        Refusal: INVALID: there is none of this name.
+    """
+    halves = {"tuned": TUNED, "held-out": HELD_OUT}
+    if not only:
+        return halves
+    if only in halves:
+        return {only: halves[only]}
+    packages = TUNED | HELD_OUT
+    name = one_of(only, packages, f"There is no package {only!r} in the corpus")
+    return {name: {name: packages[name]}}

@@ -8,19 +8,23 @@ was committed. That may differ rightly: whoever merges often changes more than t
 
 from __future__ import annotations
 
-import argparse
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from benchmarks.command_line import Verbose, end
 from coordinator.merging.git_merge import GitFailed, GitMerge
 from coordinator.merging.merge import merge
 from coordinator.regions.languages import language_of
 from coordinator.regions.process import Outlines
+from coordinator.regions.reading import Reading
 
 
 def asked(place: Path, *words: str) -> bytes:
@@ -79,50 +83,53 @@ def changed(base: bytes, side: bytes) -> tuple[Counter[bytes], Counter[bytes]]:
     return more, less
 
 
-def main() -> int:
-    """Print the figures; the exit code is 1 where a side's change was lost or doubled."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("repositories", nargs="+", type=Path)
-    parser.add_argument("--most", type=int, default=2000, help="merge commits of each")
-    parser.add_argument("--verbose", "-v", action="store_true")
-    given = parser.parse_args()
+def merge_history(
+    repositories: Annotated[list[Path], typer.Argument(help="Git repositories.")],
+    most: Annotated[int, typer.Option(help="Merge commits of each.")] = 2000,
+    verbose: Verbose = False,
+) -> None:
+    """Merge again what was merged in git repositories; 1 where a change is lost or doubled."""
     count: Counter[str] = Counter()
     with Outlines(60.0) as outlines, GitMerge() as git:
-        for place in given.repositories:
-            for commit, path, base, ours, theirs, committed in merges(place, given.most):
-                language = language_of(path, ours)
-                if language is None:
-                    continue
-                try:
-                    by_git = git(base, ours, theirs)
-                except GitFailed:
-                    continue
-                done = merge(base, ours, theirs, git=by_git, lines=git,
-                             read=partial(outlines.read, language=language))
-                count["files that both sides changed"] += 1
+        for place in repositories:
+            for commit, path, base, ours, theirs, committed in merges(place, most):
                 where = f"{place.name} {commit[:8]} {path}"
-                if not by_git.conflicts:
-                    count["git clean"] += 1
-                    if done.by == "conflict":
-                        count["git clean, coord not"] += 1
-                        print(f"  {where}: clean to git; {'; '.join(done.notes)}")
-                    continue
-                count["git conflicts"] += 1
-                if done.by == "conflict":
-                    if given.verbose:
-                        told = [f"{one.name} ({one.why})" for one in done.conflicts]
-                        print(f"  {where}: {'; '.join([*told, *done.notes])}"[:300])
-                    continue
-                count["resolved"] += 1
-                count["resolved as committed"] += lines(done.data) == lines(committed)
-                wrong = lost(base, ours, theirs, done.data)
-                if wrong:
-                    count["lost or doubled"] += 1
-                    print(f"  {where}: LOST OR DOUBLED {wrong[:3]!r}")
+                language = language_of(path, ours)
+                with suppress(GitFailed):
+                    if language is not None:
+                        _merge_again(where, (base, ours, theirs, committed), git,
+                                     partial(outlines.read, language=language), count, verbose)
     for name, number in count.items():
         print(f"{name}: {number}")
-    return bool(count["lost or doubled"])
+    end(good=not count["lost or doubled"])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _merge_again(where: str, texts: tuple[bytes, bytes, bytes, bytes], git: GitMerge,
+                 read: Callable[[bytes], Reading], count: Counter[str], verbose: bool) -> None:
+    """Merge one file, and count what came of it.
+
+    Raises:
+        GitFailed: git does not merge this file.
+    """
+    base, ours, theirs, committed = texts
+    by_git = git(base, ours, theirs)
+    merged = merge(base, ours, theirs, git=by_git, lines=git, read=read)
+    count["files that both sides changed"] += 1
+    if not by_git.conflicts:
+        count["git clean"] += 1
+        if merged.by == "conflict":
+            count["git clean, coord not"] += 1
+            print(f"  {where}: clean to git; {'; '.join(merged.notes)}")
+        return
+    count["git conflicts"] += 1
+    if merged.by == "conflict":
+        if verbose:
+            conflicts = [f"{conflict.name} ({conflict.why})" for conflict in merged.conflicts]
+            print(f"  {where}: {'; '.join([*conflicts, *merged.notes])}"[:300])
+        return
+    count["resolved"] += 1
+    count["resolved as committed"] += lines(merged.data) == lines(committed)
+    wrong = lost(base, ours, theirs, merged.data)
+    if wrong:
+        count["lost or doubled"] += 1
+        print(f"  {where}: LOST OR DOUBLED {wrong[:3]!r}")

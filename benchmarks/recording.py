@@ -10,7 +10,6 @@ so that its first frame tells the story: on paper, in a preview, and where anima
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import subprocess
@@ -19,7 +18,10 @@ import tempfile
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 from xml.sax.saxutils import escape
+
+import typer
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "two-agents.svg"
 COLUMNS = 100
@@ -199,11 +201,10 @@ def _percent(at: float, lasts: float) -> str:
     return f"{100 * (at + WHOLE_S) / (lasts + WHOLE_S):.2f}%"
 
 
-def main() -> None:
-    """Play the scene, and write the picture."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--to", type=Path, default=PICTURE)
-    to: Path = parser.parse_args().to
+def record_agents(
+    to: Annotated[Path, typer.Option(help="Where the picture goes.")] = PICTURE,
+) -> None:
+    """Record two agents that want one file: the animated picture in the README."""
     with tempfile.TemporaryDirectory(prefix="coord-recording-") as folder:
         root = Path(folder).resolve() / "shop"
         root.mkdir()
@@ -211,7 +212,3 @@ def main() -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     to.write_text(text, "utf-8")
     print(f"{shlex.quote(str(to))}: {len(text.encode()):,} bytes")
-
-
-if __name__ == "__main__":
-    main()

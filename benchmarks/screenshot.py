@@ -27,8 +27,8 @@ TASKS = [
 ]
 
 
-def main() -> None:
-    """Set the scene, draw it, stop the coordinator."""
+def draw_status() -> None:
+    """Draw the picture of `coord status` in the documents."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "shop"
         for _, names in TASKS:
@@ -63,7 +63,3 @@ def main() -> None:
         reply.root = "~/shop"  # the temporary folder's name tells nobody anything
         svg(reply, str(PICTURE))
         boss.call(rq.Shutdown())
-
-
-if __name__ == "__main__":
-    main()

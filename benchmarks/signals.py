@@ -12,21 +12,22 @@ files, durations and tempers. Nothing is decided here that the service decides.
 
 from __future__ import annotations
 
-import argparse
 import heapq
-import json
 import random
-import sys
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from math import comb
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from benchmarks.command_line import AsJson, show_report
 from benchmarks.measuring.inside import START_MS, Inside, inside
+from coordinator.cli.app import one_of
 from coordinator.operations.listing import OPERATIONS
 from coordinator.settings import Settings, Signalling
 from coordinator.words import requests as rq
@@ -356,49 +357,60 @@ def _job(job: tuple[str, int, str, int, int]) -> tuple[tuple[str, int, str], Fig
     return (shape, seed, name), simulate(shape, seed, CANDIDATES.get(name, {}), agents, count)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Simulate, and print every figure."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--seeds", type=int, default=10, help="of each shape")
-    parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--agents", type=int, default=50)
-    parser.add_argument("--tasks", type=int, default=500)
-    parser.add_argument("--only", choices=list(CANDIDATES), action="append")
-    parser.add_argument("--shape", choices=SHAPES, action="append")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args(arguments)
-    names, shapes = given.only or list(CANDIDATES), given.shape or SHAPES
-    seeds = range(given.first_seed, given.first_seed + given.seeds)
-    jobs = [(shape, seed, name, given.agents, given.tasks)
-            for shape in shapes for seed in seeds for name in ("none", *names)]
-    with ProcessPoolExecutor(given.processes) as pool:
+def simulate_signals(
+    seeds: Annotated[int, typer.Option(min=1, help="Of each shape.")] = 10,
+    first_seed: Annotated[int, typer.Option(help="They are counted from this one on.")] = 1,
+    agents: Annotated[int, typer.Option(min=1, help="At once.")] = 50,
+    tasks: Annotated[int, typer.Option(min=1, help="Of all of them.")] = 500,
+    only: Annotated[
+        list[str] | None, typer.Option(help=f"Weights: {', '.join(CANDIDATES)}.")
+    ] = None,
+    shape: Annotated[list[str] | None, typer.Option(help=f"{', '.join(SHAPES)}.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help="At once.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    """What hints do to a crowd of agents, in virtual time over the real service."""
+    names = [one_of(name, CANDIDATES, f"{name!r} is not tried") for name in only or CANDIDATES]
+    shapes = [one_of(name, SHAPES, f"{name!r} is no shape") for name in shape or SHAPES]
+    numbers = range(first_seed, first_seed + seeds)
+    jobs = [(kind, seed, name, agents, tasks)
+            for kind in shapes for seed in numbers for name in ("none", *names)]
+    with ProcessPoolExecutor(processes) as pool:
         runs = dict(pool.map(_job, jobs))
-    found = [
-        difference(name, shape, measure, [
-            (runs[one, seed, "none"], runs[one, seed, name])
-            for one in (shapes if shape == "all" else (shape,)) for seed in seeds])
-        for name in names for shape in (*shapes, "all") for measure in MEASURES]
-    without = {shape: [runs[shape, seed, "none"] for seed in seeds] for shape in shapes}
-    if given.json:
-        print(json.dumps({"differences": [asdict(one) for one in found],
-                          "without": {k: [asdict(f) for f in v] for k, v in without.items()}}))
-        return 0
-    print(f"{given.tasks} tasks, {given.agents} agents, {given.seeds} seeds of each shape; "
-          "without weights, the middle of the seeds:")
-    for shape, figures in without.items():
-        print(f"  {shape:15} " + "  ".join(
-            f"{key} {median(getattr(f, key) for f in figures):,.0f}" for key in asdict(figures[0])))
-    print("with weights, as a difference from without: middle (quartiles; ends), less/more")
-    for one in found:
-        print(f"  {one.weights:17} {one.shape:15} {one.measure:11} {one.middle:+7.1%} "
-              f"({one.lower:+.1%} to {one.upper:+.1%}; {one.least:+.1%} to {one.most:+.1%}) "
-              f"{one.less}/{one.more}")
-    for name in names:
-        clear = wins([one for one in found if one.weights == name])
-        print(f"{name}: {'wins clearly' if clear else 'does not win clearly'}")
-    return 0
+    differences = [
+        difference(name, kind, measure, [
+            (runs[shape_name, seed, "none"], runs[shape_name, seed, name])
+            for shape_name in (shapes if kind == "all" else (kind,)) for seed in numbers])
+        for name in names for kind in (*shapes, "all") for measure in MEASURES]
+    without = {kind: [runs[kind, seed, "none"] for seed in numbers] for kind in shapes}
+    report = Report(agents, tasks, seeds, differences, without)
+    show_report(report, as_json, describe)
 
 
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+@dataclass(frozen=True)
+class Report:
+    """What weights change, and how the runs without any are."""
+
+    agents: int
+    tasks: int
+    seeds: int
+    differences: list[Difference]
+    without: dict[str, list[Figures]]
+
+
+def describe(report: Report) -> Iterator[str]:
+    """The figures in lines."""
+    yield (f"{report.tasks} tasks, {report.agents} agents, {report.seeds} seeds of each shape; "
+           "without weights, the middle of the seeds:")
+    for shape, figures in report.without.items():
+        yield f"  {shape:15} " + "  ".join(
+            f"{key} {median(getattr(run, key) for run in figures):,.0f}"
+            for key in asdict(figures[0]))
+    yield "with weights, as a difference from without: middle (quartiles; ends), less/more"
+    for change in report.differences:
+        yield (f"  {change.weights:17} {change.shape:15} {change.measure:11} {change.middle:+7.1%} "
+               f"({change.lower:+.1%} to {change.upper:+.1%}; {change.least:+.1%} to "
+               f"{change.most:+.1%}) {change.less}/{change.more}")
+    for name in dict.fromkeys(change.weights for change in report.differences):
+        clear = wins([change for change in report.differences if change.weights == name])
+        yield f"{name}: {'wins clearly' if clear else 'does not win clearly'}"

@@ -23,8 +23,6 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
 LOOK_S = 0.05
-#: A killed agent's review must be there by then (seconds).
-REVIEW_S = 20.0
 
 
 class Killed(NamedTuple):

@@ -32,7 +32,7 @@ def test_it_needs_nothing_from_elsewhere() -> None:
 
 def test_it_is_recorded_by_a_real_run(tmp_path: Path) -> None:
     new = tmp_path / "new.svg"
-    done = subprocess.run([sys.executable, "benchmarks/recording.py", "--to", str(new)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-m", "benchmarks", "recording", "--to", str(new)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     told = " ".join(story(new))
     assert "bob: $ coord lock shop/limits.py" in told and "LOCKED: shop/limits.py is leased by ann for T-1" in told

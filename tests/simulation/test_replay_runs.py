@@ -114,7 +114,7 @@ def test_what_cannot_be_replayed_is_refused(change: dict[str, object], said: str
 def test_the_demonstration_works_without_a_network(tmp_path: Path) -> None:
     # pip is shown an empty index, so that the data that comes along is used
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.demo", "--think", "lognormal:500ms"], capture_output=True, text=True,
+        [sys.executable, "-m", "benchmarks", "demo", "--think", "lognormal:500ms"], capture_output=True, text=True,
         timeout=300, check=False, cwd=DATA.parent.parent.parent,
         env={**BARE, "PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
     )
