@@ -138,7 +138,12 @@ web-frames: setup web  ## what a Chromium reports of the page while 200 events a
 
 test-web: setup web  ## the page in a real Chromium, over a real coordinator (CHROMIUM=path; Debian: apt-get install chromium fonts-dejavu-core)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group web
-	@$(BIN)/python -m pytest -m web -p no:xdist $(OPTIONS) tests/web
+	@$(BIN)/python -m pytest -m web -p no:xdist $(OPTIONS) tests/web --ignore=tests/web/test_pictures.py
+
+.PHONY: test-pictures
+test-pictures: setup web  ## hold each screen of the page against its kept picture (COORD_TEST_WRITE=1: keep them anew)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group web
+	@$(BIN)/python -m pytest -m web -p no:xdist $(OPTIONS) tests/web/test_pictures.py
 
 .PHONY: merge-branches
 merge-branches: setup  ## merge the older and the newer line of real packages (OPTIONS="-v --only django")
