@@ -1,7 +1,8 @@
 """Pictures of the page that are kept beside the tests (tests/data/pictures/), and held against how it looks today.
 
-Where the page was changed on purpose: `COORD_TEST_WRITE=1 make test-pictures` writes them anew; they are to be looked
-at like code. They are those of one browser and its fonts, so they have a target of their own: `make test-pictures`. What differs is drawn in `web/.differences/`: the kept picture, today's, and today's with what differs in red.
+Where the page was changed on purpose: `COORD_TEST_WRITE=1 make test-pictures` writes them anew; they are to be looked at like code. They
+are those of one browser and its fonts, so they have a target of their own. What differs is drawn in `web/.differences/`: the kept picture,
+today's, and today's with what differs in red.
 """
 
 from __future__ import annotations
