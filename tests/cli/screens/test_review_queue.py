@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from tests.conftest import Repo
 from tests.terminal import CTRL_C, Terminal, at_a_terminal
-from tests.waiting import until
+from tests.waiting import patience, until
 
 LINES = [f"line {n} = {n}\n" for n in range(60)]
 Keys = Callable[[Pilot[None], ReviewQueue], Awaitable[None]]
@@ -173,7 +174,12 @@ def test_a_change_of_ten_thousand_lines_is_drawn_in_part_and_decided_whole(repo:
 @pytest.mark.parametrize("size", [(80, 24), (60, 15)])
 def test_a_narrow_screen_names_the_keys_that_help_and_end(busy: Repo, size: tuple[int, int]) -> None:
     async def keys(pilot: Pilot[None], app: ReviewQueue) -> None:
-        shown = [key.description for key in app.query(FooterKey) if key.region.right <= size[0]]
+        # The footer is made after the screen is there, and laid out after that.
+        deadline = time.monotonic() + patience(15)
+        shown: list[str] = []
+        while shown[:2] != ["keys", "end"] and time.monotonic() < deadline:
+            await pilot.pause(0.02)
+            shown = [key.description for key in app.query(FooterKey) if key.region.right <= size[0]]
         assert shown[:2] == ["keys", "end"]
 
     worked(busy, keys, size)
