@@ -174,16 +174,16 @@ class Daemon:
             {"health": self._health, "shutdown": self._shutdown,
              "agent_of_process": self._process_agent},
             looker, self._workers, self._sure_agent_of,
-            {"compact": lambda req, answer, token: self._compaction.ask(req, answer),
-             "git_turn": lambda req, answer, token: self._gits.take(req, answer),
-             "open_session": lambda req, answer, token: self.router.engine.task(
+            {"compact": lambda req, answer, *_: self._compaction.ask(req, answer),
+             "git_turn": lambda req, answer, *_: self._gits.take(req, answer),
+             "open_session": lambda req, answer, *_: self.router.engine.task(
                  self.namespaces.open(req), answer),
-             "join_session": lambda req, answer, token: self._join(req, answer),
-             "coordinators": lambda req, answer, token: self.router.engine.task(
+             "join_session": lambda req, answer, *_: self._join(req, answer),
+             "coordinators": lambda _, answer, *__: self.router.engine.task(
                  list_coordinators(), answer),
-             "task_log": lambda req, answer, token: self.router.engine.task(
-                 logs.answer(req), answer),
-             "page_open": lambda req, answer, token: self.router.engine.task(
+             "task_log": lambda req, answer, _, gone: self.router.engine.task(
+                 logs.answer(req, gone), answer),
+             "page_open": lambda req, answer, token, _: self.router.engine.task(
                  self._http.open_page(req, token), answer)},
         )
         self._http = HttpDoor(self.router, self.state, self.settings.http, self._http_port)

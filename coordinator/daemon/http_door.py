@@ -16,7 +16,7 @@ from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.settings import Http
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
     from coordinator.daemon.http_server import HttpServer
@@ -78,9 +78,13 @@ class HttpDoor:
         """See `requests.PageOpen`. `token`: the agent's that asks; None: a person.
 
         Raises:
-            Refusal: INVALID: the port of the settings is taken.
+            Refusal: INVALID: the port of the settings is taken; UNAUTHORIZED: an agent asks, and
+                the door is shut.
         """
         async with self._opening:
+            if self._server is None and token is not None:
+                raise Refusal(Code.UNAUTHORIZED, "The HTTP door is shut, and no agent opens it. "
+                              "Nothing was opened.", next="A person opens it: `coord web`.")
             if self._server is None:
                 await self._open(self._wanted_port())
         assert self._server is not None

@@ -104,14 +104,17 @@ class LoopEngine:
         self.task(go_on(self, self._service, ready, looked, unready), answer)
 
     def task(self, work: Coroutine[Any, Any, Any], answer: Answer = lambda value: None) -> None:
-        """Let this run beside everything else; `answer` gets what it gives."""
+        """Let this run beside everything else; `answer` gets what it gives, or the refusal that it
+        raises."""
         def over(done: asyncio.Task[Any]) -> None:
             self._tasks.discard(done)
             if done.cancelled():
                 answer(Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down."))
                 return
             bad = done.exception()
-            if bad is not None:
+            if isinstance(bad, Refusal):
+                answer(bad)
+            elif bad is not None:
                 log.error("a task failed", exc_info=bad)
                 answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
             else:

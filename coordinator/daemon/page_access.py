@@ -13,7 +13,8 @@ A page may only read, for the operator or for an agent. What it may see stands i
 alone, so such a page ends with a killed coordinator.
 
 A code reaches the browser as a program's argument, which other users of the machine can list. One
-that comes a second time may have been read there, so it ends every page.
+that comes a second time may have been read there, so it ends every page of whoever asked for it:
+all of the operator's, or those of that agent. Nor do the codes of one press out another's.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ from typing import NamedTuple
 from coordinator.files import ownership
 from coordinator.words.refusals import Code, Refusal
 
-#: How long a code may wait for its page (seconds), and how many may wait at once.
+#: How long a code may wait for its page (seconds), and how many of one asker may wait at once.
 CODE_VALID_S, CODES_MAX = 60.0, 16
+#: Codes that are remembered as used, the newest.
+USED_MAX = 10_000
 #: What a page's token begins with; agents' tokens have no dot in them.
 PREFIX = "page."
-#: What the middle of a reader's token begins with, which its seal covers; and so many are known.
-READER, READERS_MAX = "~", 1000
+#: What the middle of a reader's token begins with, which its seal covers; and so many pages of one
+#: asker may read at once.
+READER, READERS_MAX = "~", 100
 KEY_BYTES = 32
 
 
@@ -62,14 +66,17 @@ class PageAccess:
         self._now = now
         self._waiting: dict[bytes, tuple[float, Rights]] = {}
         self._readers: dict[str, Rights] = {}
-        self._used: set[bytes] = set()
+        self._used: dict[bytes, Rights] = {}
         self._key = b""
 
     def make_code(self, rights: Rights = OPERATOR) -> str:
-        """A code for one page. Where too many wait, the oldest is worth nothing any more."""
+        """A code for one page. Where too many of this asker wait, the oldest is worth nothing any
+        more."""
         self._drop_expired()
-        while len(self._waiting) >= CODES_MAX:
-            del self._waiting[next(iter(self._waiting))]
+        own = [code for code, (_, waiting) in self._waiting.items()
+               if waiting.agent_token == rights.agent_token]
+        for code_digest in own[: max(0, len(own) + 1 - CODES_MAX)]:
+            del self._waiting[code_digest]
         code = secrets.token_urlsafe(24)
         self._waiting[_digest(code)] = self._now() + CODE_VALID_S, rights
         return code
@@ -84,10 +91,10 @@ class PageAccess:
         self._drop_expired()
         digest = _digest(code)
         if digest in self._used:
-            self.end()
+            self._end_pages(self._used[digest].agent_token)
             raise Refusal(
                 Code.UNAUTHORIZED, "This page's code was used before. Nothing was opened, and all "
-                "pages of this coordinator were ended, in case somebody else had used it.",
+                "pages of whoever had asked for it were ended, in case somebody else had used it.",
                 next="`coord web` opens the page with a fresh code.")
         waiting = self._waiting.pop(digest, None)
         if waiting is None:
@@ -95,12 +102,15 @@ class PageAccess:
                 Code.UNAUTHORIZED, "This page's code is unknown here, or older than "
                 f"{CODE_VALID_S:g} seconds. Nothing was opened.",
                 next="`coord web` opens the page with a fresh code.")
-        self._used.add(digest)
         page, (_, rights) = secrets.token_urlsafe(16), waiting
+        self._used[digest] = rights
+        if len(self._used) > USED_MAX:
+            del self._used[next(iter(self._used))]
         if rights != OPERATOR:
             page = f"{READER}{page}"
-            while len(self._readers) >= READERS_MAX:
-                del self._readers[next(iter(self._readers))]
+            own = self._readers_of(rights.agent_token)
+            for earlier in own[: max(0, len(own) + 1 - READERS_MAX)]:
+                del self._readers[earlier]
             self._readers[page] = rights
         return f"{PREFIX}{page}.{self._seal(page, self._kept_key(make=True))}"
 
@@ -141,6 +151,19 @@ class PageAccess:
         with contextlib.suppress(OSError, Refusal):
             if key and ownership.read(self._key_file) == key:
                 self._key_file.unlink(missing_ok=True)
+
+    def _end_pages(self, agent_token: str | None) -> None:
+        """End the pages of one asker; None: those of the operator, and so all."""
+        if agent_token is None:
+            self.end()
+            return
+        for page in self._readers_of(agent_token):
+            del self._readers[page]
+
+    def _readers_of(self, agent_token: str | None) -> list[str]:
+        """Pages of one asker that only read, the oldest first."""
+        return [page for page, rights in self._readers.items()
+                if rights.agent_token == agent_token]
 
     def _drop_expired(self) -> None:
         now = self._now()

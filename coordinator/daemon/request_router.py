@@ -64,6 +64,8 @@ FOR_WORK = frozenset({"task_claim", "change_next", "step_next"})
 Gone = Callable[[], bool]
 #: Serves one kind of operation: (operation, request, token, answer, gone).
 Way = Callable[[Operation, Any, str | None, Answer, Gone], None]
+#: Serves what takes the daemon itself long: (request, answer, token, gone).
+Own = Callable[[Any, Answer, str | None, Gone], None]
 
 
 class RequestRouter:
@@ -82,7 +84,7 @@ class RequestRouter:
         looker: Looker,
         workers: LookWorkers,
         sure_agent_of: Callable[[int], str | None],
-        slow: dict[str, Callable[[Any, Answer, str | None], None]] | None = None,
+        slow: dict[str, Own] | None = None,
     ) -> None:
         self._loop = loop
         self.service = service
@@ -212,7 +214,7 @@ class RequestRouter:
                  gone: Gone) -> None:
         """Serve what takes the daemon itself long, if this actor may ask for it."""
         self.check_allowed(operation, token)
-        self._slow[operation.name](request, answer, token)
+        self._slow[operation.name](request, answer, token, gone)
 
     def _run_course(self, operation: Operation, request: Any, token: str | None, answer: Answer,
                     gone: Gone) -> None:

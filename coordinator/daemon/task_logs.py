@@ -36,20 +36,23 @@ class TaskLogs:
         self._service = service
         self._find_task = find_task
 
-    async def answer(self, request: rq.TaskLog) -> rq.TaskLogLines | Refusal:
-        """The new lines; after `wait_s` seconds there may be none."""
+    async def answer(self, request: rq.TaskLog, gone: Callable[[], bool],
+                     ) -> rq.TaskLogLines:
+        """The new lines; after `wait_s` seconds, or when whoever asked is `gone`, there may be
+        none.
+
+        Raises:
+            Refusal: UNKNOWN_TASK; INVALID: it waits too long.
+        """
         task = self._find_task(request.task)
         if isinstance(task, Refusal):
-            return task
-        try:
-            check_wait(self._service, request.wait_s)
-        except Refusal as refusal:
-            return refusal
+            raise task
+        check_wait(self._service, request.wait_s)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + request.wait_s
         while True:
             reply = await asyncio.to_thread(self._read, task, request)
-            if reply.lines or loop.time() >= deadline:
+            if reply.lines or loop.time() >= deadline or gone():
                 return reply
             await asyncio.sleep(LOOK_S)
 
@@ -62,18 +65,20 @@ class TaskLogs:
         log = f"{path.parent.name}/{path.name}"
         begin = None if request.after is None else request.after if request.log == log else 0
         try:
-            start = _find_start(path, begin)
+            start, size = _find_start(path, begin)
         except OSError:  # it was removed meanwhile
             return nothing
+        if start == size:  # nothing new: who waits looks often, and a profile is not read for that
+            return rq.TaskLogLines(task=task, log=log, lines=[], next=start)
         follower = agent_logs.Follower(path, agent_logs.stream_of(path, self._state.root), start)
         lines = list(follower.shown())
         return rq.TaskLogLines(task=task, log=log, lines=lines, next=follower.position,
                                cut=start > (begin or 0))
 
 
-def _find_start(path: Path, begin: int | None) -> int:
-    """The byte to read a log from: `begin` (None: near its end), or the first line after it from
-    which on one answer can tell all.
+def _find_start(path: Path, begin: int | None) -> tuple[int, int]:
+    """The byte to read a log from, and its size. The byte is `begin` (None: near the end), or that
+    of the first line after it from which on one answer can tell all.
 
     Raises:
         OSError: the log cannot be read.
@@ -82,9 +87,9 @@ def _find_start(path: Path, begin: int | None) -> int:
         size = file.seek(0, os.SEEK_END)
         earliest = max(0, size - ANSWER_BYTES_MAX)
         if begin is not None and earliest <= begin <= size:
-            return begin
+            return begin, size
         if earliest == 0:
-            return 0
+            return 0, size
         file.seek(earliest)
         file.readline(ANSWER_BYTES_MAX)
-        return file.tell()
+        return file.tell(), size

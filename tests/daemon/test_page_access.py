@@ -110,6 +110,30 @@ def test_a_page_of_an_agent_sees_what_the_agent_may_and_ends_with_it(repo: Repo)
     assert door.ask("GET", "/v1/status", token)[0] == 401
 
 
+def test_an_agent_ends_and_presses_out_no_page_of_a_person(repo: Repo) -> None:
+    with repo.client() as client:
+        agents_token = client.call(rq.Register(agent="ann")).token
+    door, page = opened(repo)
+
+    def ask() -> str:
+        return str(json.loads(door.ask("POST", "/v1/page/open", agents_token, {})[2])["code"])
+
+    codes = [ask() for _ in range(CODES_MAX + 3)]
+    assert door.enter(codes[0])[0] == 401, "its own oldest is worth nothing any more"
+    person = door.enter(page.code)[1]["token"]
+    reader = door.enter(codes[-1])[1]["token"]
+    assert door.enter(codes[-1])[0] == 401 == door.ask("GET", "/v1/status", reader)[0], "its own pages end"
+    assert door.ask("GET", "/v1/status", person)[0] == 200
+
+
+def test_an_agent_opens_no_door_that_is_shut(repo: Repo) -> None:
+    with repo.client() as client:
+        token = client.call(rq.Register(agent="ann")).token
+    with repo.client("ann", token=token) as client, pytest.raises(Refusal) as refused:
+        client.call(rq.PageOpen())
+    assert refused.value.code is Code.UNAUTHORIZED and not repo.state.http.exists()
+
+
 def test_a_stream_ends_with_its_token(repo: Repo) -> None:
     """Of a page, and of an agent that has left: before the next event is sent."""
     with repo.client() as client:

@@ -144,7 +144,7 @@ class Watching(Asking):
         a token of its own (`coord web`).
 
         With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it
-        only reads, too, and sees what that agent may.
+        only reads, too, sees what that agent may, and opens no door that is shut.
 
         Args:
             reads_only: The page changes nothing.

@@ -12,7 +12,7 @@ from coordinator.service.views import status
 from coordinator.service.views.report import read_instant
 from coordinator.store.ledger import View
 from coordinator.store.rebuild import rebuild
-from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
+from coordinator.store.rows import LeaseRow, ReviewRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -76,5 +76,5 @@ def _sentences(view: View) -> Iterator[str]:
         for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
             yield (f"{task.task_id}, attempt {n} by {agent}: {outcome}"
                    f"{recovery.describe_remedy(str(remedy))}")
-    for raw in view.rows("reviews_list", "open", SENTENCES_MAX, None, None, 0):
-        yield f"{raw[0]} is open"
+    for review in view.each(ReviewRow, "reviews_list", "open", SENTENCES_MAX, None, None, 0):
+        yield f"{review.review_id} is open"

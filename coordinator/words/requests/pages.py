@@ -16,7 +16,7 @@ class PageOpen(Request[PageOpened]):
     token of its own (`coord web`).
 
     With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only
-    reads, too, and sees what that agent may.
+    reads, too, sees what that agent may, and opens no door that is shut.
     """
 
     op = "page_open"
