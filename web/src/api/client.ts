@@ -6,12 +6,17 @@ import { token } from "./entrance";
 import { readRefusal, Refusal, UNREACHABLE } from "./refusal";
 import type { paths } from "./schema";
 
+/** The header that says whose page asks. Throws where whoever listens there by now is not to have the token. */
+export function bearer(): string {
+  if (connection.value !== "live") {
+    throw UNREACHABLE;
+  }
+  return `Bearer ${token()}`;
+}
+
 const withToken: Middleware = {
   onRequest({ request }) {
-    if (connection.value !== "live") {
-      throw UNREACHABLE; // whoever listens there by now is not to have the token
-    }
-    request.headers.set("Authorization", `Bearer ${token()}`);
+    request.headers.set("Authorization", bearer());
     return request;
   },
 };

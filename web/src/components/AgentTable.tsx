@@ -3,6 +3,7 @@ import { now } from "../state/now";
 import { openDetail } from "../state/place";
 import { status } from "../state/store";
 import { ago, clock, counted } from "../words/texts";
+import { Table } from "./Table";
 import { Words } from "./Words";
 
 export function AgentTable() {
@@ -20,34 +21,23 @@ export function AgentTable() {
   return (
     <section aria-labelledby="agents">
       <h2 id="agents">Agents</h2>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Agent</th>
-            <th scope="col">State</th>
-            <th scope="col">Does</th>
-            <th scope="col">Holds</th>
-            <th scope="col">Last seen</th>
+      <Table headings={["Agent", "State", "Does", "Holds", "Last seen"]}>
+        {agents.map((agent) => (
+          <tr key={agent.agent}>
+            <th scope="row">
+              <button type="button" class="link" onClick={() => (openDetail.value = { kind: "agent", name: agent.agent })}>
+                <Words text={agent.agent} />
+              </button>
+            </th>
+            <td>{agent.rests_until ? `rests until ${clock(agent.rests_until)}` : agent.state === "stale" ? "silent" : agent.state}</td>
+            <td class="words">
+              <Words text={[...agent.tasks, agent.progress ?? agent.description].filter(Boolean).join(": ")} />
+            </td>
+            <td>{counted(agent.leases, "lease")}</td>
+            <td>{ago(agent.seen_at, now.value)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {agents.map((agent) => (
-            <tr key={agent.agent}>
-              <th scope="row">
-                <button type="button" class="link" onClick={() => (openDetail.value = { kind: "agent", name: agent.agent })}>
-                  <Words text={agent.agent} />
-                </button>
-              </th>
-              <td>{agent.rests_until ? `rests until ${clock(agent.rests_until)}` : agent.state === "stale" ? "silent" : agent.state}</td>
-              <td class="words">
-                <Words text={[...agent.tasks, agent.progress ?? agent.description].filter(Boolean).join(": ")} />
-              </td>
-              <td>{counted(agent.leases, "lease")}</td>
-              <td>{ago(agent.seen_at, now.value)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </section>
   );
 }

@@ -2,6 +2,7 @@
 import { api, ask } from "../api/client";
 import { useAnswer } from "../state/useAnswer";
 import { Answer } from "./Answer";
+import { Table } from "./Table";
 import { Words } from "./Words";
 
 interface Config {
@@ -21,30 +22,21 @@ export function SettingsTable() {
               coord {reply.version}, process {reply.pid}, {Math.round(reply.resident_bytes / 1e6)} MB; {reply.events} events in{" "}
               {(reply.db_bytes / 1e6).toFixed(1)} MB.
             </p>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Setting</th>
-                  <th scope="col">Value</th>
-                  <th scope="col">From</th>
-                </tr>
-              </thead>
-              <tbody>
-                {Object.entries(settings).flatMap(([section, values]) =>
-                  Object.entries(values).map(([key, value]) => (
-                    <tr key={`${section}.${key}`}>
-                      <th scope="row">
-                        {section}.{key}
-                      </th>
-                      <td class="words">
-                        <Words text={typeof value === "string" ? value : JSON.stringify(value)} />
-                      </td>
-                      <td class="dim">{sources[`${section}.${key}`] ?? "default"}</td>
-                    </tr>
-                  )),
-                )}
-              </tbody>
-            </table>
+            <Table headings={["Setting", "Value", "From"]}>
+              {Object.entries(settings).flatMap(([section, values]) =>
+                Object.entries(values).map(([key, value]) => (
+                  <tr key={`${section}.${key}`}>
+                    <th scope="row">
+                      {section}.{key}
+                    </th>
+                    <td class="words">
+                      <Words text={typeof value === "string" ? value : JSON.stringify(value)} />
+                    </td>
+                    <td class="dim">{sources[`${section}.${key}`] ?? "default"}</td>
+                  </tr>
+                )),
+              )}
+            </Table>
           </>
         );
       }}

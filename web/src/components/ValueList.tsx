@@ -6,6 +6,7 @@ import { now } from "../state/now";
 import { useAnswer } from "../state/useAnswer";
 import { ago } from "../words/texts";
 import { Answer } from "./Answer";
+import { Table } from "./Table";
 import { ValueHistory } from "./ValueHistory";
 import { Words } from "./Words";
 
@@ -22,32 +23,22 @@ export function ValueList() {
               Nothing is stored. <code>coord state put key:deploy '{"{}"}'</code> stores a value.
             </p>
           ) : (
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Key</th>
-                  <th scope="col">Version</th>
-                  <th scope="col">Bytes</th>
-                  <th scope="col">Written by</th>
+            <Table headings={["Key", "Version", "Bytes", "Written by"]}>
+              {list.items.map((value) => (
+                <tr key={value.key}>
+                  <th scope="row">
+                    <button type="button" class="link" onClick={() => (open.value = value.key)}>
+                      <Words text={value.key} />
+                    </button>
+                  </th>
+                  <td>{value.version}</td>
+                  <td>{value.size}</td>
+                  <td>
+                    <Words text={value.written_by ?? ""} /> <span class="dim">{value.written_at ? ago(value.written_at, now.value) : ""}</span>
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {list.items.map((value) => (
-                  <tr key={value.key}>
-                    <th scope="row">
-                      <button type="button" class="link" onClick={() => (open.value = value.key)}>
-                        <Words text={value.key} />
-                      </button>
-                    </th>
-                    <td>{value.version}</td>
-                    <td>{value.size}</td>
-                    <td>
-                      <Words text={value.written_by ?? ""} /> <span class="dim">{value.written_at ? ago(value.written_at, now.value) : ""}</span>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+              ))}
+            </Table>
           )
         }
       </Answer>
