@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from coordinator.words.texts import one_line
 if TYPE_CHECKING:
     from coordinator.service.leasing.circles import Circle
 
+T = TypeVar("T")
 #: Announced calls that are remembered: they are made within a moment.
 CALLERS_MAX = 512
 
@@ -125,6 +126,11 @@ class Service:
 def token_hash(token: str) -> str:
     """How an agent's token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def split_page(rows: list[T], limit: int) -> tuple[list[T], bool]:
+    """At most `limit` of the rows, of which one more was read, and whether others follow."""
+    return rows[:limit], len(rows) > limit
 
 
 def check_wait(service: Service, wait_s: float) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from coordinator.rules import steps as rule
-from coordinator.service.core import Actor, Service, check_give, check_wait, ms
+from coordinator.service.core import Actor, Service, check_give, check_wait, ms, split_page
 from coordinator.service.holders import agents, notices
 from coordinator.service.leasing.overlapping import holders_of
 from coordinator.service.state import values
@@ -102,10 +102,10 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.StepFail) -> rq.Step:
 def listing(svc: Service, view: View, actor: Actor, req: rq.Steps) -> rq.StepList:
     """See `requests.Steps`."""
     limit = min(req.limit, 1000)
-    found = view.each(BlockedStepRow, "steps_list", req.after, req.state, req.kind, limit + 1)
-    rows = found[:limit]
+    rows, more = split_page(view.each(
+        BlockedStepRow, "steps_list", req.after, req.state, req.kind, limit + 1), limit)
     return rq.StepList(items=[_reply(view, row) for row in rows],
-                       next=rows[-1].n if len(found) > limit else None)
+                       next=rows[-1].n if more else None)
 
 
 # ------------------------------------------------------------ for coord itself

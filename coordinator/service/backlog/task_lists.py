@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator.service.backlog import blackboard, tasks
-from coordinator.service.core import Actor, Service
+from coordinator.service.core import Actor, Service, split_page
 from coordinator.store.ledger import View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
@@ -73,8 +73,7 @@ def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
     else:
         rows = view.each(TaskRow, "tasks_ranked_in_state" if of_state else "tasks_ranked",
                          *window, *of_state)
-    more = len(rows) > limit
-    chosen = rows[:limit]
+    chosen, more = split_page(rows, limit)
     return Window(chosen, counts(view), _next(req, limit, chosen[-1].n) if more else None)
 
 

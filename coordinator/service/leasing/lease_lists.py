@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.service.core import Actor, Service
+from coordinator.service.core import Actor, Service, split_page
 from coordinator.service.leasing import waiting_line
 from coordinator.service.leasing.grant import lease_reply
 from coordinator.service.leasing.overlapping import leases_near
@@ -75,10 +75,9 @@ def folder_of(name: str, kind: str) -> str:
 def _granted(view: View, req: rq.Locks, about: Resource | None) -> Window:
     """A window in the order of the grants, as an index has it: there may be very many."""
     limit = min(req.limit, ITEMS_MAX)
-    leases = view.each(
-        LeaseRow, "leases_window", view.now, req.after, req.agent, limit + 1, req.skip)
-    rows = leases[:limit]
-    following = rows[-1].fencing_token if len(leases) > limit else None
+    rows, more = split_page(view.each(
+        LeaseRow, "leases_window", view.now, req.after, req.agent, limit + 1, req.skip), limit)
+    following = rows[-1].fencing_token if more else None
     rows = [row for row in rows if about is None or row.kind != "key"]
     total = count(view, req.agent, without="" if about is None else "key")
     return Window(rows, total, following, [])

@@ -11,7 +11,7 @@ from sys import intern
 
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.service import answered
-from coordinator.service.core import Actor, Service, listed, ms
+from coordinator.service.core import Actor, Service, listed, ms, split_page
 from coordinator.service.holders import agents, notices
 from coordinator.service.holders.families import family
 from coordinator.service.leasing import (
@@ -216,10 +216,9 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.
 def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
     """See `requests.Requests`."""
     limit = min(req.limit, 1000)
-    found = view.each(
-        UnlockRow, "unlocks_list", req.after, req.state, req.agent, limit + 1, req.resource)
-    rows = found[:limit]
+    rows, more = split_page(view.each(
+        UnlockRow, "unlocks_list", req.after, req.state, req.agent, limit + 1, req.resource), limit)
     return rq.UnlockList(
         items=[pending_unlocks.reply(view, row) for row in rows],
-        next=rows[-1].n if len(found) > limit else None,
+        next=rows[-1].n if more else None,
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from coordinator.files.content import is_executable, is_link, unified
 from coordinator.rules.backlog import told_state
 from coordinator.service.backlog import tasks
-from coordinator.service.core import Actor, Service, listed
+from coordinator.service.core import Actor, Service, listed, split_page
 from coordinator.service.holders import notices
 from coordinator.service.review.long_lines import shortened
 from coordinator.service.unknown_ids import spellings, unknown
@@ -66,10 +66,10 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.Revie
     """See `requests.Reviews`."""
     task = tasks.named(view, req.task)
     limit = min(req.limit, LISTED_MAX)
-    found = view.each(ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task, req.after)
-    rows = found[:limit]
+    rows, more = split_page(view.each(
+        ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task, req.after), limit)
     return rq.ReviewList(items=[_reply(view, row) for row in rows],
-                         next=rows[-1].n if len(found) > limit else None)
+                         next=rows[-1].n if more else None)
 
 
 def show_request(svc: Service, view: View, actor: Actor, req: rq.ReviewShow) -> rq.Review:

@@ -13,7 +13,7 @@ import msgspec
 
 from coordinator.rules import state as rule
 from coordinator.rules.backlog import backoff_ms
-from coordinator.service.core import Actor, Service, check_give, check_wait, ms
+from coordinator.service.core import Actor, Service, check_give, check_wait, ms, split_page
 from coordinator.service.holders import agents, notices
 from coordinator.service.state import values
 from coordinator.service.state.values import ABOVE
@@ -143,10 +143,10 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.Chang
     limit = min(req.limit, 1000)
     scope = values.key_of(req.key).scope if req.key is not None else None
     above = scope + ABOVE if scope is not None else None
-    found = view.each(ChangeRow, "changes_list", req.after, req.state, scope, above, limit + 1)
-    rows = found[:limit]
+    rows, more = split_page(view.each(
+        ChangeRow, "changes_list", req.after, req.state, scope, above, limit + 1), limit)
     return rq.ChangeList(items=[told(view, row, wanted=False) for row in rows],
-                         next=rows[-1].n if len(found) > limit else None)
+                         next=rows[-1].n if more else None)
 
 
 def find(view: View, text: str) -> ChangeRow:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from coordinator.rules import state as rule
-from coordinator.service.core import Actor, Service
+from coordinator.service.core import Actor, Service, split_page
 from coordinator.service.holders import agents
 from coordinator.service.leasing import redirect
 from coordinator.service.leasing.conflicts import Obstacles, weigh
@@ -64,11 +64,11 @@ def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateL
     limit = min(req.limit, 1000)
     below = key_of(req.prefix).scope if req.prefix is not None else "k/"
     begin = key_of(req.after).scope if req.after is not None else below[:-1]
-    found = view.each(StateRow, "state_keys", begin, below + ABOVE, limit + 1)
-    rows = found[:limit]
+    rows, more = split_page(view.each(
+        StateRow, "state_keys", begin, below + ABOVE, limit + 1), limit)
     return rq.StateList(
         items=[told(view, row, value=False) for row in rows if row.content is not None],
-        next=rows[-1].key if len(found) > limit else None,
+        next=rows[-1].key if more else None,
     )
 
 
@@ -286,8 +286,8 @@ def changed_since(tx: Tx, key: Resource, row: StateRow | None, version: int) -> 
     """VERSION_CHANGED for a key, with what is there and how that differs from what was read."""
     now = row.version if row is not None else 0
     by = f", written by {row.written_by}" if row is not None else ""
-    raw = tx.first(StateRow, "state_at", key.scope, version)
-    before = value_of(tx, raw) if raw is not None else None
+    seen = tx.first(StateRow, "state_at", key.scope, version)
+    before = value_of(tx, seen) if seen is not None else None
     value = value_of(tx, row)
     return Refusal(
         Code.VERSION_CHANGED, "Your environment changed while you were thinking. Re-evaluate your "

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from coordinator.files.content import unified
 from coordinator.service import repository_files
-from coordinator.service.core import Actor, Service
+from coordinator.service.core import Actor, Service, split_page
 from coordinator.service.leasing.partial_work import is_written
 from coordinator.service.review.reviews import shorten_difference
 from coordinator.store.ledger import View
@@ -31,9 +31,9 @@ def work(svc: Service, view: View, actor: Actor, req: rq.Work) -> rq.WorkList:
         rows = [row for row in view.each(LeaseRow, "leases_named", req.resource)
                 if row.expires_at > view.now
                 and row.fencing_token > req.after and req.agent in (None, row.locked_by)]
-    items = [file for row in rows[:limit] if is_written(row) for file in _changed(svc, view, row)]
-    return rq.WorkList(items=items,
-                       next=rows[limit - 1].fencing_token if len(rows) > limit else None)
+    rows, more = split_page(rows, limit)
+    items = [file for row in rows if is_written(row) for file in _changed(svc, view, row)]
+    return rq.WorkList(items=items, next=rows[-1].fencing_token if more else None)
 
 
 def _changed(svc: Service, view: View, lease: LeaseRow) -> Iterator[rq.WorkFile]:
