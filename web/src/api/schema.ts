@@ -1719,7 +1719,7 @@ export interface paths {
          *         token of its own (`coord web`).
          *
          *         With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only
-         *         reads, too, and sees what that agent may.
+         *         reads, too, sees what that agent may, and opens no door that is shut.
          */
         post: operations["page_open"];
         delete?: never;
@@ -4508,7 +4508,7 @@ export interface components {
         };
         /**
          * PageOpenBody
-         * @description Open the HTTP door where it is shut, and make a code that one browser page exchanges for a token of its own (`coord web`). With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only reads, too, and sees what that agent may.
+         * @description Open the HTTP door where it is shut, and make a code that one browser page exchanges for a token of its own (`coord web`). With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only reads, too, sees what that agent may, and opens no door that is shut.
          */
         PageOpenBody: {
             /** @description The page changes nothing. Default: false. */
