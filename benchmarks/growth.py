@@ -24,7 +24,6 @@ from benchmarks.measuring.inside import START_MS, Inside, inside
 from benchmarks.measuring.samples import exponent
 from coordinator.looking.facts import Looked
 from coordinator.service import signals as hints
-from coordinator.service.engine import going_by
 from coordinator.service.leasing.conflicts import below, weigh
 from coordinator.settings import Settings, Signalling
 from coordinator.store import events as ev
@@ -191,9 +190,10 @@ def _check(place: Inside, kind: str, number: int, size: int) -> float:
     located = place.service.tree.resolve(text)
     looked = Looked()
     if located.resource.kind == "dir":
-        place.engine.run(place.engine.look([below(place.service, located)], looked))
+        place.engine.look([below(place.service, located)], looked)
 
     def job(tx: Tx) -> float:
+        tx.looked = looked
         before = time.perf_counter()
         found = weigh(place.service, tx, "asker", [(located, "exclusive")])
         spent = time.perf_counter() - before
@@ -201,7 +201,7 @@ def _check(place: Inside, kind: str, number: int, size: int) -> float:
             raise RuntimeError(f"{text}: a wrong answer")
         return spent * 1e6
 
-    spent: float = place.run(going_by(looked, job))
+    spent: float = place.run(job)
     return spent
 
 

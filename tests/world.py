@@ -3,11 +3,10 @@ that stands still until a test moves it."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import subprocess
 import tempfile
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,24 +14,23 @@ from typing import Any, ClassVar
 import apsw
 import msgspec
 
+from benchmarks.in_process import InProcess
 from coordinator.archive.index import ArchiveIndex
 from coordinator.daemon.serving import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
-from coordinator.looking.facts import Looked, Unready
-from coordinator.operations.in_process import InProcess
-from coordinator.operations.listing import OPERATIONS, allowed, decode, serve_write
+from coordinator.looking.facts import Unready
+from coordinator.operations.listing import OPERATIONS, decode
 from coordinator.service import compaction
 from coordinator.service.core import OPERATOR, Actor, Service
-from coordinator.service.course import Aside, AsWho, Course, Look, Part, Pause
-from coordinator.service.engine import decide
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
+from coordinator.service.use_cases import Step, Steps
 from coordinator.settings import Settings
 from coordinator.store import rebuild
 from coordinator.store.database import open_writer
-from coordinator.store.ledger import Job, Ledger, Tx, View
+from coordinator.store.ledger import Effects, Job, Ledger, Tx, View
 from coordinator.store.rebuild import differences, state
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -106,13 +104,13 @@ class World:
         if self.checked:
             assert_settled(self)
 
-    def check(self, tx: Tx) -> None:
+    def check(self, effects: Effects) -> None:
         """Hold the whole state against the invariants; after every commit."""
         if not self.checked:
             return
         try:
             assert_sound(self)
-            assert_none_overlooked(tx)
+            assert_none_overlooked(self.ledger.last)
         except AssertionError as bad:  # raised at the end: the ledger only logs what tellers raise
             self.unsound = self.unsound or bad
 
@@ -127,7 +125,7 @@ class World:
         self.db.close()
         self.service.at_work.clear()
         self.open()
-        self.run(self.engine.write(lambda tx: sweep.begin(tx)))
+        self.commit(sweep.begin)
         return self.resume()
 
     def close(self) -> None:
@@ -160,18 +158,19 @@ class World:
         try:
             if operation.name == "compact":
                 return self._compact(again)
-            if operation.verdict is not None:
-                actor = who(self.view(), token)
-                allowed(operation, actor)
-                return self.drive(operation.verdict(self.service, again), actor)
             return self.engine.ask(operation, again, lambda view: who(view, token))
         finally:
             self.raise_unsound()
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine of the service, which here never has to wait."""
+    def run(self, steps: Steps, actor: Actor = OPERATOR) -> Any:
+        """Carry out a use case, in which nothing waits here; a refusal is a value."""
         self.engine.now_ms = self.clock.now_ms()
-        return self.engine.run(work)
+        return self.engine.run(steps, lambda view: actor)
+
+    def commit(self, job: Job) -> Any:
+        """A job's value; a `Refusal` or `Unready` is a value."""
+        self.engine.now_ms = self.clock.now_ms()
+        return self.engine.write(job)
 
     def decide(self, job: Job) -> Any:
         """A job of the daemon's own, whatever of the disk it has to know; a refusal is raised."""
@@ -180,7 +179,7 @@ class World:
 
     def tend(self) -> None:
         """What the daemon does once a second."""
-        self.run(sweep.tend(self.engine, self.service))
+        self.run(sweep.tend(self.service))
         self.settle()
 
     def settle(self) -> None:
@@ -189,45 +188,24 @@ class World:
         self.engine.settle()
         self.raise_unsound()
 
-    def drive(self, course: Course, actor: Actor = OPERATOR) -> Any:
-        """Carry out a verdict, part by part, as the daemon's `Verdicts` does; a refusal is raised."""
-        value: Any = None
-        while True:
-            try:
-                part = course.send(value)
-            except StopIteration as end:
-                if isinstance(end.value, Refusal):
-                    raise end.value from None
-                return end.value
-            try:
-                value = self.part(part, actor)
-            except Refusal as refusal:
-                value = refusal
+    def drive(self, steps: Steps, actor: Actor = OPERATOR) -> Any:
+        """Carry out a use case and what follows; a refusal is raised."""
+        answer = self.run(steps, actor)
+        self.settle()
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer
 
-    def part(self, part: Part, actor: Actor = OPERATOR) -> Any:
-        """Carry out one part of a verdict; a refusal is raised."""
-        if isinstance(part, Aside):
-            return part.run(Beside(self))
-        if isinstance(part, Pause):
-            return None
-        if isinstance(part, Look):
-            looked = Looked()
-            return self.run(self.engine.look(part.needs, looked)) or looked
-        if isinstance(part, AsWho):
-            return self._written(lambda tx: part.job(tx, actor), part.looked)
-        return self._written(part.job)
-
-    def _written(self, job: Any, looked: Looked | None = None) -> Any:
-        def served(tx: Tx) -> Any:
-            return serve_write(self.service, tx, OPERATOR, lambda svc, tx, who, req: job(tx), None)
-
-        value = self.run(decide(self.engine, self.service, served, looked))
+    def part(self, step: Step, actor: Actor = OPERATOR) -> Any:
+        """Carry out one step, and what follows."""
+        self.engine.now_ms = self.clock.now_ms()
+        value = self.engine.carry_out(step, lambda view: actor)
         self.settle()
         return value
 
     def resume(self) -> list[Any]:
         """Go on with verdicts that were cut off, as a daemon does at its start; the answers."""
-        self._written(lambda tx: verdicts.hold(self.service, tx))
+        self.decide(lambda tx: verdicts.hold(self.service, tx))
         out = []
         for review in verdicts.unfinished(self.view()):
             try:
@@ -306,13 +284,14 @@ class Watched(Ledger):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.late = 0
+        self.last: Tx | None = None
 
     def run_all(self, jobs: Sequence[Job], now_ms: int) -> list[Any]:
         return super().run_all([self._watched(job) for job in jobs], now_ms)
 
     def _watched(self, job: Job) -> Job:
         def run(tx: Tx) -> Any:
-            before = tx.recorded
+            self.last, before = tx, tx.recorded
             try:
                 return job(tx)
             except (Refusal, Unready):
@@ -335,23 +314,6 @@ class Bugs(logging.Handler):
         bad = record.exc_info[1] if record.exc_info else None
         if bad is not None and not isinstance(bad, apsw.Error):
             self.met.append(f"{record.getMessage()}: {type(bad).__name__}: {bad}")
-
-
-class Beside:
-    """What a part of a verdict is given that runs beside the loop."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.view = world.view()
-
-    def report(self, job: Any) -> None:
-        self._world.ledger.run_all([job], self._world.clock.now_ms())
-
-    def halted(self) -> bool:
-        return False
-
-    def piece(self) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext()
 
 
 class Sabotage:

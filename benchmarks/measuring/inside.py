@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from benchmarks.in_process import InProcess
 from coordinator.archive.index import ArchiveIndex
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
-from coordinator.operations.in_process import InProcess
 from coordinator.operations.listing import OPERATIONS
 from coordinator.service.core import Service
 from coordinator.settings import Settings

@@ -32,7 +32,6 @@ from coordinator.profiles import OWN, Profile, load
 from coordinator.rules import commands
 from coordinator.service.enforcement import shell_commands, tool_calls
 from coordinator.service.enforcement.adoption import Running
-from coordinator.service.leasing import waiting_line
 from coordinator.store.events import NoticesDelivered
 from coordinator.store.ledger import Tx
 from coordinator.words.clock import from_iso
@@ -180,8 +179,6 @@ class AgentHooks:
                     receipt.take(heeded)
                 else:
                     tool_calls.settle(tx, heeded)
-            if tx.freed:
-                waiting_line.wake(service, tx)
             return heeded
 
         def told(value: Any) -> None:
@@ -215,7 +212,7 @@ class AgentHooks:
 
         def compared(found: dict[str, list[str]]) -> None:
             sentences.update(found)
-            self._router.engine.decide(job, tool_calls.needs(heard), told)
+            self._router.engine.submit(job, tool_calls.needs(heard), told)
 
         self.comparison.look_again(heard, compared)
 

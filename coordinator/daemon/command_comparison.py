@@ -28,7 +28,6 @@ from coordinator.service import repository_files
 from coordinator.service.enforcement import git_moves, renames, shell_commands
 from coordinator.service.enforcement.git_moves import Moved
 from coordinator.service.enforcement.shell_commands import NO_FILE, UNKNOWN
-from coordinator.service.engine import decide
 from coordinator.service.holders.families import owner
 from coordinator.service.leasing.overlapping import holders_of_regions
 from coordinator.store.ledger import Tx, View
@@ -154,13 +153,12 @@ class CommandComparison:
                 ) -> list[str]:
                     return shell_commands.violation(self._router.service, tx, agent, found)
 
-                said = await decide(self._router.engine, self._router.service, job)
+                said = await self._router.engine.decide(job)
                 if isinstance(said, list):
                     sentences[agent] = said
             for old, new in moved.items():
-                await decide(self._router.engine, self._router.service,
-                             partial(renames.follow, self._router.service, old=old, new=new,
-                                     by=looked_at))
+                await self._router.engine.decide(partial(
+                    renames.follow, self._router.service, old=old, new=new, by=looked_at))
         finally:
             over = [one for one in commands if one.found is not None]
             self._commands = [one for one in self._commands if one not in over]

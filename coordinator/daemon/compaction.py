@@ -63,28 +63,16 @@ class Compaction:
         self._ledger = ledger
         self._clock = clock
         self._turn = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    def ask(self, req: rq.Compact, answer: Callable[[Any], None]) -> None:
-        """Compact; `answer` gets the reply when it is done, or the refusal."""
-        async def run() -> None:
-            async with self._turn:
-                try:
-                    answer(await self._run(req))
-                except Refusal as refusal:
-                    answer(refusal)
-                except Exception as bad:
-                    log.exception("compaction failed")
-                    answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+    async def compact(self, req: rq.Compact) -> rq.Compacted:
+        """See `requests.Compact`. Where it is cancelled, what is done is done, and the next one
+        goes on.
 
-        task = self._loop.create_task(run())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def close(self) -> None:
-        """Stop where it is: what is done is done, and the next one goes on."""
-        for task in self._tasks:
-            task.cancel()
+        Raises:
+            Refusal: what kept it from going on.
+        """
+        async with self._turn:
+            return await self._run(req)
 
     async def _run(self, req: rq.Compact) -> rq.Compacted:
         before = file_bytes(self._ledger.db)

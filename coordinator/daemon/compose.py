@@ -64,8 +64,9 @@ from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
 from coordinator.service.holders import notices
 from coordinator.service.impact import Impact
-from coordinator.service.leasing import sweep
+from coordinator.service.leasing import sweep, waiting_line
 from coordinator.service.review import verdicts
+from coordinator.service.use_cases import UseCase, answer_at_once, await_daemon
 from coordinator.settings import FILE, Loaded, load
 from coordinator.store import events as ev
 from coordinator.store.database import (
@@ -154,6 +155,7 @@ class Daemon:
             impact=Impact(Meaning(str(self.state.root), str(self.state.meaning))),
         )
         self._ledger = Ledger(self._db, self.state.database)
+        self._ledger.wake = partial(waiting_line.wake, self.service)
         self._go_on_above(coordinators.find(self.state.root))
         self._writer = Writer(
             self._loop, self._ledger, self._clock, lambda: checkpoint(self.state.database)
@@ -166,25 +168,11 @@ class Daemon:
                         self.service.blobs)
         self._workers = LookWorkers(self.state.root, self.state.database, self.state.blobs,
                                     review.kept_bytes_max, budget, self._writer.run)
-        logs = TaskLogs(self.state, self.service, lambda task: self.router.look(
-            lambda view: tasks.find(view, task).task_id))
+        self.service.health = self._health
         self.router = RequestRouter(
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock,
-            {"health": self._health, "shutdown": self._shutdown,
-             "agent_of_process": self._process_agent},
-            looker, self._workers, self._sure_agent_of,
-            {"compact": lambda req, answer, *_: self._compaction.ask(req, answer),
-             "git_turn": lambda req, answer, *_: self._gits.take(req, answer),
-             "open_session": lambda req, answer, *_: self.router.engine.task(
-                 self.namespaces.open(req), answer),
-             "join_session": lambda req, answer, *_: self._join(req, answer),
-             "coordinators": lambda _, answer, *__: self.router.engine.task(
-                 list_coordinators(), answer),
-             "task_log": lambda req, answer, _, gone: self.router.engine.task(
-                 logs.answer(req, gone), answer),
-             "page_open": lambda req, answer, token, _: self.router.engine.task(
-                 self._http.open_page(req, token), answer)},
+            self._own_use_cases(), looker, self._workers, self._sure_agent_of,
         )
         self._http = HttpDoor(self.router, self.state, self.settings.http, self._http_port)
         self._unjoined = UnjoinedCommands(
@@ -210,6 +198,22 @@ class Daemon:
                                   self._clock)
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
+
+    def _own_use_cases(self) -> dict[str, UseCase]:
+        """What serves the operations that are the daemon's own."""
+        logs = TaskLogs(self.state, self.service, lambda task: self.router.look(
+            lambda view: tasks.find(view, task).task_id))
+        return {
+            "shutdown": answer_at_once(self._shutdown),
+            "agent_of_process": answer_at_once(self._process_agent),
+            "git_turn": lambda svc, req: self._gits.take(svc, req),
+            "compact": await_daemon(lambda req, caller: self._compaction.compact(req)),
+            "open_session": await_daemon(lambda req, caller: self.namespaces.open(req)),
+            "join_session": await_daemon(lambda req, caller: self._join(req)),
+            "coordinators": await_daemon(lambda req, caller: list_coordinators()),
+            "task_log": await_daemon(lambda req, caller: logs.answer(req, caller.gone)),
+            "page_open": await_daemon(lambda req, caller: self._http.open_page(req, caller.token)),
+        }
 
     def _go_on_above(self, before: coordinators.Note | None) -> None:
         """No fencing token is given twice in one root, also where the database is gone, or an
@@ -300,7 +304,6 @@ class Daemon:
             log.info("draining")
             schedule.close()
             self._watch_bridge.close()
-            self._compaction.close()
             self._verifier.close()
             self.router.close()
             await self._http.close()
@@ -415,7 +418,7 @@ class Daemon:
         return self.router.look(lambda view: view.row("needed")) is not None
 
     def _compact(self) -> None:
-        self._compaction.ask(rq.Compact(), lambda value: None)
+        self.router.engine.task(self._compaction.compact(rq.Compact()))
 
     def _tidy_blobs(self) -> None:
         self._loop.run_in_executor(None, self._tidy_blobs_now)
@@ -474,10 +477,10 @@ class Daemon:
                 *self._warnings, *self.namespaces.warnings, *self._unjoined.warnings(),
                 *self._wiring.warnings()])
 
-    def _join(self, req: rq.JoinSession, answer: Callable[[Any], None]) -> None:
+    async def _join(self, req: rq.JoinSession) -> Any:
         agent = self._agent_of(req.pid)
         self._unjoined.joins(agent)
-        self.router.engine.task(self.namespaces.join(agent, req), answer)
+        return await self.namespaces.join(agent, req)
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
         self._loop.call_later(0.01, self._stop.set)

@@ -19,7 +19,7 @@ class Errands:
     def __init__(self, router: RequestRouter, service: Service) -> None:
         self._webhooks = Webhooks(router.engine, service, router.look)
         self._notifications = Notifications(service, router.look)
-        self._proposals = KeptProposals(router.engine, service, router.verdicts, router.look)
+        self._proposals = KeptProposals(router.engine, service, router.look)
         if self._webhooks.wanted:
             self._webhooks.begin()
             router.subscribe(self._webhooks.events_came)

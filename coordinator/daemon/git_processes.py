@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any
 
 from coordinator.daemon.request_router import RequestRouter
+from coordinator.service.core import Actor, Service
 from coordinator.service.enforcement import git_turns
-from coordinator.service.leasing import waiting_line
+from coordinator.service.use_cases import Steps, look_and_write
 from coordinator.store.ledger import Job, Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
@@ -39,32 +40,29 @@ class GitProcesses:
         #: Called when one has ended.
         self.on_end: Callable[[], None] = lambda: None
 
-    def take(self, req: rq.GitTurn, answer: Callable[[Any], None]) -> None:
+    def take(self, svc: Service, req: rq.GitTurn) -> Steps:
         """See `requests.GitTurn`."""
         agent = self._agent_of(req.pid) or ""
         try:
             process = os.pidfd_open(req.pid)
         except (OSError, OverflowError):
-            answer(rq.GitTurnTaken(agent=agent or None))  # it has ended
-            return
+            return rq.GitTurnTaken(agent=agent or None)  # it has ended
 
-        def job(tx: Tx) -> Any:
+        def decide(tx: Tx, actor: Actor) -> Any:
             try:
-                tree = git_turns.tree_of(self._router.service, tx, req.top)
+                tree = git_turns.tree_of(svc, tx, req.top)
             except Refusal:
                 return rq.GitTurnTaken(agent=None)  # it is not of this repository
-            refusal = git_turns.take(self._router.service, tx, agent, [(req.command, tree)])
+            refusal = git_turns.take(svc, tx, agent, [(req.command, tree)])
             return refusal or rq.GitTurnTaken(agent=agent or None)
 
-        def told(value: Any) -> None:
-            if isinstance(value, Refusal) or not agent:
-                os.close(process)
-            else:
-                self._running[process] = agent
-                self._loop.add_reader(process, self._ended, process)
-            answer(value)
-
-        self._router.engine.decide(job, git_turns.needs(req.top), told)
+        taken = yield from look_and_write(git_turns.needs(req.top), decide)
+        if isinstance(taken, Refusal) or not agent:
+            os.close(process)
+        else:
+            self._running[process] = agent
+            self._loop.add_reader(process, self._ended, process)
+        return taken
 
     def renew(self) -> None:
         """Those that run go on."""
@@ -85,8 +83,6 @@ class GitProcesses:
 
         def job(tx: Tx) -> None:
             git_turns.end(tx, agent)
-            if tx.freed:
-                waiting_line.wake(self._router.service, tx)
 
         self._submit(job)
 

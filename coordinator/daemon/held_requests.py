@@ -12,7 +12,6 @@ from typing import Any
 
 from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.writer import Answer
-from coordinator.service import engine
 from coordinator.service.core import Service
 from coordinator.service.leasing import grant, waiting_line
 from coordinator.store.ledger import Tx
@@ -125,7 +124,7 @@ class HeldRequests:
                 self.tell(acquisition, value)
 
         if leaving:
-            self._run.decide(job, [], ended)
+            self._run.submit(job, [], ended)
         else:
             ended(None)
 
@@ -138,11 +137,11 @@ class HeldRequests:
         held.over = True
 
         def job(tx: Tx) -> Any:
-            now = tx.stays.get(held.acquisition)
+            now = tx.effects.stays.get(held.acquisition)
             here = now or held.acquisition
-            if any(granted == here for granted, _ in tx.granted):
+            if any(granted == here for granted, _ in tx.effects.granted):
                 return None  # in this very moment: it is about to be told
-            last = here not in tx.joined and all(one.over for one in waiting)
+            last = here not in tx.effects.joined and all(one.over for one in waiting)
             stays = held.stay and (not held.passing or waiting_line.is_heard(tx, here))
             return waiting_line.stop_holding(
                 self._service, tx, here, stays or now is not None, last,
@@ -158,7 +157,7 @@ class HeldRequests:
                 del self._at[held.acquisition]
             held.answer(value)
 
-        self._run.task(engine.decide(self._run, self._service, job), ended)
+        self._run.submit(job, [], ended)
 
 
 def _is_had(value: Any) -> bool:

@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from coordinator.daemon.loop_engine import LoopEngine
-from coordinator.daemon.verdict_runner import VerdictRunner
 from coordinator.service import proposals, steps
-from coordinator.service.core import OPERATOR, Service
+from coordinator.service.core import Service
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import BlockedStepRow
 from coordinator.words import requests as rq
@@ -28,9 +27,9 @@ AT_ONCE, GIVEN_MS = 20, 120_000
 class KeptProposals:
     """One per daemon; used from the loop's thread only."""
 
-    def __init__(self, engine: LoopEngine, service: Service, verdicts: VerdictRunner,
+    def __init__(self, engine: LoopEngine, service: Service,
                  look: Callable[[Callable[[View], Any]], Any]) -> None:
-        self._engine, self._service, self._verdicts = engine, service, verdicts
+        self._engine, self._service = engine, service
         self._look = look
         self._busy = False
 
@@ -62,8 +61,7 @@ class KeptProposals:
             self._next(left[1:])
             return
         request = msgspec.convert({**content, "retry": False}, rq.Propose)
-        self._verdicts.drive(proposals.course(self._service, request), lambda tx: OPERATOR,
-                             partial(self._tried, left))
+        self._engine.run(proposals.propose(self._service, request), partial(self._tried, left))
 
     def _tried(self, left: list[BlockedStepRow], answer: Any) -> None:
         if isinstance(answer, Refusal) and answer.code is Code.SHUTTING_DOWN:

@@ -1,44 +1,101 @@
-"""The engine of the daemon: decisions run in its loop, looks in its workers, the rest in threads.
+"""The engine of the daemon: carries out the steps of use cases. Decisions run in the loop, looks in
+workers of their own, the rest in threads; the loop serves everybody else meanwhile.
 
-Implements `service.engine.Engine`. Owns the tasks that go on beside everybody's requests, so that
-they end with the daemon; decides nothing.
+Owns what goes on beside everybody's requests, so that it ends with the daemon. Decides nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
+import apsw
+
 from coordinator.daemon.look_workers import LookWorkers
+from coordinator.daemon.serving import Asker, make_job, snapshot
+from coordinator.daemon.waiting_changes import WaitingChange, WaitingChanges
 from coordinator.daemon.writer import Answer, Writer
+from coordinator.files.pace import Pace
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
+from coordinator.service import errands, use_cases
 from coordinator.service.core import Service
-from coordinator.service.engine import go_on, going_by
-from coordinator.service.leasing import waiting_line
-from coordinator.store.ledger import Job, Ledger, Tx, View
+from coordinator.service.use_cases import (
+    Await,
+    Commit,
+    Look,
+    OffLoop,
+    OnDisk,
+    Pause,
+    Read,
+    Steps,
+    WaitForChange,
+    WaitForGrant,
+    Write,
+)
+from coordinator.store.apart import apart
+from coordinator.store.database import DISK_ERRORS, storage_refusal
+from coordinator.store.ledger import Job, Ledger, View
+from coordinator.words.clock import Clock, from_iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.engine")
 #: What is done beside the loop at once. Much of it waits (for the watcher, for git), and what that
 #: waits for needs a thread, too: so they are many.
 THREADS = 64
+#: Use cases that read and write files of the repository at the same time; others wait.
+WORKERS = 2
+#: What came of a step is told later.
+_LATER = object()
+#: Steps that begin something, so that first it is asked whether they may.
+_BEGIN = (OffLoop, OnDisk, Await, Pause)
+
+
+class _Run:
+    """A use case that is being carried out."""
+
+    __slots__ = ("answer", "asker", "engine", "steps")
+
+    def __init__(self, engine: LoopEngine, steps: Steps, answer: Answer, asker: Asker) -> None:
+        self.engine, self.steps, self.answer, self.asker = engine, steps, answer, asker
+
+    def go_on(self, value: Any) -> None:
+        """Carry out steps until one takes its time; `value`: what came of the last one."""
+        try:
+            while value is not _LATER:
+                step = self.steps.send(value)
+                if not self.asker.checked and isinstance(step, _BEGIN):
+                    refusal = self.engine.look(self.asker.identify)
+                    if isinstance(refusal, Refusal):
+                        self.steps.close()
+                        raise refusal
+                value = _CARRY_OUT[type(step)](self.engine, step, self)
+        except StopIteration as end:
+            self.answer(end.value)
+        except Refusal as refusal:
+            self.answer(refusal)
+        except Exception as bad:
+            self.answer(_report_bug(bad))
 
 
 class LoopEngine:
     """One per daemon; used from the loop's thread only.
 
-    Args:
-        reading: runs a reading against one committed snapshot; a `Refusal` is a value.
+    Attributes:
+        work: requests that wait for work.
+        values: requests that wait for what they read.
+        hold: keeps a request open for a place in the queue.
     """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, service: Service, writer: Writer, ledger: Ledger,
-        looker: Looker, workers: LookWorkers, reading: Callable[[Callable[[View], Any]], Any],
+        looker: Looker, workers: LookWorkers, reader: apsw.Connection,
+        open_reader: Callable[[], apsw.Connection], clock: Clock,
     ) -> None:
         self._loop = loop
         self._service = service
@@ -46,24 +103,155 @@ class LoopEngine:
         self._ledger = ledger
         self._looker = looker
         self._workers = workers
-        self._reading = reading
+        self._clock = clock
+        self._open_reader = open_reader
+        self._reader = reader
         self._tasks: set[asyncio.Task[Any]] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="do")
-        writer.unready = self._go_on
+        self._on_disk = ThreadPoolExecutor(WORKERS, thread_name_prefix="verdict")
+        # Not `threading.local`: what a thread owns alone is closed in each process that is forked,
+        # which then may wait for a lock that nobody there gives back, and the daemon for it.
+        self._readers: dict[int, apsw.Connection] = {}
+        self.halted = False
+        self.work, self.values = WaitingChanges(loop), WaitingChanges(loop)
+        self.hold: Callable[..., None] | None = None
+        writer.unready = self._decide_again
+
+    # ------------------------------------------------------------ use cases
+
+    def run(self, steps: Steps, answer: Answer = lambda value: None,
+            asker: Asker | None = None) -> None:
+        """Carry out a use case; `answer` is called once, with its answer or a `Refusal`. `asker`:
+        for whom, if not for the daemon itself."""
+        _Run(self, steps, answer, asker or Asker()).go_on(None)
+
+    def submit(self, job: Job, needs: Sequence[AnyNeed], answer: Answer) -> None:
+        """Run a job once these needs, and those that it finds it has, are looked at."""
+        self.run(use_cases.look_and_write(needs, lambda tx, actor: job(tx)), answer)
+
+    def look(self, reading: Callable[[View], Any]) -> Any:
+        """Run a reading against one committed snapshot; a `Refusal` is returned."""
+        try:
+            return snapshot(self._reader, self._clock.now_ms(), reading)
+        except Refusal as refusal:
+            return refusal
+        except DISK_ERRORS as bad:
+            return storage_refusal(self._service.tree.root / ".coord", bad)
+
+    # ------------------------------------------------------------ steps
+
+    def _write(self, step: Write, run: _Run) -> object:
+        looked = step.looked or Looked()
+        self._writer.submit(make_job(self._service, step, run.asker, looked), run.go_on, looked)
+        return _LATER
+
+    def _commit(self, step: Commit, run: _Run) -> object:
+        self._writer.submit(step.job, run.go_on)
+        return _LATER
+
+    def _decide_again(self, job: Job, looked: Looked, unready: Unready, answer: Answer) -> None:
+        self.run(errands.decide_again(self._service, job, looked, unready), answer)
+
+    def _read(self, step: Read, run: _Run) -> object:
+        def reading(view: View) -> Any:
+            return step.reading(view, run.asker.identify(view))
+
+        if step.apart:
+            work = apart(View(self._reader, self._clock.now_ms()), reading)
+            return self._in_thread(None, work, run)
+        try:
+            return self.look(reading)
+        except Unready as unready:
+            self.run(use_cases.read_again(reading, unready), run.go_on)
+            return _LATER
+
+    def _look_at(self, step: Look, run: _Run) -> object:
+        looked, seq = step.looked or Looked(), self._ledger.seq
+        left = self._looker.in_passing(list(step.needs), looked, seq)
+        if not left:
+            return looked
+
+        async def rest() -> Any:
+            return await self._workers.look(left, looked, seq) or looked
+
+        self.task(rest(), run.go_on)
+        return _LATER
+
+    def _off_loop(self, step: OffLoop, run: _Run) -> object:
+        return self._in_thread(self._threads, step.work, run)
+
+    def _beside(self, step: OnDisk, run: _Run) -> object:
+        if self.halted:
+            return Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
+        return self._in_thread(self._on_disk, lambda: step.work(
+            _Worker(self, View(self._own_reader(), self._clock.now_ms()))), run)
+
+    def _await(self, step: Await, run: _Run) -> object:
+        self.task(step.begin(run.asker), run.go_on)
+        return _LATER
+
+    def _pause(self, step: Pause, run: _Run) -> object:
+        self._loop.call_later(step.seconds, run.go_on, None)
+        return _LATER
+
+    def _wait_for_grant(self, step: WaitForGrant, run: _Run) -> object:
+        assert self.hold is not None, "who holds requests open is there before the first"
+        self.hold(step.acquisition, run.asker.deadline - self._loop.time(), run.go_on,
+                  stay=step.stays, gone=run.asker.gone, alone=step.alone, passing=step.passing)
+        return _LATER
+
+    def _wait_for_change(self, step: WaitForChange, run: _Run) -> object:
+        left_s = run.asker.deadline - self._loop.time()
+        if left_s <= 0 or self.halted:
+            return False
+        rest_s = None if step.rests_until is None else (
+            from_iso(step.rests_until) - self._clock.now_ms()) / 1000
+        waiting = self.work if step.of == "work" else self.values
+        waiting.add(WaitingChange(run.go_on, run.answer, run.asker.gone), left_s, rest_s)
+        return _LATER
+
+    def _in_thread(self, threads: ThreadPoolExecutor | None, work: Callable[[], Any],
+                   run: _Run) -> object:
+        def done(future: asyncio.Future[Any]) -> None:
+            run.go_on(future.result() if not future.cancelled() else Refusal(
+                Code.SHUTTING_DOWN, "The coordinator is shutting down."))
+
+        self._loop.run_in_executor(threads, self._guarded, work).add_done_callback(done)
+        return _LATER
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        """In a thread: what `work` gives; a `Refusal` is a value."""
+        try:
+            return work()
+        except Refusal as refusal:
+            return refusal
+        except DISK_ERRORS as bad:
+            return storage_refusal(self._service.tree.root / ".coord", bad)
+        except Exception as bad:
+            return _report_bug(bad)
+
+    def _own_reader(self) -> apsw.Connection:
+        """This worker's own connection: to open one for each step means to read the schema anew."""
+        thread = threading.get_ident()
+        if thread not in self._readers:
+            self._readers[thread] = self._open_reader()
+        return self._readers[thread]
+
+    # ------------------------------------------------------------ tasks of the daemon
 
     async def write(self, job: Job) -> Any:
         """A job's value once it is on disk; a `Refusal` or `Unready` is a value."""
-        return await self._writer.run(partial(_and_wake, self._service, job))
+        return await self._writer.run(job)
+
+    async def decide(self, job: Job) -> Any:
+        """A job's value once it is on disk, whatever it had to know; a `Refusal` is a value."""
+        done: asyncio.Future[Any] = self._loop.create_future()
+        self.submit(job, (), lambda value: None if done.done() else done.set_result(value))
+        return await done
 
     async def read(self, reading: Callable[[View], Any]) -> Any:
         """What a reading of the committed state gives; a `Refusal` is a value."""
-        return self._reading(reading)
-
-    async def look(self, needs: Iterable[AnyNeed], looked: Looked) -> Refusal | None:
-        """Look at all of these: at once what is small, the rest in a worker."""
-        seq = self._ledger.seq
-        left = self._looker.in_passing(list(needs), looked, seq)
-        return await self._workers.look(left, looked, seq) if left else None
+        return self.look(reading)
 
     async def do(self, work: Callable[[], Any]) -> Any:
         """What `work` gives, in a thread of its own; a `Refusal` is a value."""
@@ -71,37 +259,6 @@ class LoopEngine:
             return await self._loop.run_in_executor(self._threads, work)
         except Refusal as refusal:
             return refusal
-
-    def look_at(self, needs: Sequence[AnyNeed], answer: Answer) -> None:
-        """`answer` gets a `Looked` with all of these, or a `Refusal`. At once what is small."""
-        looked = Looked()
-        left = self._looker.in_passing(needs, looked, self._ledger.seq)
-        if not left:
-            answer(looked)
-            return
-
-        async def rest() -> Any:
-            return await self._workers.look(left, looked, self._ledger.seq) or looked
-
-        self.task(rest(), answer)
-
-    def decide(self, job: Job, needs: list[AnyNeed], answer: Answer,
-               looked: Looked | None = None) -> None:
-        """Run a job once these needs, and those that it finds it has, are looked at; `answer` gets
-        its value or `Refusal`. At once where all of them are small. `looked`: what is known."""
-        looked = looked or Looked()
-        self.decide_by(looked, going_by(looked, job), needs, answer)
-
-    def decide_by(self, looked: Looked, ready: Job, needs: list[AnyNeed], answer: Answer) -> None:
-        """The same for a job that goes by `looked` already, which is empty yet."""
-        left = self._looker.in_passing(needs, looked, self._ledger.seq) if needs else ()
-        if left:
-            self._go_on(ready, looked, Unready(left), answer)
-        else:
-            self._writer.submit(ready, answer, looked)
-
-    def _go_on(self, ready: Job, looked: Looked, unready: Unready, answer: Answer) -> None:
-        self.task(go_on(self, self._service, ready, looked, unready), answer)
 
     def task(self, work: Coroutine[Any, Any, Any], answer: Answer = lambda value: None) -> None:
         """Let this run beside everything else; `answer` gets what it gives, or the refusal that it
@@ -112,28 +269,56 @@ class LoopEngine:
                 answer(Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down."))
                 return
             bad = done.exception()
-            if isinstance(bad, Refusal):
-                answer(bad)
-            elif bad is not None:
-                log.error("a task failed", exc_info=bad)
-                answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
-            else:
+            if bad is None:
                 answer(done.result())
+            else:
+                answer(bad if isinstance(bad, Refusal) else _report_bug(bad))
 
         made = self._loop.create_task(work)
         self._tasks.add(made)
         made.add_done_callback(over)
 
     def close(self) -> None:
-        """End what goes on; whoever waits for it is told."""
+        """End what goes on, after the file that is being written now; whoever waits is told."""
+        self.halted = True
         for task in list(self._tasks):
             task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._on_disk.shutdown(wait=False)
+
+    def close_waiting(self, bye: Refusal) -> None:
+        """Answer all that wait for a commit."""
+        self.work.close(bye)
+        self.values.close(bye)
 
 
-def _and_wake(service: Service, job: Job, tx: Tx) -> Any:
-    """A job of the daemon's own, and then: whom to serve, if it freed something."""
-    value = job(tx)
-    if tx.freed:
-        waiting_line.wake(service, tx)
-    return value
+_CARRY_OUT: dict[type, Callable[[LoopEngine, Any, _Run], object]] = {
+    Write: LoopEngine._write, Commit: LoopEngine._commit, Read: LoopEngine._read,
+    Look: LoopEngine._look_at, OffLoop: LoopEngine._off_loop, OnDisk: LoopEngine._beside,
+    Await: LoopEngine._await, Pause: LoopEngine._pause,
+    WaitForGrant: LoopEngine._wait_for_grant, WaitForChange: LoopEngine._wait_for_change,
+}
+
+
+class _Worker:
+    """What a step gets that reads and writes files of the repository."""
+
+    def __init__(self, engine: LoopEngine, view: View) -> None:
+        self._engine = engine
+        self.view = view
+        self.piece = Pace().piece
+
+    def report(self, job: Job) -> None:
+        """Have this written down soon; nobody waits for it."""
+        own = self._engine
+        with suppress(RuntimeError):  # the loop has ended: the journal stays as it is
+            own._loop.call_soon_threadsafe(own._writer.submit, job, lambda value: None)
+
+    def halted(self) -> bool:
+        """Whether the coordinator is about to stop."""
+        return self._engine.halted
+
+
+def _report_bug(bad: BaseException) -> Refusal:
+    log.error("a use case failed", exc_info=bad)
+    return Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__}).")

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from coordinator.store.ledger import Tx, View
+from coordinator.store.ledger import Effects, View
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -38,9 +38,9 @@ class Counts:
         """Somebody was refused."""
         self.refused[value.code] += 1
 
-    def committed(self, tx: Tx) -> None:
+    def committed(self, effects: Effects) -> None:
         """What a transaction has recorded."""
-        self.events.update(tx.kinds())
+        self.events.update(effects.kinds())
 
     def commit(self, seconds: float) -> None:
         """One commit, with all that waited for it."""

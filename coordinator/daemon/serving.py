@@ -1,4 +1,4 @@
-"""Serving one request: whom it speaks for, the job that a writing one is, and a reading's snapshot.
+"""Serving one request: whom it speaks for, its transactions, and a reading's snapshot.
 
 Knows no connection and keeps nothing; who is answered when is the router's business.
 """
@@ -12,45 +12,95 @@ from typing import Any
 
 import apsw
 
+from coordinator.daemon.once_only import Later
 from coordinator.looking.facts import Looked
 from coordinator.operations.listing import Operation, allowed
 from coordinator.service import answered
 from coordinator.service.answered import Once
 from coordinator.service.core import OPERATOR, Actor, Service, token_hash
-from coordinator.service.leasing import waiting_line
-from coordinator.store.ledger import Tx, View
-from coordinator.words import requests as rq
+from coordinator.service.review import verdicts
+from coordinator.service.use_cases import Write
+from coordinator.store.ledger import Job, Tx, View
 from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
 
 
-def serve(svc: Service, operation: Operation, request: Any, token: str | None, looked: Looked,
-           once: Once | None, tx: Tx) -> Any:
-    """The job that serves a writing request, by what was looked at for it."""
-    tx.looked = looked
-    actor = who(tx, token)
-    if operation.operator_only:
-        allowed(operation, actor)
-    assert operation.handle is not None, "it is no course and no verdict"
-    if once is not None:
-        before = answered.known(svc, tx, actor.agent, once)
-        if before is not None:
-            return before
-        tx.once = once.key
-        try:
-            value = operation.handle(svc, tx, actor, request)
-        finally:
-            tx.once = None
-        if not isinstance(value, Refusal):
-            answered.note(tx, actor.agent, once, value)
-        elif (isinstance(request, rq.Acquire) and request.wait_s > 0 and value.code in HELD
-              and (place := value.facts.get("acquisition_id")) is not None):
-            answered.wait(tx, actor.agent, once, place)
-    else:
-        value = operation.handle(svc, tx, actor, request)
-    if tx.freed:
-        waiting_line.wake(svc, tx)
+class Asker:
+    """Who asks for what, until when, and whether it takes effect once.
+
+    Attributes:
+        operation: None: the daemon itself asks, for what it has to do.
+        deadline: until when the request waits (the loop's time).
+        once: the mark of a request of one transaction that has an idempotency key.
+        later: where that of a longer one is answered.
+    """
+
+    __slots__ = ("checked", "deadline", "gone", "later", "once", "operation", "token")
+
+    def __init__(self, operation: Operation | None = None, token: str | None = None,
+                 gone: Callable[[], bool] = lambda: False, deadline: float = 0.0,
+                 once: Once | None = None, later: Later | None = None) -> None:
+        self.operation = operation
+        self.token = token
+        self.gone = gone
+        self.deadline = deadline
+        self.once = once
+        self.later = later
+        self.checked = operation is None
+
+    def identify(self, view: View) -> Actor:
+        """For whom this is.
+
+        Raises:
+            Refusal: UNAUTHORIZED: the token is nobody's, or this is not for agents.
+        """
+        actor = who(view, self.token)
+        if self.operation is not None and self.operation.operator_only:
+            allowed(self.operation, actor)
+        self.checked = True
+        return actor
+
+
+def make_job(svc: Service, step: Write, asker: Asker, looked: Looked) -> Job:
+    """The job of one transaction, by what was looked at for it. The answer is kept where the
+    request takes effect once."""
+    def decide(tx: Tx) -> Any:
+        tx.looked = looked
+        actor = asker.identify(tx)
+        if asker.later is not None:
+            return _note_later(tx, asker.later, step, step.decide(tx, actor))
+        if asker.once is not None:
+            return _decide_once(svc, tx, actor, step, asker.once)
+        return step.decide(tx, actor)
+
+    return decide
+
+
+def _decide_once(svc: Service, tx: Tx, actor: Actor, step: Write, once: Once) -> Any:
+    before = answered.known(svc, tx, actor.agent, once)
+    if before is not None:
+        return before
+    tx.once = once.key
+    try:
+        value = step.decide(tx, actor)
+    finally:
+        tx.once = None
+    if not isinstance(value, Refusal):
+        answered.note(tx, actor.agent, once, value)
+    elif (step.queues and value.code in HELD
+            and (place := value.facts.get("acquisition_id")) is not None):
+        answered.wait(tx, actor.agent, once, place)
+    return value
+
+
+def _note_later(tx: Tx, later: Later, step: Write, value: Any) -> Any:
+    if not isinstance(value, Refusal):
+        begun = verdicts.begun_by(value)
+        if step.last:
+            later.note(tx, value)
+        elif begun is not None:
+            later.begun(tx, begun)
     return value
 
 

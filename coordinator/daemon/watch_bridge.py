@@ -31,7 +31,6 @@ from coordinator.service.enforcement import (
 )
 from coordinator.service.enforcement.adoption import Adopted
 from coordinator.service.enforcement.foreign_writes import Foreign
-from coordinator.service.engine import decide
 from coordinator.service.holders import notices
 from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.store.ledger import Tx
@@ -264,7 +263,7 @@ class WatchBridge:
         moved = await router.engine.do(partial(moved_files.moved_since, service, leases))
         if isinstance(moved, dict):
             for old, new in moved.items():
-                await decide(router.engine, service, partial(
+                await router.engine.decide(partial(
                     renames.follow, service, old=old, new=new, by=now))
 
     async def _record(self, seen: list[seen_writes.Seen], moved: list[Change]) -> None:
@@ -278,7 +277,7 @@ class WatchBridge:
                         partial(renames.is_leased, service, name=one.path)) is False:
                     continue  # a temporary file, as editors make them
                 by = None if one.heard_ms is None else iso(one.heard_ms)
-                await decide(engine, service, partial(
+                await engine.decide(partial(
                     renames.follow, service, old=one.path, new=one.to, by=by, is_dir=one.is_dir))
             ended = ended_rights.EndedRights()
             for at in range(0, len(seen), SEEN_AT_ONCE):
@@ -321,9 +320,9 @@ class WatchBridge:
         """What is to be done about writes whose writer is known, each by itself."""
         engine, service = self._router.engine, self._service
         for part in [one for one in found if isinstance(one, seen_writes.Divided)]:
-            await decide(engine, service, partial(_beyond, service, part))
+            await engine.decide(partial(_beyond, service, part))
         for one in adoption.most([one for one in found if isinstance(one, Adopted)]):
-            await decide(engine, service, partial(_adopt, service, one))
+            await engine.decide(partial(_adopt, service, one))
         by_agent: dict[str | None, list[Foreign]] = {}
         for other in [one for one in found if isinstance(one, Foreign)]:
             by = [other.agent] if other.agent is not None else [
@@ -338,9 +337,9 @@ class WatchBridge:
                 for other in foreign:
                     since = other.since
                     busy = () if since is None else self._calls.busy_since(from_iso(since))
-                    await decide(engine, service, partial(_tell_of, service, other, busy))
+                    await engine.decide(partial(_tell_of, service, other, busy))
             else:
-                await decide(engine, service, partial(_tell_foreign, service, agent, foreign))
+                await engine.decide(partial(_tell_foreign, service, agent, foreign))
 
 
 def _of_files(changes: Sequence[Change]) -> list[Change]:

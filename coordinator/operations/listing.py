@@ -1,19 +1,17 @@
 """The one list of operations; every door (socket, HTTP, MCP, CLI, Python) is made from it.
 
 An operation is a request shape (which names itself, its HTTP path and its reply) and the use case
-that serves it. Writes run in the ledger's transaction; reads see a committed snapshot. Nothing is
-decided here but who may ask at all.
+that serves it (`service.use_cases`). Nothing is decided here but who may ask at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from coordinator.looking.facts import AnyNeed
 from coordinator.operations import malformed
 from coordinator.service import (
     dead_letters,
@@ -26,12 +24,11 @@ from coordinator.service import (
     steps,
 )
 from coordinator.service.backlog import backlog, claims, editing, limit_reached, task_lists
-from coordinator.service.core import Actor, Service
-from coordinator.service.course import Course
+from coordinator.service.core import Actor
 from coordinator.service.enforcement import commits
-from coordinator.service.engine import Engine
 from coordinator.service.holders import agents, sessions
 from coordinator.service.leasing import (
+    lapse,
     lease_lists,
     leases,
     sweep,
@@ -41,40 +38,36 @@ from coordinator.service.leasing import (
 )
 from coordinator.service.review import reviews, verdicts
 from coordinator.service.state import changes, values
+from coordinator.service.use_cases import (
+    UseCase,
+    read,
+    read_apart,
+    read_settled,
+    read_until,
+    take_work,
+    write,
+    write_by,
+)
 from coordinator.service.verifying import verifications
-from coordinator.service.views import archive, moment, report, story, timeline, work
-from coordinator.store.ledger import Tx, View
+from coordinator.service.views import archive, moment, report, status, story, timeline, work
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-
-Handler = Callable[[Service, Any, Actor, Any], Any]
-#: What a request needs to have looked at, where that is read from the database.
-NeedsOf = Callable[[Service, View, Any], list[AnyNeed]]
 
 
 @dataclass(frozen=True)
 class Operation:
     """One thing that can be asked.
 
-    `needs` tells what to look at on the disk before `handle` runs; what that misses is looked at
-    when `handle` asks for it. `course` serves what takes several transactions, `verdict` what also
-    writes files of the repository. An operation without any of these is the daemon's own (health,
-    compact, shutdown).
+    `use_case` serves it; None: the daemon itself does (health, compact, shutdown). `several`: it
+    takes several transactions, so whoever repeats it meanwhile under its idempotency key waits.
     """
 
     request: type[rq.Request[Any]]
-    handle: Handler | None
-    needs: Callable[[Any], list[AnyNeed]] | None = None
-    #: The same, where it has to be read from the database.
-    needs_of: NeedsOf | None = None
-    course: Callable[[Engine, Service, Any], Coroutine[Any, Any, Any]] | None = None
-    verdict: Callable[[Service, Any], Course] | None = None
-    #: Of a reading that can wait (`wait_s`): whether this answer is what it waits for.
-    until: Callable[[Any], bool] | None = None
+    use_case: UseCase | None
+    several: bool = False
     #: What its request says of itself: looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
-    waits: bool = field(init=False, repr=False)
     names_agent: bool = field(init=False, repr=False)
     #: What reads its request from JSON; made at the first one, for making all takes long.
     _decode: Callable[[bytes | msgspec.Raw], Any] | None = field(
@@ -83,7 +76,6 @@ class Operation:
     def __post_init__(self) -> None:
         for name, value in (
             ("writes", self.request.writes), ("operator_only", self.request.operator_only),
-            ("waits", "wait_s" in self.request.__struct_fields__),
             ("names_agent", "agent" in self.request.__struct_fields__),
         ):
             object.__setattr__(self, name, value)
@@ -110,89 +102,89 @@ class Operation:
 
 
 _ALL = [
-    Operation(rq.Register, agents.register),
-    Operation(rq.Join, sessions.join),
-    Operation(rq.Heartbeat, agents.heartbeat),
-    Operation(rq.Leave, agents.leave),
-    Operation(rq.LimitReached, limit_reached.reached),
-    Operation(rq.Agents, agents.agents),
-    Operation(rq.Acquire, leases.acquire, needs=leases.needs),
-    Operation(rq.Release, leases.release),
-    Operation(rq.Renew, leases.renew),
-    Operation(rq.Withdraw, waiting_line.withdraw),
-    Operation(rq.Locks, lease_lists.locks),
-    Operation(rq.CommitRegion, None, verdict=region_commits.course),
-    Operation(rq.Propose, None, verdict=proposals.course),
-    Operation(rq.LostWrites, lost_writes.listing),
-    Operation(rq.RequestFile, unlock_requests.file, needs=unlock_requests.needs),
-    Operation(rq.Requests, unlock_requests.listing),
-    Operation(rq.RequestAnswer, unlock_answers.answer),
-    Operation(rq.RequestWithdraw, unlock_requests.withdraw),
-    Operation(rq.TaskAdd, backlog.add),
-    Operation(rq.Tasks, task_lists.listing),
-    Operation(rq.TaskShow, task_lists.show),
-    Operation(rq.TaskEdit, editing.edit),
-    Operation(rq.TaskClaim, claims.claim, needs_of=claims.claim_needs),
-    Operation(rq.TaskDone, claims.done),
-    Operation(rq.TaskFail, claims.fail),
-    Operation(rq.TaskOutcome, claims.outcome),
-    Operation(rq.TaskWorktree, landing.work_in),
-    Operation(rq.LandCheck, landing.check),
-    Operation(rq.Land, None, course=landing.land),
-    Operation(rq.LandBack, None, course=landing.land_back),
-    Operation(rq.TaskRetry, claims.retry),
-    Operation(rq.TaskCancel, claims.cancel),
-    Operation(rq.TaskImport, backlog.import_text),
-    Operation(rq.TaskExport, backlog.export_text),
-    Operation(rq.SignalAdd, signals.add, needs=signals.needs),
-    Operation(rq.Signals, signals.listing),
-    Operation(rq.MessageSend, messages.send),
-    Operation(rq.Messages, messages.listing),
-    Operation(rq.MessagesSee, messages.see),
-    Operation(rq.StateGet, values.get),
-    Operation(rq.StateKeys, values.keys),
-    Operation(rq.StatePut, values.put),
-    Operation(rq.StatePatch, values.patch),
-    Operation(rq.StateDelete, values.delete),
-    Operation(rq.StateHistory, values.history),
-    Operation(rq.StateWatch, values.watch, until=lambda told: bool(told.changed)),
-    Operation(rq.ChangeAdd, changes.add),
-    Operation(rq.ChangeNext, changes.give_next),
-    Operation(rq.ChangeDone, changes.done),
-    Operation(rq.ChangeFail, changes.fail),
-    Operation(rq.ChangeShow, changes.show, until=changes.is_closed),
-    Operation(rq.Changes, changes.listing),
-    Operation(rq.StepAdd, steps.add),
-    Operation(rq.StepNext, steps.give_next),
-    Operation(rq.StepDone, steps.done),
-    Operation(rq.StepFail, steps.fail),
-    Operation(rq.Steps, steps.listing),
-    Operation(rq.Dead, dead_letters.listing),
-    Operation(rq.DeadShow, dead_letters.show),
-    Operation(rq.DeadRetry, dead_letters.retry, needs_of=dead_letters.retry_needs),
-    Operation(rq.DeadDrop, dead_letters.drop),
-    Operation(rq.GuardCheck, commits.check),
-    Operation(rq.GuardOverride, commits.override),
+    Operation(rq.Register, write(agents.register)),
+    Operation(rq.Join, write(sessions.join)),
+    Operation(rq.Heartbeat, write(agents.heartbeat)),
+    Operation(rq.Leave, write(agents.leave)),
+    Operation(rq.LimitReached, write(limit_reached.reached)),
+    Operation(rq.Agents, read(agents.agents)),
+    Operation(rq.Acquire, leases.acquire_and_wait),
+    Operation(rq.Release, write(leases.release)),
+    Operation(rq.Renew, write(leases.renew)),
+    Operation(rq.Withdraw, write(waiting_line.withdraw)),
+    Operation(rq.Locks, read(lease_lists.locks)),
+    Operation(rq.CommitRegion, region_commits.commit, several=True),
+    Operation(rq.Propose, proposals.propose, several=True),
+    Operation(rq.LostWrites, read(lost_writes.listing)),
+    Operation(rq.RequestFile, write(unlock_requests.file, unlock_requests.needs)),
+    Operation(rq.Requests, read(unlock_requests.listing)),
+    Operation(rq.RequestAnswer, write(unlock_answers.answer)),
+    Operation(rq.RequestWithdraw, write(unlock_requests.withdraw)),
+    Operation(rq.TaskAdd, write(backlog.add)),
+    Operation(rq.Tasks, read(task_lists.listing, apart=task_lists.looks_at_all)),
+    Operation(rq.TaskShow, read(task_lists.show)),
+    Operation(rq.TaskEdit, write(editing.edit)),
+    Operation(rq.TaskClaim, take_work(claims.claim, claims.claim_needs)),
+    Operation(rq.TaskDone, write(claims.done)),
+    Operation(rq.TaskFail, write(claims.fail)),
+    Operation(rq.TaskOutcome, write(claims.outcome)),
+    Operation(rq.TaskWorktree, write(landing.work_in)),
+    Operation(rq.LandCheck, read(landing.check)),
+    Operation(rq.Land, landing.land, several=True),
+    Operation(rq.LandBack, landing.land_back, several=True),
+    Operation(rq.TaskRetry, write(claims.retry)),
+    Operation(rq.TaskCancel, write(claims.cancel)),
+    Operation(rq.TaskImport, write(backlog.import_text)),
+    Operation(rq.TaskExport, read_apart(backlog.export_text)),
+    Operation(rq.SignalAdd, write(signals.add, signals.needs)),
+    Operation(rq.Signals, read(signals.listing)),
+    Operation(rq.MessageSend, write(messages.send)),
+    Operation(rq.Messages, read(messages.listing)),
+    Operation(rq.MessagesSee, write(messages.see)),
+    Operation(rq.StateGet, read(values.get)),
+    Operation(rq.StateKeys, read(values.keys)),
+    Operation(rq.StatePut, write(values.put)),
+    Operation(rq.StatePatch, write(values.patch)),
+    Operation(rq.StateDelete, write(values.delete)),
+    Operation(rq.StateHistory, read(values.history)),
+    Operation(rq.StateWatch, read_until(values.watch, lambda told: bool(told.changed))),
+    Operation(rq.ChangeAdd, write(changes.add)),
+    Operation(rq.ChangeNext, take_work(changes.give_next)),
+    Operation(rq.ChangeDone, write(changes.done)),
+    Operation(rq.ChangeFail, write(changes.fail)),
+    Operation(rq.ChangeShow, read_until(changes.show, changes.is_closed)),
+    Operation(rq.Changes, read(changes.listing)),
+    Operation(rq.StepAdd, write(steps.add)),
+    Operation(rq.StepNext, take_work(steps.give_next)),
+    Operation(rq.StepDone, write(steps.done)),
+    Operation(rq.StepFail, write(steps.fail)),
+    Operation(rq.Steps, read(steps.listing)),
+    Operation(rq.Dead, read(dead_letters.listing)),
+    Operation(rq.DeadShow, read(dead_letters.show)),
+    Operation(rq.DeadRetry, write_by(dead_letters.retry, dead_letters.retry_needs)),
+    Operation(rq.DeadDrop, write(dead_letters.drop)),
+    Operation(rq.GuardCheck, read(commits.check)),
+    Operation(rq.GuardOverride, write(commits.override)),
     Operation(rq.GitTurn, None),
-    Operation(rq.Sweep, None, course=sweep.sweep),
-    Operation(rq.Reviews, reviews.listing),
-    Operation(rq.ReviewShow, reviews.show_request),
-    Operation(rq.ReviewDecide, None, verdict=verdicts.course),
-    Operation(rq.ReviewUndo, None, verdict=verdicts.course),
-    Operation(rq.Work, work.work),
-    Operation(rq.Verify, verifications.ask),
-    Operation(rq.Verifications, verifications.listing),
-    Operation(rq.ArchiveSearch, archive.search),
-    Operation(rq.ArchiveShow, archive.show),
-    Operation(rq.ArchiveIndexNow, archive.index),
-    Operation(rq.Status, None),
-    Operation(rq.Events, story.events),
-    Operation(rq.Explain, story.explain),
-    Operation(rq.Report, report.report),
-    Operation(rq.Timeline, timeline.timeline),
-    Operation(rq.Moment, moment.moment),
-    Operation(rq.Replay, story.replay),
-    Operation(rq.Health, None),
+    Operation(rq.Sweep, sweep.sweep, several=True),
+    Operation(rq.Reviews, read_settled(reviews.listing, lapse.due)),
+    Operation(rq.ReviewShow, read(reviews.show_request)),
+    Operation(rq.ReviewDecide, verdicts.carry_out, several=True),
+    Operation(rq.ReviewUndo, verdicts.carry_out, several=True),
+    Operation(rq.Work, read_apart(work.work)),
+    Operation(rq.Verify, write(verifications.ask)),
+    Operation(rq.Verifications, read(verifications.listing)),
+    Operation(rq.ArchiveSearch, read(archive.search)),
+    Operation(rq.ArchiveShow, read(archive.show)),
+    Operation(rq.ArchiveIndexNow, read(archive.index)),
+    Operation(rq.Status, read(status.status)),
+    Operation(rq.Events, read(story.events)),
+    Operation(rq.Explain, read(story.explain)),
+    Operation(rq.Report, read_apart(report.report)),
+    Operation(rq.Timeline, read_apart(timeline.timeline)),
+    Operation(rq.Moment, read_apart(moment.moment)),
+    Operation(rq.Replay, read_apart(story.replay)),
+    Operation(rq.Health, read(status.health)),
     Operation(rq.Coordinators, None),
     Operation(rq.Compact, None),
     Operation(rq.OpenSession, None),
@@ -268,15 +260,3 @@ def check_person(operation: Operation, agent: str | None) -> None:
             "is for people. Nothing was changed.",
             next="A person types it in a terminal outside of that session.",
         )
-
-
-def serve_write(
-    svc: Service, tx: Tx, actor: Actor, handle: Handler | None, request: Any
-) -> Any:
-    """Serve a writing request in this transaction: the use case, then note whom to serve if it
-    freed something."""
-    assert handle is not None, "courses and verdicts are carried out by whoever drives them"
-    answer = handle(svc, tx, actor, request)
-    if tx.freed:
-        waiting_line.wake(svc, tx)
-    return answer

@@ -23,6 +23,7 @@ from coordinator.service.impact import Impact
 from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
 from coordinator.words import file_names
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import one_line
 
@@ -78,6 +79,10 @@ class Service:
     #: Waits until what was written and renamed by now has been recorded: so long at most (seconds),
     #: and whether for certain. For a worker; None: nobody watches.
     hear: Callable[..., object] | None = None
+    #: Begins to close what has lapsed, if nobody does; whether that goes on.
+    tend: Callable[[], bool] = lambda: False
+    #: What the daemon knows of itself; None: there is none.
+    health: Callable[[rq.Health], rq.HealthReply] | None = None
     #: Long circles of waiting agents, and when they were found (ms): what is said, never decided.
     circles: list[tuple[int, Circle]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)

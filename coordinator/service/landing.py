@@ -21,11 +21,11 @@ from coordinator.rules.leases import as_resource
 from coordinator.service import branches
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Actor, Service
-from coordinator.service.engine import Engine
 from coordinator.service.holders import agents
 from coordinator.service.leasing.grant import lease_reply
 from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.strategies import lands_free
+from coordinator.service.use_cases import OffLoop, Steps, decide
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
@@ -52,7 +52,7 @@ def check(svc: Service, view: View, actor: Actor, req: rq.LandCheck) -> rq.Lawfu
     return rq.Lawful(fencing_tokens=list(_lawful(svc, view, req)))
 
 
-async def land(engine: Engine, svc: Service, req: rq.Land) -> rq.Landed | Refusal:
+def land(svc: Service, req: rq.Land) -> Steps:
     """See `requests.Land`."""
     def begin(tx: Tx) -> list[int]:
         tokens = list(_lawful(svc, tx, req))
@@ -62,11 +62,11 @@ async def land(engine: Engine, svc: Service, req: rq.Land) -> rq.Landed | Refusa
 
     svc.landing.add(req.task)
     try:
-        tokens = await engine.write(begin)
+        tokens = yield decide(begin)
         if isinstance(tokens, Refusal):
             return tokens
         why = f"coord: {req.task} landed"
-        moved = await engine.do(lambda: branches.move(svc, req.target, req.after, req.before, why))
+        moved = yield OffLoop(lambda: branches.move(svc, req.target, req.after, req.before, why))
         if isinstance(moved, Refusal):
             return moved
         event = ev.TargetMoved(
@@ -74,7 +74,7 @@ async def land(engine: Engine, svc: Service, req: rq.Land) -> rq.Landed | Refusa
             after=req.after, why=f"{req.task} landed", paths=[c.path for c in req.changes[:1000]],
             fencing_tokens=tokens,
         )
-        return _landed(await engine.write(lambda tx: tx.record(event)), rq.Landed(
+        return _landed((yield decide(lambda tx: tx.record(event))), rq.Landed(
             task=req.task, target=req.target, before=req.before, after=req.after,
             fencing_tokens=tokens,
         ))
@@ -82,10 +82,10 @@ async def land(engine: Engine, svc: Service, req: rq.Land) -> rq.Landed | Refusa
         svc.landing.discard(req.task)
 
 
-async def land_back(engine: Engine, svc: Service, req: rq.LandBack) -> rq.Landed | Refusal:
+def land_back(svc: Service, req: rq.LandBack) -> Steps:
     """See `requests.LandBack`."""
     why = f"coord: {req.task} taken back"
-    moved = await engine.do(lambda: branches.move(svc, req.target, req.before, req.after, why))
+    moved = yield OffLoop(lambda: branches.move(svc, req.target, req.before, req.after, why))
     if isinstance(moved, Refusal):
         return moved
     event = ev.TargetMoved(
@@ -93,7 +93,7 @@ async def land_back(engine: Engine, svc: Service, req: rq.LandBack) -> rq.Landed
         after=req.before, why=f"{req.task} was taken back: {req.why}", paths=[],
         fencing_tokens=[],
     )
-    return _landed(await engine.write(lambda tx: tx.record(event)), rq.Landed(
+    return _landed((yield decide(lambda tx: tx.record(event))), rq.Landed(
         task=req.task, target=req.target, before=req.after, after=req.before, fencing_tokens=[],
     ))
 

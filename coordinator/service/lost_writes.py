@@ -97,5 +97,5 @@ def _stand_in_line(svc: Service, tx: Tx, agent: str, located: Sequence[Located])
             worktrees={r.resource.name: r.worktree for r in located if r.worktree},
         )
     )
-    tx.wake[name] = None  # nothing may be in its way
+    tx.effects.wake[name] = None  # nothing may be in its way
     return name

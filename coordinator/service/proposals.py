@@ -36,7 +36,6 @@ from coordinator.service.commit_journal import (
     open_windows,
 )
 from coordinator.service.core import Actor, Service
-from coordinator.service.course import Aside, AsWho, Beside, Course, Look, Pause
 from coordinator.service.enforcement.read_versions import DIFF_CHARS_MAX
 from coordinator.service.holders import agents, notices
 from coordinator.service.impact import refused
@@ -46,6 +45,7 @@ from coordinator.service.leasing.regions import check_known
 from coordinator.service.review import verdicts
 from coordinator.service.review.verdicts import Journal
 from coordinator.service.state import proposed_values
+from coordinator.service.use_cases import Look, OnDisk, Pause, Steps, Worker, Write
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -85,24 +85,24 @@ class Begun:
     located: list[Located]
 
 
-def course(svc: Service, request: rq.Propose) -> Course:
+def propose(svc: Service, request: rq.Propose) -> Steps:
     """See `requests.Propose`."""
     _check_form(request)
     if {kind_of(one.resource) for one in request.changes} == {"key"}:
-        return (yield AsWho(partial(proposed_values.write, svc, request), last=True))
+        return (yield Write(partial(proposed_values.write, svc, request), last=True))
     needs: list[AnyNeed] = [Whole(one.resource, request.cwd) for one in request.changes]
     begun: Any = None
     for _ in range(TRIES):
         looked = yield Look(needs)
         if isinstance(looked, Refusal):
             return looked
-        planned = yield Aside(partial(_plan_by, svc, request, looked))
-        begun = yield AsWho(partial(_begin, svc, request, planned), looked)
+        planned = yield OnDisk(partial(_plan_by, svc, request, looked))
+        begun = yield Write(partial(_begin, svc, request, planned), looked)
         if not free_windows.is_busy(begun):
             break
         yield Pause(AGAIN_S)
     if isinstance(begun, Refusal) and begun.code in HELD and request.retry:
-        return (yield AsWho(partial(_put_off, svc, request, begun)))
+        return (yield Write(partial(_put_off, svc, request, begun)))
     if not isinstance(begun, Begun):
         return begun  # refused, or nothing had to be written
     return (yield from verdicts.finish(svc, begun.journal, after_crash=False,
@@ -171,13 +171,13 @@ def _check_whole_or_parts(located: Sequence[Located], given: Sequence[rq.Propose
 
 
 def _plan_by(svc: Service, request: rq.Propose, looked: Looked,
-             beside: Beside) -> Planned | Refusal:
+             worker: Worker) -> Planned | Refusal:
     """For a worker: a refusal of what is proposed is a value, for it may have to be counted."""
-    beside.view.looked = looked
-    located = locate(svc, beside.view, [one.resource for one in request.changes], request.cwd)
+    worker.view.looked = looked
+    located = locate(svc, worker.view, [one.resource for one in request.changes], request.cwd)
     _check_whole_or_parts(located, request.changes)
     try:
-        return Planned(located, _plan(svc, beside.view, request, located))
+        return Planned(located, _plan(svc, worker.view, request, located))
     except Refusal as no:
         return Planned(located, no)
 

@@ -1,6 +1,6 @@
 """Commits of regions: new texts of leased regions, written by the coordinator, all or none.
 
-One `Course`, carried out as a verdict is (`review.verdicts`): the rights are checked and the files'
+A use case, carried out as a verdict is (`review.verdicts`): the rights are checked and the files'
 write windows taken; a worker reads the files anew, puts the texts in and checks the result; the
 whole is noted in the journal; each file is exchanged if it still is what was read; the end is
 noted. A crash leaves the journal, and the next start goes on, so that each file is wholly old or
@@ -34,7 +34,6 @@ from coordinator.service.commit_journal import (
     open_windows,
 )
 from coordinator.service.core import Actor, Service
-from coordinator.service.course import Aside, AsWho, Course, Look, Pause, Write
 from coordinator.service.holders import agents
 from coordinator.service.impact import refused
 from coordinator.service.leasing import free_windows, other_names
@@ -43,6 +42,7 @@ from coordinator.service.leasing.overlapping import leases_near
 from coordinator.service.leasing.typed_names import held_by_link, meant_from_root, typed
 from coordinator.service.review import verdicts
 from coordinator.service.review.verdicts import Journal
+from coordinator.service.use_cases import Look, OnDisk, Pause, Steps, Write, decide
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -91,7 +91,7 @@ class Right:
     new: bool = False  # it was leased as one that is not there
 
 
-def course(svc: Service, request: rq.CommitRegion) -> Course:
+def commit(svc: Service, request: rq.CommitRegion) -> Steps:
     """See `requests.CommitRegion`."""
     _check_form(request)
     needs: list[AnyNeed] = [Place(one.resource, request.cwd) for one in request.regions]
@@ -99,7 +99,7 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
         looked = yield Look(needs)
         if isinstance(looked, Refusal):
             return looked
-        opened = yield AsWho(partial(_open, svc, request), looked)
+        opened = yield Write(partial(_open, svc, request), looked)
         if not free_windows.is_busy(opened):
             break
         yield Pause(AGAIN_S)
@@ -107,15 +107,15 @@ def course(svc: Service, request: rq.CommitRegion) -> Course:
         return opened
     name, asked, rights = opened
     svc.at_work.add(name)
-    made = yield Aside(lambda beside: _plan(svc, beside.view, request.agent, rights))
+    made = yield OnDisk(lambda worker: _plan(svc, worker.view, request.agent, rights))
     if isinstance(made, Refusal):
-        begun = yield AsWho(partial(blackboard.refused, svc, request.agent, [
+        begun = yield Write(partial(blackboard.refused, svc, request.agent, [
             blackboard.Tried(one.name, one.was, one.text or None) for one in rights], made))
     else:
-        begun = yield AsWho(partial(_begin, svc, request, name, asked, rights, made))
+        begun = yield Write(partial(_begin, svc, request, name, asked, rights, made))
     svc.at_work.discard(name)
     if not isinstance(begun, Journal):
-        yield Write(lambda tx: close(tx, name, request.agent))
+        yield decide(lambda tx: close(tx, name, request.agent))
         return begun
     return (yield from verdicts.finish(svc, begun, after_crash=False,
                                        last=partial(_committed, name, made)))

@@ -125,7 +125,7 @@ def put(svc: Service, tx: Tx, kind: str, name: str, content: bytes, *, agent: st
             not_before=None if dead else tx.later(rest_ms), why=why[:1000], event=event,
         )
     )
-    tx.offers = True
+    tx.effects.offers = True
     return find(tx, step)
 
 
@@ -316,7 +316,7 @@ def _move(tx: Tx, row: BlockedStepRow, verb: str, *, agent: str | None = None, w
             given_to=given_to, given_until=given_until,
         )
     )
-    tx.offers = True
+    tx.effects.offers = True
 
 
 def _reply(view: View, row: BlockedStepRow, *, content: bool = False) -> rq.Step:

@@ -66,7 +66,7 @@ def take_up(tx: Tx, what: str, subject: str) -> None:
     """It is tried again, or over."""
     if tx.row("aside_get", what, subject) is not None:
         tx.record(ev.TakenUp(what=what, subject=subject))
-        tx.offers = tx.offers or what == "task"
+        tx.effects.offers = tx.effects.offers or what == "task"
 
 
 def listing(view: View) -> list[rq.Aside]:

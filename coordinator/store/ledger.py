@@ -161,6 +161,37 @@ class View:
         return BlobFolder(Path(self.db.filename).parent / BLOBS)
 
 
+class Effects:
+    """What a transaction leaves to be done once it is on disk."""
+
+    __slots__ = ("_events", "granted", "joined", "keys_written", "offers", "rippled", "stays",
+                 "turned_back", "wake")
+
+    def __init__(self, events: list[tuple[Any, ...]]) -> None:
+        self._events = events
+        #: (acquisition id, reply) of waiters that were granted.
+        self.granted: list[tuple[str, Any]] = []
+        #: Waiters (acquisition ids) told to give way: a request held open for one ends at once.
+        self.turned_back: list[str] = []
+        #: Places in the queue that one more request is about to be held open for.
+        self.joined: set[str] = set()
+        #: Places that requests are held open for, and that somebody who does not wait goes on with:
+        #: the name that each had, and has from now on.
+        self.stays: dict[str, str] = {}
+        #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.
+        self.wake: dict[str, None] = {}
+        #: Tasks that were told, in this transaction, of the end of what they come after.
+        self.rippled = 0
+        #: Something became free or ready: whoever waits for a task should look again.
+        self.offers = False
+        #: A key has a new value: whoever watches one should look again.
+        self.keys_written = False
+
+    def kinds(self) -> list[str]:
+        """The kind of each event of the transaction."""
+        return [str(event[2]) for event in self._events]
+
+
 class Tx(View):
     """A transaction at an instant: reading, and recording events."""
 
@@ -180,27 +211,12 @@ class Tx(View):
         self._present: Present | None = None
         #: Facts true for this transaction only, kept by who reads them.
         self.memo: dict[str, Any] = {}
-        #: What to tell once this is on disk: (acquisition id, reply) of waiters that were granted.
-        self.granted: list[tuple[str, Any]] = []
-        #: Waiters (acquisition ids) told to give way: a request held open for one ends at once.
-        self.turned_back: list[str] = []
-        #: Places in line that one more request is about to be held open for.
-        self.joined: set[str] = set()
-        #: Places that requests are held open for, and that somebody who does not wait goes on with:
-        #: the name that each had, and has from now on.
-        self.stays: dict[str, str] = {}
+        #: What is to be done once this is on disk.
+        self.effects = Effects(self._events)
         #: Resources (name, kind, scope) that became free and whose waiters were not served yet.
         self.freed: list[tuple[str, str, str]] = []
-        #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.
-        self.wake: dict[str, None] = {}
-        #: Tasks that were told, in this transaction, of the end of what they come after.
-        self.rippled = 0
-        #: Something became free or ready: whoever waits for a task should look again.
-        self.offers = False
         #: The idempotency key of the request that is being served.
         self.once: str | None = None
-        #: A key has a new value: whoever watches one should look again.
-        self.keys_written = False
         #: Where compaction wants to know what is kept while it works.
         self.kept: set[str] | None = None
 
@@ -265,10 +281,6 @@ class Tx(View):
         """(at, agent, resource, data) of its own events of these kinds, the latest first."""
         return [(at, agent, resource, data) for _, at, kind, agent, _, resource, data
                 in reversed(self._events) if kind in kinds]
-
-    def kinds(self) -> list[str]:
-        """The kind of each of its events."""
-        return [str(event[2]) for event in self._events]
 
     @property
     def last_seq(self) -> int:
@@ -368,7 +380,7 @@ class Tx(View):
         for (scope,) in self.rows("parked_on_nothing", 1000):
             while self.row("parked_best", scope) is not None:
                 self.db.execute(Q["ready_offer"], (scope,))
-                self.offers = True
+                self.effects.offers = True
 
     def flush(self) -> None:
         """Write what was gathered in memory; called just before the commit."""
@@ -404,8 +416,11 @@ class Ledger:
         self._cache = WriterCache()
         self._version = -1  # of the file, as our last commit left it
         self.ends = Ends()
-        #: Called with the transaction after each commit that recorded something.
-        self.on_commit: Callable[[Tx], None] | None = None
+        #: Called with what a commit that recorded something leaves to be done.
+        self.on_commit: Callable[[Effects], None] | None = None
+        #: Called within the transaction, after a job that freed something: it notes whom to
+        #: serve.
+        self.wake: Callable[[Tx], None] = lambda tx: None
         #: While this is a set, the names of all contents that are kept are added to it.
         self.kept: set[str] | None = None
 
@@ -436,7 +451,10 @@ class Ledger:
             for at, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 before = tx.recorded
                 try:
-                    answers.append(job(tx))
+                    value = job(tx)
+                    if tx.freed:
+                        self.wake(tx)
+                    answers.append(value)
                 except (Refusal, Unready) as no:
                     if tx.recorded != before:
                         raise
@@ -465,7 +483,7 @@ class Ledger:
             return [*rest[:at], alone, *rest[at:]]
         if tx.recorded and self.on_commit is not None:
             try:
-                self.on_commit(tx)
+                self.on_commit(tx.effects)
             except Exception:  # what is on disk must still be answered
                 log.exception("telling of a commit failed")
         return answers

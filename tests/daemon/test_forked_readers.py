@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import apsw
 
-from coordinator.daemon.verdict_runner import VerdictRunner
-from coordinator.service.core import OPERATOR
-from coordinator.service.course import Aside
+from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.service.use_cases import OnDisk, Steps
 from coordinator.words.clock import SystemClock
 
 
@@ -28,13 +27,14 @@ def test_no_child_closes_a_connection_of_its_parents_threads() -> None:
     async def verdict() -> bytes:
         loop = asyncio.get_running_loop()
         nothing: Any = None
-        runner = VerdictRunner(loop, nothing, nothing, nothing, lambda: Reader(":memory:"), SystemClock())
+        runner = LoopEngine(loop, nothing, cast(Any, SimpleNamespace()), nothing, nothing, nothing, nothing,
+                            lambda: Reader(":memory:"), SystemClock())
         over = loop.create_future()
 
-        def course() -> Iterator[Aside]:
-            yield Aside(lambda beside: beside.view.db.execute("SELECT 1").get)
+        def read() -> Steps:
+            yield OnDisk(lambda worker: worker.view.db.execute("SELECT 1").get)
 
-        runner.drive(course(), lambda tx: OPERATOR, over.set_result)  # type: ignore[arg-type]
+        runner.run(read(), over.set_result)
         await over
         child = os.fork()
         if child == 0:

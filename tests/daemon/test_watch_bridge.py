@@ -32,7 +32,16 @@ class Engine:
         if self._meanwhile:
             self._meanwhile.pop()()
         self._world.engine.now_ms = self._world.clock.now_ms()
-        return await self._world.engine.write(job)
+        return self._world.engine.write(job)
+
+    async def decide(self, job: Job) -> Any:
+        if self._meanwhile:
+            self._meanwhile.pop()()
+        self._world.engine.now_ms = self._world.clock.now_ms()
+        return self._world.engine.decide(job)
+
+    async def do(self, work: Callable[[], Any]) -> Any:
+        return work()
 
     def task(self, work: Coroutine[Any, Any, Any]) -> None:
         self.tasks.append(asyncio.ensure_future(work))

@@ -11,7 +11,6 @@ import json
 import re
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,12 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from coordinator.looking.facts import Looked, Unready
-from coordinator.operations.listing import OPERATIONS, serve_write
+from coordinator.operations.listing import OPERATIONS
 from coordinator.service.core import OPERATOR
-from coordinator.service.engine import decide, going_by
+from coordinator.service.errands import decide_again
 from coordinator.service.review import verdict_plan, verdicts
-from coordinator.store.ledger import Tx
+from coordinator.service.use_cases import Look, Read, Write
+from coordinator.store.ledger import Effects, Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
@@ -92,43 +92,51 @@ def live(world: World) -> list[LeaseRow]:
     return [structs.replace(lease, inode=None, fencing_token=at, acquisition_id="") for at, lease in enumerate(found)]
 
 
+def _job(world: World, request: rq.Request[Any]) -> tuple[Any, Looked]:
+    """The job that decides this request, and what it goes by."""
+    if isinstance(request, rq.ReviewDecide | rq.ReviewUndo):  # none that writes files
+        plan = verdict_plan.Plan(request.review, "")
+        step: Any = Write(lambda tx, actor: verdicts.begin(world.service, request, plan, tx))
+    else:
+        use_case: Any = OPERATIONS[request.op].use_case
+        steps = use_case(world.service, request)
+        step = next(steps)
+        while isinstance(step, Look | Read):
+            step = steps.send(world.part(step))
+    looked = step.looked or Looked()
+
+    def job(tx: Tx) -> Any:
+        tx.looked = looked
+        return step.decide(tx, OPERATOR)
+
+    return job, looked
+
+
 def answers(
     world: World, asked: Sequence[rq.Request[Any]], order: list[int] | None = None
 ) -> tuple[list[Any], list[int]]:
     """What these requests are answered, and in which order they were decided. Without an `order`
     all at once: what has to be looked at first is decided after the others, as in the daemon."""
-    def serve(handle: Any, request: rq.Request[Any], tx: Tx) -> Any:
-        return serve_write(world.service, tx, OPERATOR, handle, request)
-
     now = world.clock.now_ms()
-    jobs: list[tuple[Any, Looked]] = []
-    for request in asked:
-        operation = OPERATIONS[request.op]
-        handle: Any = operation.handle
-        if isinstance(request, rq.ReviewDecide | rq.ReviewUndo):  # none that writes files
-            plan = verdict_plan.Plan(request.review, "")
-            begin = partial(verdicts.begin, world.service, request, plan)
-            handle = lambda svc, tx, actor, req, begin=begin: begin(tx)  # noqa: E731
-        looked = Looked()
-        needs = operation.needs(request) if operation.needs is not None else []
-        world.run(world.engine.look(needs, looked))
-        jobs.append((going_by(looked, partial(serve, handle, request)), looked))
+    jobs = [_job(world, request) for request in asked]
     got: dict[int, Any] = {}
     if order is None:
-        commits: list[Tx] = []
+        commits: list[Effects] = []
         usual, world.ledger.on_commit = world.ledger.on_commit, commits.append
         for at, value in enumerate(world.ledger.run_all([job for job, _ in jobs], now)):
             if not isinstance(value, Unready):
                 got[at] = value
         assert len(commits) < 2, "the batch failed, and each was run again on its own"
         world.ledger.on_commit = usual
-        for tx in commits:
-            world.engine._committed(tx)
+        for effects in commits:
+            world.engine._committed(effects)
         order = [*got, *(at for at in range(len(jobs)) if at not in got)]
     for at in order:
         if at not in got:
             job, looked = jobs[at]
-            got[at] = world.run(decide(world.engine, world.service, job, looked))
+            value = world.commit(job)
+            got[at] = value if not isinstance(value, Unready) else world.run(
+                decide_again(world.service, job, looked, value))
     world.settle()
     return [told(got[at], world) for at in range(len(jobs))], order
 

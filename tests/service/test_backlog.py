@@ -54,9 +54,9 @@ def test_attempts_backoff_dead_letter_retry(tmp_path: Path) -> None:
 
 
 def test_whoever_waits_for_a_task_looks_again_when_one_may_be_offered(world: World) -> None:
-    """What the daemon goes by (`Tx.offers`): a claim that waits costs nothing in between."""
+    """What the daemon goes by (`Effects.offers`): a claim that waits costs nothing in between."""
     offered: list[bool] = []
-    world.engine.on_commit.append(lambda tx: offered.append(tx.offers))
+    world.engine.on_commit.append(lambda effects: offered.append(effects.offers))
 
     def offers(request: rq.Request[Any]) -> bool:
         offered.clear()

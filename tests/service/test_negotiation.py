@@ -364,7 +364,7 @@ def test_who_waits_with_an_open_request_is_granted_there_and_told_the_answer(wor
     ask(world, "bob")
     world.refused(rq.Acquire(agent="bob", resources=["a.py"], wait_s=30))  # held open by the router
     granted: list[Any] = []
-    world.ledger.on_commit = lambda tx: granted.extend(tx.granted)
+    world.ledger.on_commit = lambda effects: granted.extend(effects.granted)
     answer(world, "ann", "U-1", answer="take it")
     ((place, reply),) = granted
     assert place == "U-1" and reply.leases[0].lease_token and "take it" in reply.warnings[0]

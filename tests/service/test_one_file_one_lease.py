@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -1013,24 +1012,15 @@ def test_what_is_not_looked_at_yet_is_looked_at_again(world: World) -> None:
     """A look from before another's last write is too old: its holder let go meanwhile."""
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py")
-    from coordinator.looking.facts import Looked, Whole
-    from coordinator.operations.listing import serve_write
-    from coordinator.service.core import OPERATOR
-    from coordinator.service.engine import decide
     from coordinator.service.leasing import leases
 
-    looked = Looked()
-    world.run(world.engine.look([Whole("a.py")], looked))  # bob looks while ann still writes
+    request = rq.Acquire(agent="bob", resources=["a.py"])
+    steps = leases.acquire_and_wait(world.service, request)
+    write = steps.send(world.part(next(steps)))  # bob looks while ann still writes
     world.write("a.py", "what ann made of it\n")
     world.ask(rq.Release(agent="ann", resources=["a.py"]))
-    request = rq.Acquire(agent="bob", resources=["a.py"])
-    job = partial(_serve, serve_write, world, leases.acquire, OPERATOR, request)
-    got = world.run(decide(world.engine, world.service, job, looked))
+    got = world.part(write)
     assert world.view().blob(got.leases[0].content_hash) == b"what ann made of it\n"
-
-
-def _serve(serve_write, world, handle, actor, request, tx):  # type: ignore[no-untyped-def]
-    return serve_write(world.service, tx, actor, handle, request)
 
 
 def test_what_was_moved_to_another_leased_name_comes_back(world: World) -> None:

@@ -20,11 +20,11 @@ def looks(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted: list[int] = []
     look = world.engine.look
 
-    async def counting(needs: Any, looked: Any) -> Any:
+    def counting(needs: Any, looked: Any) -> Any:
         needs = list(needs)
         if needs:
             counted.append(len(needs))
-        return await look(needs, looked)
+        return look(needs, looked)
 
     monkeypatch.setattr(world.engine, "look", counting)
     return counted

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from coordinator.rules.patches import DoesNotApply, applied
 from coordinator.service import proposals
-from coordinator.service.course import Aside, AsWho, Look
+from coordinator.service.use_cases import Look, OnDisk, Write
 from coordinator.settings import Settings, Strategies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -269,7 +269,7 @@ def test_a_crash_in_the_middle_leaves_each_file_old_or_new(world: World) -> None
         names = [f"f{stop}-{n}.py" for n in range(3)]
         for name in names:
             world.write(name, "old\n")
-        course = proposals.course(world.service, rq.Propose(
+        course = proposals.propose(world.service, rq.Propose(
             agent="ann", changes=[one(name, "old\n", "new\n") for name in names]))
         with contextlib.suppress(StopIteration):
             _parts(world, course, stop)
@@ -332,13 +332,13 @@ def test_what_was_written_after_the_look_is_not_overwritten(world: World, how: s
     world.write("a.py", "old\n")
     world.write("b.py", "same\n")
     changes = [one("a.py", "old\n", "mine\n"), one("b.py", "same\n", "same\n")]
-    course = proposals.course(world.service, rq.Propose(agent="ann", changes=changes))
+    course = proposals.propose(world.service, rq.Propose(agent="ann", changes=changes))
     value, parts = None, []
     with pytest.raises(StopIteration) as end:
         while True:
             part = course.send(value)
             parts.append(type(part))
-            if parts == [Look, Aside, AsWho]:
+            if parts == [Look, OnDisk, Write]:
                 if how == "proposal":
                     propose(world, one("a.py", "old\n", "theirs\n"), agent="bob")
                 else:
@@ -357,10 +357,10 @@ def test_what_was_written_after_the_look_is_not_overwritten(world: World, how: s
 
 def test_a_file_takes_two_transactions(world: World) -> None:
     world.write("a.py", "old\n")
-    course = proposals.course(world.service, rq.Propose(agent="ann", changes=[one("a.py", "old\n", "new\n")]))
+    course = proposals.propose(world.service, rq.Propose(agent="ann", changes=[one("a.py", "old\n", "new\n")]))
     value, parts = None, []
     with pytest.raises(StopIteration):
         while True:
             parts.append(course.send(value))
             value = world.part(parts[-1])
-    assert [type(part).__name__ for part in parts] == ["Look", "Aside", "AsWho", "Aside", "Write"]
+    assert [type(part).__name__ for part in parts] == ["Look", "OnDisk", "Write", "OnDisk", "Write"]

@@ -240,7 +240,7 @@ def test_files_that_nobody_can_look_at(told: Transcript, monkeypatch: pytest.Mon
     told.ask(acquire("dan", "dans.py"))
     told.later(5)
 
-    async def refused(needs: object, looked: object) -> Refusal:
+    def refused(needs: object, looked: object) -> Refusal:
         return Refusal(Code.LIMIT, "It would take too long.")
 
     with monkeypatch.context() as broken:
@@ -258,7 +258,7 @@ def test_a_lapse_that_cannot_be_closed_is_set_aside(told: Transcript, monkeypatc
     world.write("a.py", "half\n")
     told.later(5)
 
-    async def refused(needs: object, looked: object) -> Refusal:
+    def refused(needs: object, looked: object) -> Refusal:
         return Refusal(Code.LIMIT, "It would take too long.")
 
     with Sabotage(world.db, 1):

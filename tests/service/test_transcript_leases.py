@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from coordinator.files.state import StateDir
+from coordinator.service import use_cases
 from coordinator.service.leasing import waiting_line
 from coordinator.settings import Leases, Reviewing, Settings
+from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from tests.transcripts import Heard, Transcript
 from tests.world import World
@@ -181,7 +184,7 @@ def test_waiters_that_are_granted_leave_or_wait_in_vain(told: Transcript) -> Non
     told.ask(acquire("cyd", "b.py", wait_s=10))
     for name, stay in (("W-3", True), ("W-3", False), ("W-77", True)):
         told.came(f"{name} is not held any more, stay={stay}",
-                  world.run(_stop(world, name, stay)))
+                  world.part(use_cases.decide(partial(_stop, world, name, stay))))
     told.came("nobody listens to W-4", world.decide(
         lambda tx: waiting_line.nobody_listens(tx, "W-4")))
     told.ask(rq.Locks())
@@ -198,11 +201,8 @@ def test_waiters_that_are_granted_leave_or_wait_in_vain(told: Transcript) -> Non
     told.assert_is("waiters")
 
 
-async def _stop(world: World, name: str, stay: bool) -> object:
-    from coordinator.service.engine import decide
-
-    return await decide(world.engine, world.service, lambda tx: waiting_line.stop_holding(
-        world.service, tx, name, stay))
+def _stop(world: World, name: str, stay: bool, tx: Tx) -> object:
+    return waiting_line.stop_holding(world.service, tx, name, stay)
 
 
 def test_a_folder_with_a_coordinator_of_its_own(tmp_path: Path) -> None:

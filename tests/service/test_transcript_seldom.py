@@ -28,7 +28,7 @@ def acquire(agent: str, *resources: str, **more: object) -> rq.Acquire:
 
 
 def test_files_that_never_rest(told: Transcript, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(needs: object, looked: object) -> None:
+    def nothing(needs: object, looked: object) -> None:
         """A look that is always too old."""
 
     monkeypatch.setattr(told.world.engine, "look", nothing)

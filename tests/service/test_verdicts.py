@@ -17,15 +17,16 @@ from typing import Any
 
 import pytest
 
+from benchmarks.in_process import Worker
 from coordinator.files import syscalls
-from coordinator.service.course import Aside, Write
 from coordinator.service.review import verdicts
+from coordinator.service.use_cases import OnDisk, Write
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import EFFORT
 from tests.files.faults import Crash, FaultyKernel
-from tests.world import Beside, World
+from tests.world import World
 
 REVERT = rq.ReviewDecide(review="R-1", verdict="revert", by="eve")
 UNDO = rq.ReviewUndo(review="R-1")
@@ -599,14 +600,14 @@ def test_files_of_a_verdict_are_given_to_nobody_meanwhile(world: World) -> None:
 
 def between_plan_and_begin(world: World, act: Callable[[], object]) -> Any:
     """The files were looked at; then something happens; then the verdict is to begin."""
-    course = verdicts.course(world.service, REVERT)
+    course = verdicts.carry_out(world.service, REVERT)
     plan = next(course)
-    assert isinstance(plan, Aside)
-    looked = plan.run(Beside(world))
+    assert isinstance(plan, OnDisk)
+    looked = plan.work(Worker(world.engine))
     act()
     begin = course.send(looked)
     assert isinstance(begin, Write)
-    return world.ledger.run_all([begin.job], world.clock.now_ms())[0]
+    return world.part(begin)
 
 
 def test_who_came_first_while_it_was_planned_is_heeded(world: World) -> None:

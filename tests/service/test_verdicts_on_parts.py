@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.service.course import Aside, Write
+from benchmarks.in_process import Worker
 from coordinator.service.review import verdicts
+from coordinator.service.use_cases import OnDisk, Write
 from coordinator.service.verifying import verifications
 from coordinator.settings import Settings, Verifying
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.effort import EFFORT
 from tests.files.faults import Crash, FaultyKernel
-from tests.world import Beside, World
+from tests.world import World
 
 LINES = [f"line {n}\n" for n in range(60)]
 #: Three changes far from each other: three hunks.
@@ -311,17 +312,17 @@ def test_a_crash_at_any_moment_is_gone_on_from(tmp_path: Path, asked: rq.ReviewD
 def test_a_plan_for_files_that_left_meanwhile_is_made_anew(world: World) -> None:
     """Two people at one review: what the second one's plan was made from is not there any more."""
     flagged(world)
-    course = verdicts.course(world.service, decide("revert"))
+    course = verdicts.carry_out(world.service, decide("revert"))
     part = next(course)
-    assert isinstance(part, Aside)
-    plan = part.run(Beside(world))
+    assert isinstance(part, OnDisk)
+    plan = part.work(Worker(world.engine))
     world.ask(decide("keep", "b.py"))
     part = course.send(plan)
     assert isinstance(part, Write)
-    begun = world._written(part.job)
+    begun = world.part(part)
     assert begun is None
     part = course.send(begun)
-    assert isinstance(part, Aside)
-    assert [step.path for step in part.run(Beside(world)).steps] == ["new.py", "a.py", "gone.py"]
+    assert isinstance(part, OnDisk)
+    assert [step.path for step in part.work(Worker(world.engine)).steps] == ["new.py", "a.py", "gone.py"]
     course.close()
     assert read(world, "b.py") == "two\n"

@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchmarks.in_process import Worker
 from coordinator.service.review import verdicts
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from tests.files.faults import FaultyKernel
 from tests.golden import assert_golden, said
-from tests.world import Beside, World
+from tests.world import World
 
 REVERT = rq.ReviewDecide(review="R-1", verdict="revert", by="eve", note="no good")
 UNDO = rq.ReviewUndo(review="R-1", by="eve")
@@ -259,24 +260,24 @@ def test_how_a_verdict_fails_half_way(words: Said) -> None:
 
 
 def test_a_verdict_is_asked_for_twice_or_cut_off(words: Said) -> None:
-    class Stopping(Beside):
+    class Stopping(Worker):
         def halted(self) -> bool:
             return True
 
     world = words.world("one")
     partial(world, "a")
-    course = verdicts.course(world.service, REVERT)
+    course = verdicts.carry_out(world.service, REVERT)
     plan: Any = next(course)
-    begin: Any = course.send(plan.run(Beside(world)))
-    (journal,) = world.ledger.run_all([begin.job], world.clock.now_ms())
-    second = verdicts.course(world.service, UNDO)
+    begin: Any = course.send(plan.work(Worker(world.engine)))
+    journal = world.part(begin)
+    second = verdicts.carry_out(world.service, UNDO)
     step: Any = course.send(journal)
     plan = next(second)
     with pytest.raises(StopIteration) as end:
-        second.send(plan.run(Beside(world)))
+        second.send(plan.work(Worker(world.engine)))
     words.add("it is carried out", world, end.value.value)
     with pytest.raises(StopIteration) as end:
-        course.send(step.run(Stopping(world)))
+        course.send(step.work(Stopping(world.engine)))
     words.add("the coordinator stops", world, end.value.value)
     assert (world.root / "a").read_text() == "half\n"
     kept = world.db.execute("SELECT hash, size, data, mode FROM blobs").fetchall()
@@ -286,9 +287,9 @@ def test_a_verdict_is_asked_for_twice_or_cut_off(words: Said) -> None:
     words.add("a content was lost meanwhile", world, lost)
     world.db.executemany("INSERT INTO blobs VALUES (?, ?, ?, ?)", kept)
     assert (world.root / "a").read_text() == "half\n"
-    course = verdicts.course(world.service, REVERT)
-    begin = course.send((next(course)).run(Beside(world)))  # type: ignore[union-attr]
-    world.ledger.run_all([begin.job], world.clock.now_ms())
+    course = verdicts.carry_out(world.service, REVERT)
+    begin = course.send((next(course)).work(Worker(world.engine)))  # type: ignore[union-attr]
+    world.part(begin)
     (reply,) = world.resume()
     assert reply.state == "reverted" and (world.root / "a").read_text() == "one\n"
     world.close()

@@ -215,7 +215,7 @@ def test_only_what_was_recorded_is_told_of_and_a_teller_that_fails_is_no_harm(
     ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[int] = []
-    ledger.on_commit = lambda tx: told.append(tx.recorded)
+    ledger.on_commit = lambda effects: told.append(len(effects.kinds()))
     ledger.run_all([no, lambda tx: 1], NOW)
     ledger.run_all([job(1), no, job(2)], NOW)
     assert told == [2]
@@ -274,7 +274,7 @@ def test_tasks_that_nothing_holds_up_are_offered_again(ledger: Ledger) -> None:
 
     def offer(tx: Tx) -> bool:
         tx.offer_parked_on_nothing()
-        return tx.offers
+        return tx.effects.offers
 
     assert ledger.run(park, NOW) == (0, 1, 0)
     assert parked() == [("T-1", "p/a/"), ("T-2", "p/a/"), ("T-3", "p/b/")]

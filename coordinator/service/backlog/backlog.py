@@ -138,7 +138,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
     for event in events:
         assert tx.number("task") == event.n
         tx.record(event)
-    tx.offers = True
+    tx.effects.offers = True
     return [tasks.reply(tx, tasks.find(tx, e.task)) for e in events]
 
 

@@ -74,7 +74,7 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
     if event.fields:
         tx.record(event)
         unserved.take_up(tx, "task", task.task_id)
-        tx.offers = True
+        tx.effects.offers = True
         tasks.settle(tx, task.task_id, "what it comes after was changed")
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 

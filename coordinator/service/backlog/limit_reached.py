@@ -34,7 +34,7 @@ def reached(svc: Service, tx: Tx, actor: Actor, req: rq.LimitReached) -> rq.Limi
     if until is None:
         agents.acting(tx, actor, req.agent, moved=False)
         tx.record(ev.AgentRests(agent=req.agent, until=None))
-        tx.offers = True
+        tx.effects.offers = True
         return rq.Limited(agent=req.agent, rests_until=None, given_back=[], reviews=[])
     claimed = tx.each(TaskRow, "tasks_of_holder", req.agent)
     landing.check_at_rest(svc, [task.task_id for task in claimed])

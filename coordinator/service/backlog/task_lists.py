@@ -32,7 +32,7 @@ class Window(NamedTuple):
 def listing(svc: Service, view: View, actor: Actor, req: rq.Tasks) -> rq.TaskList:
     """See `requests.Tasks`."""
     limit = min(req.limit, ITEMS_MAX)
-    window = _filtered(view, req, limit) if _is_chosen(req) else _whole(view, req, limit)
+    window = _filtered(view, req, limit) if looks_at_all(req) else _whole(view, req, limit)
     items = [tasks.reply(view, row) for row in window.rows]
     if req.brief:
         for item in items:
@@ -57,7 +57,7 @@ def counts(view: View) -> dict[str, int]:
     return {str(state): int(n) for state, n in view.rows("task_counts")}
 
 
-def _is_chosen(req: rq.Tasks) -> bool:
+def looks_at_all(req: rq.Tasks) -> bool:
     """Whether every task has to be looked at to tell which ones are asked for."""
     return bool(req.filter) or req.agent is not None or (
         req.order == "priority" and req.after > 0)

@@ -92,7 +92,7 @@ def _change(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: 
         ev.TaskChanged(task=task.task_id, verb=verb, state=state, agent=agent, why=why, **fields)
     )
     if state == "ready":
-        tx.offers = True
+        tx.effects.offers = True
     return state
 
 
@@ -113,12 +113,12 @@ def _ripple(tx: Tx, todo: list[tuple[str, int]]) -> None:
         while True:
             rows = tx.rows("task_dependents", name, after, RIPPLE_MAX)
             for found, number_of in rows:
-                if tx.rippled >= RIPPLE_MAX:
+                if tx.effects.rippled >= RIPPLE_MAX:
                     for left, number in ((name, after), *waiting):
                         tx.record(ev.RippleLeft(task=left, after=number))
                     return
                 dependent, after = str(found), int(number_of)
-                tx.rippled += 1
+                tx.effects.rippled += 1
                 if _moved_along(tx, dependent, name):
                     waiting.append((dependent, 0))
             if len(rows) < RIPPLE_MAX:

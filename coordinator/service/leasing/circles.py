@@ -135,7 +135,7 @@ def tell(svc: Service, tx: Tx, circle: Circle | None, agent: str, acquisition: s
     waiter = circle.waiter or (acquisition if circle.told == agent else None)
     if waiter is None:
         return
-    tx.turned_back.append(waiter)  # what it waits for cannot come: a held request ends now
+    tx.effects.turned_back.append(waiter)  # what it waits for cannot come: a held request ends now
     _remember(svc, tx, msgspec.structs.replace(circle, waiter=waiter, known=True))
     if circle.known:
         return

@@ -338,7 +338,7 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str, lent_by: str | None = None) -> 
     in_its_place(tx, msgspec.structs.replace(row, locked_by=agent, lent_by=lent_by), known)
     pending_unlocks.follow(tx, row, agent)
     # It may stand in line for this very thing.
-    tx.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", agent)})
+    tx.effects.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", agent)})
 
 
 def take_over(

@@ -55,13 +55,14 @@ from coordinator.service.leasing.named_leases import check_token, chosen, of_tok
 from coordinator.service.leasing.other_names import with_other_names
 from coordinator.service.leasing.regions import check_known
 from coordinator.service.leasing.typed_names import lease_typed
+from coordinator.service.use_cases import Steps, WaitForGrant, look_and_write
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso, short
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.resource_names import READ, Located
 
 
@@ -71,6 +72,19 @@ def needs(req: rq.Acquire) -> list[AnyNeed]:
     if len(names) == 1 and ":" not in names[0]:
         return [Whole(names[0], cwd)]  # nearly always
     return [Whole(text, cwd) for text in names if ":" not in text or "/" in text]
+
+
+def acquire_and_wait(svc: Service, req: rq.Acquire) -> Steps:
+    """See `requests.Acquire`: whoever may wait is answered when the lease is granted."""
+    value = yield from look_and_write(
+        needs(req), lambda tx, actor: acquire(svc, tx, actor, req), queues=req.wait_s > 0)
+    if req.wait_s <= 0 or not isinstance(value, Refusal) or value.code not in HELD:
+        return value
+    place = value.facts.get("acquisition_id")
+    if place is None:
+        return value
+    granted = yield WaitForGrant(place, req.retry, not req.reentrant, req.passing)
+    return value if granted is None else granted
 
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
@@ -162,7 +176,7 @@ def acquire_located(
         if before is not None and asks is None:  # who asked before is told of the grant, too
             answered.move(tx, before.acquisition_id, acquisition)
         if joins and req.wait_s > 0:
-            tx.joined.add(acquisition)
+            tx.effects.joined.add(acquisition)
         stay_ms = ms(max(req.wait_s, limits.line_s if stands else 0))
         until = tx.later(stay_ms)
         tx.record(
@@ -183,7 +197,7 @@ def acquire_located(
         svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=task
     )
     if joins and stands and req.wait_s <= 0 and acquisition is not None:
-        tx.stays[acquisition] = acquisition
+        tx.effects.stays[acquisition] = acquisition
     return refusal
 
 

@@ -6,21 +6,17 @@ served in a transaction of its own: one that cannot be served does not keep the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from typing import Any
 
 from coordinator.looking.facts import Unready
 from coordinator.service import answered, messages, signals, steps, unserved
 from coordinator.service.backlog import tasks
 from coordinator.service.core import Service
-from coordinator.service.engine import (
-    Engine,
-    close_lapsed,
-    decide,
-    ripple,
-    serve_waiter,
-)
+from coordinator.service.errands import close_lapsed, ripple, serve_waiter
 from coordinator.service.leasing import grant, lapse, waiting_line
 from coordinator.service.state import changes
+from coordinator.service.use_cases import Commit, Read, Step, Steps, decide
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AsideRow, LeaseRow, TaskRow, WaiterRow
@@ -32,32 +28,48 @@ from coordinator.words.refusals import Refusal
 GROUPS_AT_ONCE = 200
 
 
-async def sweep(engine: Engine, svc: Service, req: rq.Sweep) -> rq.Swept | Refusal:
+def sweep(svc: Service, req: rq.Sweep) -> Steps:
     """See `requests.Sweep`."""
-    ending, stale = await _over(engine, svc)
-    await ripple(engine)
-    await _retry_aside(engine, svc)
-    await decide(engine, svc, lambda tx: _tidy(svc, tx))
-    granted = [name for name in _list(await engine.read(lambda v: waiting_line.everybody(svc, v)))
-               if await serve_waiter(engine, svc, name)]
+    ending, stale = yield from _end_silent_and_lapsed(svc)
+    yield from ripple()
+    yield from _retry_aside(svc)
+    yield decide(lambda tx: _tidy(svc, tx))
+    granted = yield from _serve_waiters(svc)
     if ending.lapsed or ending.reviews or stale:
         facts = {"lapsed": len(ending.lapsed), "reviews": len(ending.reviews),
                  "stale": len(stale)}
-        await engine.write(lambda tx: tx.record(ev.Noted(what="sweep", facts=facts)))
+        yield Commit(lambda tx: tx.record(ev.Noted(what="sweep", facts=facts)))
     return rq.Swept(
         lapsed=[grant.lease_reply(row) for row in ending.lapsed], stale=stale,
         reviews=ending.reviews, tasks=ending.tasks, granted=granted,
     )
 
 
-async def _over(engine: Engine, svc: Service) -> tuple[lapse.Ending, list[str]]:
+def _read(reading: Callable[[View], list[Any]]) -> Generator[Step, Any, list[Any]]:
+    """What a reading gives; nothing where the disk refused it."""
+    value = yield Read(lambda view, actor: reading(view))
+    return value if isinstance(value, list) else []
+
+
+def _serve_waiters(svc: Service) -> Generator[Step, Any, list[str]]:
+    """Serve all that wait; gives those that were granted (acquisition ids)."""
+    granted = []
+    for name in (yield from _read(lambda view: waiting_line.everybody(svc, view))):
+        if (yield from serve_waiter(svc, name)):
+            granted.append(name)
+    return granted
+
+
+def _end_silent_and_lapsed(
+    svc: Service,
+) -> Generator[Step, Any, tuple[lapse.Ending, list[str]]]:
     """Close what agents hold that fell silent, and all else that has lapsed; and these agents."""
     ending = lapse.Ending()
     stale: list[str] = []
-    for name in _list(await engine.read(lapse.silent)):
-        ending.add(await _fell_silent(engine, svc, name))
+    for name in (yield from _read(lapse.silent)):
+        ending.add((yield from _fell_silent(svc, name)))
         stale.append(name)
-    ending.add(await _close_all(engine, svc))
+    ending.add((yield from _close_all(svc)))
     return ending, stale
 
 
@@ -73,15 +85,14 @@ def anything_due(view: View) -> bool:
     return bool(lapse.due(view) or lapse.silent(view))
 
 
-async def tend(engine: Engine, svc: Service) -> None:
+def tend(svc: Service) -> Steps:
     """Between sweeps: close what has lapsed, serve whoever waits for it, end backoffs."""
-    await _over(engine, svc)
-    await ripple(engine)
-    await _retry_aside(engine, svc)
-    await decide(engine, svc, tasks.offer_rested)
-    await decide(engine, svc, lambda tx: changes.late(svc, tx) + steps.late(svc, tx))
-    for name in _list(await engine.read(lambda v: waiting_line.everybody(svc, v))):
-        await serve_waiter(engine, svc, name)
+    yield from _end_silent_and_lapsed(svc)
+    yield from ripple()
+    yield from _retry_aside(svc)
+    yield decide(tasks.offer_rested)
+    yield decide(lambda tx: changes.late(svc, tx) + steps.late(svc, tx))
+    yield from _serve_waiters(svc)
 
 
 def begin(tx: Tx) -> None:
@@ -90,39 +101,39 @@ def begin(tx: Tx) -> None:
         tx.record(ev.WaiterChanged(acquisition_id=str(name), agent=str(agent), held=False))
 
 
-async def _close_all(engine: Engine, svc: Service) -> lapse.Ending:
+def _close_all(svc: Service) -> Generator[Step, Any, lapse.Ending]:
     """Close all that has lapsed by now."""
     ending = lapse.Ending()
     before: list[object] = []
     while True:
-        due = _list(await engine.read(lambda v: lapse.due(v, GROUPS_AT_ONCE)))
+        due = yield from _read(lambda view: lapse.due(view, GROUPS_AT_ONCE))
         if not due or due == before:
             return ending
         before = due
-        for one in due:
-            closed = await close_lapsed(engine, svc, one)
+        for group in due:
+            closed = yield from close_lapsed(svc, group)
             if isinstance(closed, lapse.Ending):
                 ending.add(closed)
 
 
-async def _fell_silent(engine: Engine, svc: Service, name: str) -> lapse.Ending:
-    value = await decide(engine, svc, lambda tx: lapse.fall_silent(svc, tx, name))
+def _fell_silent(svc: Service, name: str) -> Generator[Step, Any, lapse.Ending]:
+    value = yield decide(lambda tx: lapse.fall_silent(svc, tx, name))
     if isinstance(value, Refusal):
         why = value.message
-        value = await engine.write(lambda tx: lapse.fall_silent(svc, tx, name, unseen=why))
+        value = yield Commit(lambda tx: lapse.fall_silent(svc, tx, name, unseen=why))
     return lapse.Ending() if isinstance(value, Refusal | Unready) else value
 
 
-async def _retry_aside(engine: Engine, svc: Service) -> None:
+def _retry_aside(svc: Service) -> Steps:
     """What was set aside and has rested is tried again."""
-    for row in _list(await engine.read(unserved.due)):
+    for row in (yield from _read(unserved.due)):
         if row.what == "waiter":
-            await serve_waiter(engine, svc, row.subject)
+            yield from serve_waiter(svc, row.subject)
         else:
             def up(tx: Tx, row: AsideRow = row) -> None:
                 unserved.take_up(tx, row.what, row.subject)
 
-            await engine.write(up)
+            yield Commit(up)
 
 
 def _tidy(svc: Service, tx: Tx) -> None:
@@ -135,11 +146,6 @@ def _tidy(svc: Service, tx: Tx) -> None:
     messages.forget(svc, tx)
     answered.forget(tx)
     tx.offer_parked_on_nothing()
-
-
-def _list(value: Any) -> list[Any]:
-    """What a reading gave; nothing where the disk refused it."""
-    return value if isinstance(value, list) else []
 
 
 def give_back(tx: Tx, jumped_ms: int, last_ms: int) -> None:

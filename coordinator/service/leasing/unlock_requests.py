@@ -131,7 +131,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     circles.look(svc, tx, req.agent)
     told = pending_unlocks.reply(tx, row)
     if waits is not None:
-        tx.stays[waits.acquisition_id] = request
+        tx.effects.stays[waits.acquisition_id] = request
         answered.move(tx, waits.acquisition_id, request)
     return told
 

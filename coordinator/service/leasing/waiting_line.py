@@ -115,7 +115,7 @@ def asked_again(tx: Tx, waiter: WaiterRow, stays: bool, joins: bool) -> str | No
 def wake(svc: Service, tx: Tx) -> None:
     """Note who waits near what this job has freed, the best first: each is to be served."""
     if tx.freed:
-        tx.offers = True
+        tx.effects.offers = True
     if tx.freed and tx.present().waiters:
         # (Who waits for another region of a file may wait for what was renamed to it.)
         names = {str(row[0]) for name, kind, scope in dict.fromkeys(tx.freed)
@@ -125,7 +125,7 @@ def wake(svc: Service, tx: Tx) -> None:
         names |= {str(row[0]) for _, _, scope in dict.fromkeys(tx.freed)
                   for row in tx.rows("waiters_met", scope)}
         names = {name for name in names if not unserved.rests(tx, "waiter", name)}
-        tx.wake.update(dict.fromkeys(in_order(svc, tx, names)))
+        tx.effects.wake.update(dict.fromkeys(in_order(svc, tx, names)))
     tx.freed.clear()
 
 
@@ -288,7 +288,7 @@ def _give(
         reply.warnings.append(said)
     tell(tx, waiter.acquisition_id, reply)
     # Others that wait for what this agent holds now let its other waiters pass.
-    tx.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", waiter.agent)})
+    tx.effects.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", waiter.agent)})
     if said or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
         names = [lease.resource for lease in reply.leases]
         notices.post(
@@ -305,7 +305,7 @@ def _give(
 def tell(tx: Tx, acquisition: str, reply: rq.Acquired) -> None:
     """All that wait at this place are told of the grant, once it is on disk; whose connection
     breaks before that, and who asks again under its idempotency key, is told the same."""
-    tx.granted.append((acquisition, reply))
+    tx.effects.granted.append((acquisition, reply))
     for asker, asked in answered.awaited(tx, acquisition):
         answered.note(tx, asker, asked, reply)
         reply = had_already(reply)

@@ -10,7 +10,7 @@ that somebody changed meanwhile, or a disk that refuses, and all that was writte
 A crash leaves the journal. Whoever comes next (the coordinator's start, its sweep, the next command
 for that review) goes on with it: each step finds out by itself how far it had come.
 
-A `Course` (service/course.py) is all of that in order.
+`carry_out` is all of that in order (`service.use_cases`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from coordinator.files.verdict_steps import Outcome, Saved, Source, Step
 from coordinator.rules.leases import as_resource
 from coordinator.service import answered, repository_files
 from coordinator.service.core import Service
-from coordinator.service.course import Aside, Beside, Course, Pause, Write
 from coordinator.service.leasing import free_windows
 from coordinator.service.review import parts, reviews, verdict_plan
 from coordinator.service.review.verdict_plan import Plan
 from coordinator.service.review.verdict_words import stuck, taken_back, warnings, where_to_look
+from coordinator.service.use_cases import OnDisk, Pause, Steps, Worker, Write, decide
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, PartRow, ReviewRow, StepRow, VerdictRow
@@ -124,15 +124,15 @@ def unfinished(view: View) -> list[str]:
 # ------------------------------------------------------------ the whole, in order
 
 
-def course(svc: Service, request: Asked) -> Course:
+def carry_out(svc: Service, request: Asked) -> Steps:
     """See `requests.ReviewDecide`, `requests.ReviewUndo`."""
     tries = 0
     while True:
-        found = yield Aside(lambda beside: _journal_or_plan(svc, beside.view, request))
+        found = yield OnDisk(lambda worker: _journal_or_plan(svc, worker.view, request))
         if isinstance(found, Refusal):
             return found
         if isinstance(found, Plan):
-            begun = yield Write(partial(begin, svc, request, found))
+            begun = yield decide(partial(begin, svc, request, found))
             if begun is None:
                 continue  # a part of the review was decided meanwhile
             if free_windows.is_busy(begun) and tries < TRIES:
@@ -149,9 +149,9 @@ def course(svc: Service, request: Asked) -> Course:
             return answer
 
 
-def resume(svc: Service, review: str) -> Course:
+def resume(svc: Service, review: str) -> Steps:
     """Go on with a verdict that a crash or a disk has cut off."""
-    found = yield Aside(lambda beside: journal_of(beside.view, review))
+    found = yield OnDisk(lambda worker: journal_of(worker.view, review))
     if isinstance(found, Journal) and review not in svc.at_work:
         return (yield from finish(svc, found, after_crash=True))
     return found
@@ -176,12 +176,12 @@ def _journal_or_plan(svc: Service, view: View, request: Asked) -> Journal | Plan
 
 
 def finish(svc: Service, journal: Journal, *, after_crash: bool,
-           last: Callable[[Tx, Any], Any] = lambda tx, answer: answer) -> Course:
+           last: Callable[[Tx, Any], Any] = lambda tx, answer: answer) -> Steps:
     """Carry out what the journal has, and note how it went. `last` makes the answer to the whole,
     in the transaction that notes the end."""
     svc.at_work.add(journal.review)
     try:
-        done = yield Aside(lambda beside: perform(svc, beside, journal, after_crash))
+        done = yield OnDisk(lambda worker: perform(svc, worker, journal, after_crash))
         if isinstance(done, Refusal):
             return done
         if done.state == "halted":
@@ -190,8 +190,9 @@ def finish(svc: Service, journal: Journal, *, after_crash: bool,
                 f"{journal.verdict.what} of {journal.review}. It goes on with that at its next "
                 "start.", next=where_to_look(journal),
             )
-        return (yield Write(lambda tx: _told(tx, journal, last(tx, _end(svc, tx, journal, done))),
-                            last=True))
+        return (yield Write(
+            lambda tx, actor: _told(tx, journal, last(tx, _end(svc, tx, journal, done))),
+            last=True))
     finally:
         svc.at_work.discard(journal.review)
 
@@ -294,21 +295,21 @@ def _hold_files(svc: Service, tx: Tx, plan: Plan) -> None:
             ))
 
 
-def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -> Performed:
+def perform(svc: Service, worker: Worker, journal: Journal, after_crash: bool) -> Performed:
     """Carry out the steps, and take all back if one cannot be done. For a worker."""
     out = Performed()
     with ExitStack() as stack:
         links = frozenset(row.path for row in journal.steps
                           if is_link(row.old_hash or "") or is_link(row.new_hash or ""))
-        writers = _Writers(svc, beside.view, stack, after_crash, links)
+        writers = _Writers(svc, worker.view, stack, after_crash, links)
         reached: list[StepRow] = []
         fresh: list[int] = []
         names: dict[tuple[int, int], tuple[str, int]] = {}  # file -> what is left of its names
         for row in journal.steps:
-            if beside.halted():
+            if worker.halted():
                 out.state = "halted"
                 break
-            with beside.piece():
+            with worker.piece():
                 outcome = writers.run(row, _forward(row))
             if outcome.state == "changed" and row.done:
                 outcome = Outcome("done")  # it was written before; what was built on it stays
@@ -323,27 +324,27 @@ def perform(svc: Service, beside: Beside, journal: Journal, after_crash: bool) -
                 names[outcome.out] = (row.path, outcome.names)
             fresh.append(row.n)
             if len(fresh) == REPORT_EVERY:
-                _report(beside, journal, fresh)
+                _report(worker, journal, fresh)
                 fresh = []
         if out.first is None:
             out.first = writers.sync()
         if out.first is None:
             if fresh and out.state == "halted":  # else the end is noted in a moment
-                _report(beside, journal, fresh)
+                _report(worker, journal, fresh)
             out.linked = [(path, file[1]) for file, (path, left) in names.items() if left > 0]
         else:
-            _take_back(out, beside, journal, writers, reached)
+            _take_back(out, worker, journal, writers, reached)
         out.saved = writers.saved()
     return out
 
 
-def _take_back(out: Performed, beside: Beside, journal: Journal, writers: _Writers,
+def _take_back(out: Performed, worker: Worker, journal: Journal, writers: _Writers,
                reached: list[StepRow]) -> None:
     """Put the old contents back, the last one first."""
     out.state = "back"
-    _report(beside, journal, [row.n for row in reached], back=True)
+    _report(worker, journal, [row.n for row in reached], back=True)
     for row in reversed(reached):
-        with beside.piece():
+        with worker.piece():
             outcome = writers.run(row, _forward(row).reversed(row.old_mode))
         if outcome.state == "done":
             out.undone.append(row.n)
@@ -355,14 +356,14 @@ def _take_back(out: Performed, beside: Beside, journal: Journal, writers: _Write
         out.state = "stuck"
 
 
-def _report(beside: Beside, journal: Journal, steps: list[int], *, back: bool = False) -> None:
+def _report(worker: Worker, journal: Journal, steps: list[int], *, back: bool = False) -> None:
     event = ev.VerdictStepped(review=journal.review, steps=list(steps), back=back)
 
     def job(tx: Tx) -> None:
         if steps and tx.row("verdict_get", journal.review) is not None:
             tx.record(event)
 
-    beside.report(job)
+    worker.report(job)
 
 
 def _forward(row: StepRow) -> Step:

@@ -63,7 +63,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
             during=during.change_id if during is not None else None,
         )
     )
-    tx.offers = True
+    tx.effects.offers = True
     return told(tx, find(tx, change))
 
 
@@ -181,7 +181,7 @@ def forget(tx: Tx) -> None:
 def revive(tx: Tx, row: ChangeRow, by: str) -> None:
     """A person lets a dead change be tried again, from its first attempt on."""
     _move(tx, row, "retry", agent=by, attempts=0, why="put back by a person")
-    tx.offers = True
+    tx.effects.offers = True
 
 
 def drop(tx: Tx, row: ChangeRow, by: str) -> None:
@@ -331,7 +331,7 @@ def _move(tx: Tx, row: ChangeRow, verb: str, *, agent: str | None = None, why: s
             given_to=given_to, given_until=given_until, version=version,
         )
     )
-    tx.offers = True  # whoever waits for a change, or for its end, looks again
+    tx.effects.offers = True  # whoever waits for a change, or for its end, looks again
 
 
 def _tell(tx: Tx, row: ChangeRow, text: str) -> None:

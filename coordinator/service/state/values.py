@@ -331,7 +331,7 @@ def record(svc: Service, tx: Tx, key: Resource, row: StateRow | None, text: byte
             change=change,
         )
     )
-    tx.keys_written = True
+    tx.effects.keys_written = True
     return StateRow(key.scope, version, key.name, content, len(text) if text is not None else 0,
                     agent, tx.now, token)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from coordinator.service import messages, unserved
 from coordinator.service.backlog import task_lists, tasks
 from coordinator.service.core import Actor, Service
@@ -21,10 +23,8 @@ from coordinator.words import requests as rq
 LEASES_MAX, EVENTS_MAX = 5000, 200
 
 
-def status(
-    svc: Service, view: View, actor: Actor, req: rq.Status, health: dict[str, Any] | None = None
-) -> rq.StatusReply:
-    """See `requests.Status`; `health` is the daemon's own knowledge of itself."""
+def status(svc: Service, view: View, actor: Actor, req: rq.Status) -> rq.StatusReply:
+    """See `requests.Status`."""
     rows = view.each(
         LeaseRow, "leases_live", view.now, 0, None, min(req.leases, LEASES_MAX))
     claimed = [tasks.reply(view, task) for task in view.each(TaskRow, "tasks_claimed")]
@@ -34,11 +34,29 @@ def status(
         leases=[lease_reply(row) for row in rows], waiters=waiting_line.listing(svc, view),
         tasks=task_lists.counts(view), claimed=claimed,
         reviews=reviews.listing(svc, view, actor, rq.Reviews()).items,
-        events=[story.event_reply(row) for row in shown], health=health or {},
+        events=[story.event_reply(row) for row in shown], health=_health(svc, view),
         requests=unlock_requests.listing(svc, view, actor, rq.Requests()).items,
         aside=unserved.listing(view), verified=_verified(svc, view, actor),
         messages=messages.waiting(view), leases_held=lease_lists.count(view),
     )
+
+
+def health(svc: Service, view: View, actor: Actor, req: rq.Health) -> rq.HealthReply:
+    """See `requests.Health`."""
+    assert svc.health is not None, "there is a daemon that is asked"
+    reply = svc.health(req)
+    reply.aside = unserved.listing(view)
+    reply.warnings += verifications.warnings(svc, view)
+    return reply
+
+
+def _health(svc: Service, view: View) -> dict[str, Any]:
+    if svc.health is None:
+        return {}
+    health = svc.health(rq.Health())
+    health.warnings += verifications.warnings(svc, view)
+    shown: dict[str, Any] = msgspec.to_builtins(health)
+    return shown
 
 
 def _verified(svc: Service, view: View, actor: Actor) -> rq.VerificationList | None:
