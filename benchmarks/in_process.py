@@ -29,7 +29,8 @@ from coordinator.service.use_cases import (
     WaitForGrant,
     Write,
 )
-from coordinator.store.ledger import Effects, Job, Ledger, Tx, View
+from coordinator.store.effects import Effects
+from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words.refusals import Refusal
 
 #: For whom a use case is carried out.

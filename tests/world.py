@@ -30,7 +30,8 @@ from coordinator.service.use_cases import Step, Steps
 from coordinator.settings import Settings
 from coordinator.store import rebuild
 from coordinator.store.database import open_writer
-from coordinator.store.ledger import Effects, Job, Ledger, Tx, View
+from coordinator.store.effects import Effects
+from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.store.rebuild import differences, state
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq

@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from coordinator.store.ledger import Effects, View
+from coordinator.store.effects import Effects
+from coordinator.store.ledger import View
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal

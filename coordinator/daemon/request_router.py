@@ -36,7 +36,8 @@ from coordinator.service.core import Service
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
 from coordinator.service.use_cases import UseCase
-from coordinator.store.ledger import Effects, Ledger
+from coordinator.store.effects import Effects
+from coordinator.store.ledger import Ledger
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock, iso
 from coordinator.words.refusals import Code, Refusal

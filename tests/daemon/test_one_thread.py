@@ -17,6 +17,7 @@ import pytest
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.daemon.compose import Daemon
+from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.writer import Writer
 
@@ -42,7 +43,7 @@ def test_whatever_is_scheduled_runs_in_the_loops_own_thread(
 
         monkeypatch.setattr(owner, name, noted)
 
-    for owner, name in ((RequestRouter, "look"), (RequestRouter, "tend"), (Writer, "submit"),
+    for owner, name in ((LoopEngine, "look"), (RequestRouter, "tend"), (Writer, "submit"),
                         (ArchiveIndex, "refresh"), (ArchiveIndex, "living")):
         noting(owner, name)
 
@@ -51,7 +52,7 @@ def test_whatever_is_scheduled_runs_in_the_loops_own_thread(
         serving = asyncio.create_task(daemon.run())
         again = asyncio.Event()
         heard.append(partial(asyncio.get_running_loop().call_soon_threadsafe, again.set))
-        names = ("RequestRouter.tend", "RequestRouter.look", "Writer.submit")
+        names = ("RequestRouter.tend", "LoopEngine.look", "Writer.submit")
         async with asyncio.timeout(20):
             # three times: the schedule has come round, with all that is due each second
             while min(sum(what == name for what, _ in used) for name in names) < 3:

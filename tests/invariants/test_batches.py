@@ -25,7 +25,8 @@ from coordinator.service.core import OPERATOR
 from coordinator.service.errands import decide_again
 from coordinator.service.review import verdict_plan, verdicts
 from coordinator.service.use_cases import Look, Read, Write
-from coordinator.store.ledger import Effects, Tx
+from coordinator.store.effects import Effects
+from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
