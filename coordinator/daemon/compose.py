@@ -37,6 +37,7 @@ from coordinator.daemon.landing_recovery import LandingRecovery
 from coordinator.daemon.lock import take_lock
 from coordinator.daemon.log_lines import LogFormat, form_of, log_to
 from coordinator.daemon.look_workers import LookWorkers
+from coordinator.daemon.loop_engine import Parts
 from coordinator.daemon.namespaces import Namespaces
 from coordinator.daemon.noted_calls import NotedCalls
 from coordinator.daemon.noted_processes import NotedProcesses
@@ -169,11 +170,10 @@ class Daemon:
         self._workers = LookWorkers(self.state.root, self.state.database, self.state.blobs,
                                     review.kept_bytes_max, budget, self._writer.run)
         self.service.health = self._health
-        self.router = RequestRouter(
+        self.router = RequestRouter(Parts(
             self._loop, self.service, self._writer, self._ledger, self._reader,
-            lambda: open_reader(self.state.database), self._clock,
-            self._own_use_cases(), looker, self._workers, self._sure_agent_of,
-        )
+            lambda: open_reader(self.state.database), self._clock, looker, self._workers,
+        ), self._own_use_cases(), self._sure_agent_of)
         self._http = HttpDoor(self.router, self.state, self.settings.http, self._http_port)
         self._unjoined = UnjoinedCommands(
             self._tell_holder, lambda: self.service.settings.hooks.confine)

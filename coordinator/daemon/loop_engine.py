@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -56,6 +57,21 @@ _LATER = object()
 _BEGIN = (OffLoop, OnDisk, Await, Pause)
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What requests are served with. `reader`: the loop's own connection for reading."""
+
+    loop: asyncio.AbstractEventLoop
+    service: Service
+    writer: Writer
+    ledger: Ledger
+    reader: apsw.Connection
+    open_reader: Callable[[], apsw.Connection]
+    clock: Clock
+    looker: Looker
+    workers: LookWorkers
+
+
 class _Run:
     """A use case that is being carried out."""
 
@@ -92,20 +108,11 @@ class LoopEngine:
         hold: keeps a request open for a place in the queue.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, service: Service, writer: Writer, ledger: Ledger,
-        looker: Looker, workers: LookWorkers, reader: apsw.Connection,
-        open_reader: Callable[[], apsw.Connection], clock: Clock,
-    ) -> None:
-        self._loop = loop
-        self._service = service
-        self._writer = writer
-        self._ledger = ledger
-        self._looker = looker
-        self._workers = workers
-        self._clock = clock
-        self._open_reader = open_reader
-        self._reader = reader
+    def __init__(self, parts: Parts) -> None:
+        self._loop, self._service, self._clock = parts.loop, parts.service, parts.clock
+        self._writer, self._ledger = parts.writer, parts.ledger
+        self._looker, self._workers = parts.looker, parts.workers
+        self._reader, self._open_reader = parts.reader, parts.open_reader
         self._tasks: set[asyncio.Task[Any]] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="do")
         self._on_disk = ThreadPoolExecutor(WORKERS, thread_name_prefix="verdict")
@@ -113,9 +120,9 @@ class LoopEngine:
         # which then may wait for a lock that nobody there gives back, and the daemon for it.
         self._readers: dict[int, apsw.Connection] = {}
         self.halted = False
-        self.work, self.values = WaitingChanges(loop), WaitingChanges(loop)
+        self.work, self.values = WaitingChanges(parts.loop), WaitingChanges(parts.loop)
         self.hold: Callable[..., None] | None = None
-        writer.unready = self._decide_again
+        parts.writer.unready = self._decide_again
 
     # ------------------------------------------------------------ use cases
 

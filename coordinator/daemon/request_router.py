@@ -6,23 +6,19 @@ Each is served by its use case, whose steps the engine carries out. What a commi
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import apsw
 import msgspec
 
 from coordinator.daemon.held_requests import HeldRequests
-from coordinator.daemon.look_workers import LookWorkers
-from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.loop_engine import LoopEngine, Parts
 from coordinator.daemon.metrics import Counts
 from coordinator.daemon.once_only import OnceOnly
 from coordinator.daemon.serving import Asker
-from coordinator.daemon.writer import Answer, Writer
-from coordinator.looking.looker import Looker
+from coordinator.daemon.writer import Answer
 from coordinator.operations import malformed
 from coordinator.operations.listing import (
     OPERATIONS,
@@ -32,14 +28,12 @@ from coordinator.operations.listing import (
 )
 from coordinator.service import answered, errands
 from coordinator.service.backlog import tasks
-from coordinator.service.core import Service
 from coordinator.service.leasing import sweep
 from coordinator.service.review import verdicts
 from coordinator.service.use_cases import UseCase
 from coordinator.store.effects import Effects
-from coordinator.store.ledger import Ledger
 from coordinator.words import requests as rq
-from coordinator.words.clock import Clock, iso
+from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.requests")
@@ -54,24 +48,11 @@ class RequestRouter:
         own: the use cases of what the daemon does itself, by the operation's name.
     """
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        service: Service,
-        writer: Writer,
-        ledger: Ledger,
-        reader: apsw.Connection,
-        open_reader: Callable[[], apsw.Connection],
-        clock: Clock,
-        own: dict[str, UseCase],
-        looker: Looker,
-        workers: LookWorkers,
-        sure_agent_of: Callable[[int], str | None],
-    ) -> None:
-        self._loop = loop
-        self.service = service
-        self.writer = writer
-        self._clock = clock
+    def __init__(self, parts: Parts, own: dict[str, UseCase],
+                 sure_agent_of: Callable[[int], str | None]) -> None:
+        self._loop, self._clock = parts.loop, parts.clock
+        self.service = service = parts.service
+        self.writer = parts.writer
         self._sure_agent_of = sure_agent_of
         #: Each operation, and what serves it.
         self._served: dict[str, tuple[Operation, UseCase]] = {
@@ -86,16 +67,15 @@ class RequestRouter:
         self._on_events: list[Callable[[], None]] = []
         #: What was counted since the start.
         self.counts = Counts()
-        writer.took = self.counts.commit
-        self.engine = LoopEngine(
-            loop, service, writer, ledger, looker, workers, reader, open_reader, clock)
+        self.writer.took = self.counts.commit
+        self.engine = LoopEngine(parts)
         #: Run a reading against one committed snapshot; a `Refusal` is returned.
         self.look = self.engine.look
-        self._once = OnceOnly(service, self.look, writer)
-        self.held = HeldRequests(loop, service, self.engine)
+        self._once = OnceOnly(service, self.look, self.writer)
+        self.held = HeldRequests(self._loop, service, self.engine)
         self.engine.hold = self.held.hold
         service.tend = self.tend_now
-        ledger.on_commit = self._committed
+        parts.ledger.on_commit = self._committed
 
     # ------------------------------------------------------------ asking
 

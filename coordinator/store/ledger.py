@@ -419,16 +419,7 @@ class Ledger:
             tx = Tx(self.db, now_ms, self._cache, self.ends)
             tx.kept = self.kept
             for at, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
-                before = tx.recorded
-                try:
-                    value = job(tx)
-                    if tx.freed:
-                        self.wake(tx)
-                    answers.append(value)
-                except (Refusal, Unready) as no:
-                    if tx.recorded != before:
-                        raise
-                    answers.append(no)
+                answers.append(self._answer(job, tx))
                 if tx.ended:
                     tx.note_ends()
             at = -1
@@ -457,6 +448,19 @@ class Ledger:
             except Exception:  # what is on disk must still be answered
                 log.exception("telling of a commit failed")
         return answers
+
+    def _answer(self, job: Job, tx: Tx) -> Any:
+        """A job's value, `Refusal` or `Unready`, and whom to serve where it freed something."""
+        before = tx.recorded
+        try:
+            value = job(tx)
+            if tx.freed:
+                self.wake(tx)
+        except (Refusal, Unready) as no:
+            if tx.recorded != before:
+                raise
+            return no
+        return value
 
     @property
     def seq(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import apsw
 
-from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.loop_engine import LoopEngine, Parts
 from coordinator.service.use_cases import OnDisk, Steps
 from coordinator.words.clock import SystemClock
 
@@ -27,8 +27,8 @@ def test_no_child_closes_a_connection_of_its_parents_threads() -> None:
     async def verdict() -> bytes:
         loop = asyncio.get_running_loop()
         nothing: Any = None
-        runner = LoopEngine(loop, nothing, cast(Any, SimpleNamespace()), nothing, nothing, nothing, nothing,
-                            lambda: Reader(":memory:"), SystemClock())
+        runner = LoopEngine(Parts(loop, nothing, cast(Any, SimpleNamespace()), nothing, nothing,
+                                  lambda: Reader(":memory:"), SystemClock(), nothing, nothing))
         over = loop.create_future()
 
         def read() -> Steps:
