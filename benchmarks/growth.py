@@ -22,10 +22,10 @@ import typer
 from benchmarks.command_line import AsJson, Folder, parse_numbers, show_report
 from benchmarks.measuring.inside import START_MS, Inside, inside
 from benchmarks.measuring.samples import exponent
+from coordinator.kernel.leasing.conflicts import below, weigh
 from coordinator.looking.facts import Looked
-from coordinator.service import signals as hints
-from coordinator.service.leasing.conflicts import below, weigh
 from coordinator.settings import Settings, Signalling
+from coordinator.slices.signals import signals as hints
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.statements import STATEMENTS as Q

@@ -11,14 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-from coordinator.looking.facts import AnyNeed, Looked, Unready
-from coordinator.looking.looker import Budget, Looker
-from coordinator.operations.listing import Operation, allowed
-from coordinator.service import errands, use_cases
-from coordinator.service.backlog.tasks import RIPPLE_MAX
-from coordinator.service.core import OPERATOR, Actor, Service
-from coordinator.service.leasing import waiting_line
-from coordinator.service.use_cases import (
+from coordinator.kernel import errands, use_cases
+from coordinator.kernel.core import OPERATOR, Actor, Service
+from coordinator.kernel.leasing import waiting_line
+from coordinator.kernel.tasks import RIPPLE_MAX
+from coordinator.kernel.use_cases import (
     Commit,
     Look,
     OffLoop,
@@ -29,6 +26,9 @@ from coordinator.service.use_cases import (
     WaitForGrant,
     Write,
 )
+from coordinator.looking.facts import AnyNeed, Looked, Unready
+from coordinator.looking.looker import Budget, Looker
+from coordinator.operations.listing import Operation, allowed
 from coordinator.store.effects import Effects
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words.refusals import Refusal

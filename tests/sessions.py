@@ -8,10 +8,10 @@ import msgspec
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import can_add
 from coordinator.dialects.table import HookTable
+from coordinator.kernel.core import OPERATOR, Actor, token_hash
 from coordinator.profiles import load
-from coordinator.service.core import OPERATOR, Actor, token_hash
-from coordinator.service.enforcement import seen_writes, shell_commands, tool_calls
-from coordinator.service.enforcement.tool_calls import Heeded
+from coordinator.slices.guard import seen_writes, shell_commands, tool_calls
+from coordinator.slices.guard.tool_calls import Heeded
 from coordinator.store.ledger import Tx
 from tests.world import World
 

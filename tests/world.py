@@ -20,14 +20,15 @@ from coordinator.daemon.serving import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
+from coordinator.kernel import compaction
+from coordinator.kernel.core import OPERATOR, Actor, Service
+from coordinator.kernel.leasing import sweep
+from coordinator.kernel.use_cases import Step, Steps
 from coordinator.looking.facts import Unready
 from coordinator.operations.listing import OPERATIONS, decode
-from coordinator.service import compaction
-from coordinator.service.core import OPERATOR, Actor, Service
-from coordinator.service.leasing import sweep
-from coordinator.service.review import verdicts
-from coordinator.service.use_cases import Step, Steps
+from coordinator.operations.slices import SLICES
 from coordinator.settings import Settings
+from coordinator.slices.review import verdicts
 from coordinator.store import rebuild
 from coordinator.store.database import open_writer
 from coordinator.store.effects import Effects
@@ -79,7 +80,7 @@ class World:
         tree = Tree(root, fold_case=fold_case)
         archive = ArchiveIndex(self.state_dir.archive, root)
         archive.refresh()
-        self.service = Service(self.settings, tree, Ignore(tree), archive, b"k" * 32)
+        self.service = Service(self.settings, tree, Ignore(tree), archive, b"k" * 32, slices=SLICES)
         self.shadow = Shadow()
         self.checked_token = 0
         self.unsound: AssertionError | None = None

@@ -18,8 +18,9 @@ from coordinator.archive.index import ArchiveIndex
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
+from coordinator.kernel.core import Service
 from coordinator.operations.listing import OPERATIONS
-from coordinator.service.core import Service
+from coordinator.operations.slices import SLICES
 from coordinator.settings import Settings
 from coordinator.store.database import open_writer
 from coordinator.store.ledger import Ledger, Tx
@@ -37,7 +38,8 @@ class Inside:
         state.create()
         tree = Tree(root)
         self.service = Service(
-            settings or Settings(), tree, Ignore(tree), ArchiveIndex(state.archive, root), b"b" * 32
+            settings or Settings(), tree, Ignore(tree), ArchiveIndex(state.archive, root),
+            b"b" * 32, slices=SLICES,
         )
         self.db = open_writer(state.database, synchronous="OFF")
         self.ledger = Ledger(self.db, state.database)

@@ -56,9 +56,9 @@ def operations() -> str:
     """The one list of operations."""
     lines = [
         NOTE + "# Operations\n",
-        "Each is written once (`coordinator/words/requests/` its shape, `coordinator/service/` "
-        "its use case) and\nserved alike by the local socket, HTTP, the Python client and the "
-        "command line. `/openapi.json` has the shapes.\n",
+        "Each is written once (`coordinator/words/requests/` its shape, `coordinator/kernel/` or\n"
+        "`coordinator/slices/` its use case) and served alike by the local socket, HTTP, "
+        "the Python client and the\ncommand line. `/openapi.json` has the shapes.\n",
         "| operation | HTTP | Python | fields | meaning |\n|---|---|---|---|---|",
     ]
     for operation in OPERATIONS.values():

@@ -18,8 +18,8 @@ from coordinator.mcp.tools import TOOLS
 from coordinator.operations.field_meanings import meaning
 from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
-from coordinator.service.backlog import task_fields
 from coordinator.settings import Settings
+from coordinator.slices.backlog import task_fields
 
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n"
 
@@ -194,7 +194,7 @@ def _tools() -> str:
 #: Page -> (how what is made begins, how it ends, what it is).
 WITHIN: dict[str, tuple[str, str, Callable[[], str]]] = {
     "task-file.md": (
-        "<!-- fields: made by `make docs` from coordinator/service/backlog/task_fields.py; do not "
+        "<!-- fields: made by `make docs` from coordinator/slices/backlog/task_fields.py; do not "
         "edit -->\n", "<!-- end of fields -->\n", _fields),
     "guides/mcp.md": (
         "<!-- tools: made by `make docs`; do not edit -->\n", "<!-- end of tools -->\n", _tools),

@@ -1,7 +1,7 @@
 """`coord task template|schema|edit`: a file of tasks to start from, what editors check one by, and
 a task as such a file in one's own editor.
 
-What a task may say, and how a file is read, is the service's (`service.backlog.task_fields`).
+What a task may say, and how a file is read, is the service's (`slices.backlog.task_fields`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from coordinator.cli.app import AsJson, ask, complain, one_of, print_json, say
 from coordinator.cli.definition import typer
 from coordinator.cli.screens import tools
 from coordinator.cli.tasks import Form, TaskId, task_app
-from coordinator.service.backlog import task_fields, text_formats
-from coordinator.service.backlog.task_fields import Item
+from coordinator.slices.backlog import task_fields, text_formats
+from coordinator.slices.backlog.task_fields import Item
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words

@@ -30,8 +30,8 @@ from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.profiles import OWN, Profile, load
 from coordinator.rules import commands
-from coordinator.service.enforcement import shell_commands, tool_calls
-from coordinator.service.enforcement.adoption import Running
+from coordinator.slices.guard import shell_commands, tool_calls
+from coordinator.slices.guard.adoption import Running
 from coordinator.store.events import NoticesDelivered
 from coordinator.store.ledger import Tx
 from coordinator.words.clock import from_iso

@@ -20,16 +20,16 @@ from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.shared_git import SharedGit, State
 from coordinator.dialects.decode import HookCall
 from coordinator.files.blobs import FILE_FROM
+from coordinator.kernel import repository_files
+from coordinator.kernel.holders.families import owner
+from coordinator.kernel.leasing.overlapping import holders_of_regions
 from coordinator.rules.commands import words as words_of
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.rules.versions import Watched, violated
-from coordinator.service import repository_files
-from coordinator.service.enforcement import git_moves, renames, shell_commands
-from coordinator.service.enforcement.git_moves import Moved
-from coordinator.service.enforcement.shell_commands import NO_FILE, UNKNOWN
-from coordinator.service.holders.families import owner
-from coordinator.service.leasing.overlapping import holders_of_regions
+from coordinator.slices.guard import git_moves, renames, shell_commands
+from coordinator.slices.guard.git_moves import Moved
+from coordinator.slices.guard.shell_commands import NO_FILE, UNKNOWN
 from coordinator.store.ledger import Tx, View
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Refusal

@@ -2,7 +2,7 @@
 
 The state of a long log takes seconds of computing, so another process makes it. What is removed,
 and the space that is given back to the disk, goes in steps of about a millisecond, with pauses.
-Only the order of the steps is decided here (service/compaction.py says what each one does).
+Only the order of the steps is decided here (kernel/compaction.py says what each one does).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 from coordinator.daemon.writer import Writer
-from coordinator.service import compaction
-from coordinator.service.core import Service
+from coordinator.kernel import compaction
+from coordinator.kernel.core import Service
 from coordinator.store.database import (
     checkpoint,
     file_bytes,

@@ -57,18 +57,18 @@ from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir, database_seal
 from coordinator.files.tracked_state import check_untracked
+from coordinator.kernel import repository_files, tasks
+from coordinator.kernel.core import Service
+from coordinator.kernel.holders import notices
+from coordinator.kernel.leasing import sweep, waiting_line
+from coordinator.kernel.use_cases import UseCase, answer_at_once, await_daemon
 from coordinator.looking.looker import Budget, Looker
 from coordinator.meaning.process import Meaning
+from coordinator.operations.slices import SLICES
 from coordinator.profiles import program_name
-from coordinator.service import repository_files
-from coordinator.service.backlog import tasks
-from coordinator.service.core import Service
-from coordinator.service.holders import notices
-from coordinator.service.impact import Impact
-from coordinator.service.leasing import sweep, waiting_line
-from coordinator.service.review import verdicts
-from coordinator.service.use_cases import UseCase, answer_at_once, await_daemon
 from coordinator.settings import FILE, Loaded, load
+from coordinator.slices.impact.impact import Impact
+from coordinator.slices.review import verdicts
 from coordinator.store import events as ev
 from coordinator.store.database import (
     DISK_ERRORS,
@@ -154,6 +154,7 @@ class Daemon:
             settings=self.settings, tree=tree, ignore=Ignore(tree),
             archive=self._open_archive(), secret=secret,
             impact=Impact(Meaning(str(self.state.root), str(self.state.meaning))),
+            slices=SLICES,
         )
         self._ledger = Ledger(self._db, self.state.database)
         self._ledger.wake = partial(waiting_line.wake, self.service)

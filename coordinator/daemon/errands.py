@@ -10,7 +10,7 @@ from coordinator.daemon.kept_proposals import KeptProposals
 from coordinator.daemon.notifications import Notifications
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.webhooks import Webhooks
-from coordinator.service.core import Service
+from coordinator.kernel.core import Service
 
 
 class Errands:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from coordinator.files.content import DIRECTORY, snapshot
 from coordinator.files.ignore import manifest
+from coordinator.kernel import repository_files
+from coordinator.kernel.core import Service
 from coordinator.rules.leases import as_resource
-from coordinator.service import repository_files
-from coordinator.service.core import Service
-from coordinator.service.enforcement.shell_commands import PROTECTED_MAX, UNKNOWN, Held
+from coordinator.slices.guard.shell_commands import PROTECTED_MAX, UNKNOWN, Held
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso

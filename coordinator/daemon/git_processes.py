@@ -1,7 +1,7 @@
 """Git commands that have the turn: it ends when their process does.
 
 Owns what is known of these processes (pidfd, Linux). Who may have the turn is decided elsewhere
-(service/enforcement/git_turns.py). In memory only: after a restart a turn ends with its lease, in
+(slices/guard/git_turns.py). In memory only: after a restart a turn ends with its lease, in
 two minutes.
 """
 
@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any
 
 from coordinator.daemon.request_router import RequestRouter
-from coordinator.service.core import Actor, Service
-from coordinator.service.enforcement import git_turns
-from coordinator.service.use_cases import Steps, look_and_write
+from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.use_cases import Steps, look_and_write
+from coordinator.slices.guard import git_turns
 from coordinator.store.ledger import Job, Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal

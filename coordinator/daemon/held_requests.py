@@ -12,8 +12,8 @@ from typing import Any
 
 from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.writer import Answer
-from coordinator.service.core import Service
-from coordinator.service.leasing import grant, waiting_line
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing import grant, waiting_line
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -42,7 +42,7 @@ from coordinator.files.state import StateDir
 from coordinator.operations import malformed
 from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
 from coordinator.operations.listing import OPERATIONS, Operation
-from coordinator.service.views.story import event_reply
+from coordinator.slices.story.story import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.base import Place

@@ -1,7 +1,7 @@
 """Proposals that others were in the way of: tried again by the daemon when their time has come.
 
-Owns when. What becomes of one is for `service.proposals` to say; it is carried out like one that an
-agent has just made, in the agent's name.
+Owns when. What becomes of one is for `slices.proposals` to say; it is carried out like one that
+an agent has just made, in the agent's name.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from coordinator.daemon.loop_engine import LoopEngine
-from coordinator.service import proposals, steps
-from coordinator.service.core import Service
+from coordinator.kernel.core import Service
+from coordinator.slices.proposals import proposals
+from coordinator.slices.steps import steps
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import BlockedStepRow
 from coordinator.words import requests as rq

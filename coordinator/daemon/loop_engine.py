@@ -22,11 +22,9 @@ from coordinator.daemon.serving import Asker, make_job, snapshot
 from coordinator.daemon.waiting_changes import WaitingChange, WaitingChanges
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.files.pace import Pace
-from coordinator.looking.facts import AnyNeed, Looked, Unready
-from coordinator.looking.looker import Looker
-from coordinator.service import errands, use_cases
-from coordinator.service.core import Service
-from coordinator.service.use_cases import (
+from coordinator.kernel import errands, use_cases
+from coordinator.kernel.core import Service
+from coordinator.kernel.use_cases import (
     Await,
     Commit,
     Look,
@@ -39,6 +37,8 @@ from coordinator.service.use_cases import (
     WaitForGrant,
     Write,
 )
+from coordinator.looking.facts import AnyNeed, Looked, Unready
+from coordinator.looking.looker import Looker
 from coordinator.store.apart import apart
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Ledger, View

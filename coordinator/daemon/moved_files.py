@@ -18,9 +18,9 @@ from coordinator.daemon import file_stamps
 from coordinator.daemon.file_stamps import Folder, Look, Stamp
 from coordinator.files.identity import identity
 from coordinator.files.ignore import manifest
-from coordinator.service.core import Service
-from coordinator.service.leasing import partial_work
-from coordinator.service.leasing.earlier_content import born_ms
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing import partial_work
+from coordinator.kernel.leasing.earlier_content import born_ms
 from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Resource

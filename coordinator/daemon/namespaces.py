@@ -25,10 +25,10 @@ import apsw
 from coordinator.daemon import file_stamps, session_ground, session_records
 from coordinator.daemon.session_processes import Process, process_of, processes_above
 from coordinator.files.state import StateDir
+from coordinator.kernel import repository_files
+from coordinator.kernel.core import Service
 from coordinator.namespaces import orders
-from coordinator.service import repository_files
-from coordinator.service.core import Service
-from coordinator.service.enforcement import write_windows
+from coordinator.slices.guard import write_windows
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq

@@ -14,7 +14,7 @@ import msgspec
 
 from coordinator.daemon.observation_file import ObservationFile
 from coordinator.daemon.running_calls import RUNNING_MS, RunningCalls
-from coordinator.service.enforcement.adoption import Running
+from coordinator.slices.guard.adoption import Running
 
 #: What runs for so long (seconds) is noted.
 AFTER_S = 0.05

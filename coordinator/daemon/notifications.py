@@ -26,8 +26,8 @@ from typing import Any
 import msgspec
 
 from coordinator.daemon import for_people
-from coordinator.service.core import Service
-from coordinator.service.views.story import event_reply, sentence
+from coordinator.kernel.core import Service
+from coordinator.slices.story.story import event_reply, sentence
 from coordinator.store.ledger import View
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Refusal

@@ -1,6 +1,6 @@
 """Idempotency keys of requests that take several transactions: carried out once, answered to all.
 
-What takes one transaction keeps its answer in that transaction (`service.answered`). Of what takes
+What takes one transaction keeps its answer in that transaction (`kernel.answered`). Of what takes
 several, it is kept in the last one (where that is known; else after it); whoever asks meanwhile
 under the same key waits for it. Carries nothing out itself.
 """
@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from coordinator.daemon.writer import Answer, Writer
-from coordinator.service import answered
-from coordinator.service.answered import Once
-from coordinator.service.core import Service, token_hash
+from coordinator.kernel import answered
+from coordinator.kernel.answered import Once
+from coordinator.kernel.core import Service, token_hash
 from coordinator.store.ledger import Tx, View
 from coordinator.words.refusals import Code, Refusal
 

@@ -19,6 +19,9 @@ from coordinator.daemon.metrics import Counts
 from coordinator.daemon.once_only import OnceOnly
 from coordinator.daemon.serving import Asker
 from coordinator.daemon.writer import Answer
+from coordinator.kernel import answered, errands, tasks
+from coordinator.kernel.leasing import sweep
+from coordinator.kernel.use_cases import UseCase
 from coordinator.operations import malformed
 from coordinator.operations.listing import (
     OPERATIONS,
@@ -26,11 +29,7 @@ from coordinator.operations.listing import (
     check_person,
     decode,
 )
-from coordinator.service import answered, errands
-from coordinator.service.backlog import tasks
-from coordinator.service.leasing import sweep
-from coordinator.service.review import verdicts
-from coordinator.service.use_cases import UseCase
+from coordinator.slices.review import verdicts
 from coordinator.store.effects import Effects
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
@@ -221,7 +220,7 @@ class RequestRouter:
 
     def tend(self) -> None:
         """Once a second: look whether anything is due, and only then write."""
-        due = self.look(sweep.anything_due)
+        due = self.look(partial(sweep.anything_due, self.service.slices))
         if due is True:
             self.tend_now()
         elif self.engine.work and self.look(

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coordinator.service.enforcement.adoption import Running
+from coordinator.slices.guard.adoption import Running
 
 #: How long a call that has ended, or never told its end, is remembered (ms).
 ENDED_MS, RUNNING_MS = 60_000, 600_000

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coordinator.files.git import Git, GitError
-from coordinator.service.enforcement.git_moves import HeadMove, IndexChange, Moved
+from coordinator.slices.guard.git_moves import HeadMove, IndexChange, Moved
 
 #: Of one command so many moves are told, from so many bytes of the log.
 MOVES_MAX, BYTES_MAX = 20, 64 * 1024

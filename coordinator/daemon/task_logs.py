@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coordinator.files.state import StateDir
+from coordinator.kernel.core import Service, check_wait
 from coordinator.profiles import agent_logs
-from coordinator.service.core import Service, check_wait
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 

@@ -29,7 +29,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.files import ownership
 from coordinator.operations import malformed
 from coordinator.operations.listing import OPERATIONS
-from coordinator.service.views.story import event_reply
+from coordinator.slices.story.story import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.base import Place

@@ -30,11 +30,11 @@ from coordinator.daemon.writer import Writer
 from coordinator.files.git import Git, GitError, clean_environment
 from coordinator.files.scratch_tree import ScratchTree
 from coordinator.files.state import StateDir
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.rules.verification import Findings, Told, Unit, Work, search
-from coordinator.service.core import Service
-from coordinator.service.leasing.overlapping import leases_near
-from coordinator.service.verifying import verifications
-from coordinator.service.verifying.verifications import Culprit, Result
+from coordinator.slices.verify import verifications
+from coordinator.slices.verify.verifications import Culprit, Result
 from coordinator.store.ledger import Job, View
 from coordinator.store.rows import VerificationRow, WorkRow
 from coordinator.words.clock import Clock

@@ -18,9 +18,11 @@ from coordinator.daemon.ran_together import CLOCK_MS
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
 from coordinator.daemon.watcher import Change, Watcher
-from coordinator.service import repository_files
-from coordinator.service.core import Service
-from coordinator.service.enforcement import (
+from coordinator.kernel import repository_files
+from coordinator.kernel.core import Service
+from coordinator.kernel.holders import notices
+from coordinator.kernel.repository_files import NOTHING, Bytes
+from coordinator.slices.guard import (
     adoption,
     ended_rights,
     foreign_writes,
@@ -29,10 +31,8 @@ from coordinator.service.enforcement import (
     shell_commands,
     unseen_writes,
 )
-from coordinator.service.enforcement.adoption import Adopted
-from coordinator.service.enforcement.foreign_writes import Foreign
-from coordinator.service.holders import notices
-from coordinator.service.repository_files import NOTHING, Bytes
+from coordinator.slices.guard.adoption import Adopted
+from coordinator.slices.guard.foreign_writes import Foreign
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso, iso

@@ -19,10 +19,10 @@ import msgspec
 
 from coordinator.daemon import for_people
 from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.kernel.core import Service, ms
 from coordinator.resources import program_version
-from coordinator.service import steps
-from coordinator.service.core import Service, ms
-from coordinator.service.views.story import event_reply
+from coordinator.slices.steps import steps
+from coordinator.slices.story.story import event_reply
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import BlockedStepRow, LogRow
 from coordinator.words.refusals import Refusal

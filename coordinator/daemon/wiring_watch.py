@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.files.state import StateDir
-from coordinator.service.core import listed
-from coordinator.service.holders import notices
+from coordinator.kernel.core import listed
+from coordinator.kernel.holders import notices
 from coordinator.store import events as ev
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.store.rows import AgentRow, LeaseRow

@@ -18,8 +18,8 @@ from typing import Any
 
 import apsw
 
+from coordinator.kernel.leasing import sweep
 from coordinator.looking.facts import Looked, Unready
-from coordinator.service.leasing import sweep
 from coordinator.store.ledger import Job, Ledger
 from coordinator.words.clock import Clock
 from coordinator.words.refusals import Refusal

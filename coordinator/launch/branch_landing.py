@@ -1,7 +1,7 @@
 """Landing a gathered branch on the target: one at a time, leases first, files after.
 
 Whether it may land is the daemon's decision, made in the transaction that moves the branch
-(`service.landing`). Here is what surrounds it: the commit that is to land, the facts, the working
+(`slices.landing`). Here is what surrounds it: the commit that is to land, the facts, the working
 tree that follows. From before the branch moves until the task is done it is noted (`recovery`).
 """
 

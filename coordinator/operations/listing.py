@@ -1,7 +1,7 @@
 """The one list of operations; every door (socket, HTTP, MCP, CLI, Python) is made from it.
 
 An operation is a request shape (which names itself, its HTTP path and its reply) and the use case
-that serves it (`service.use_cases`). Nothing is decided here but who may ask at all.
+that serves it (`kernel.use_cases`). Nothing is decided here but who may ask at all.
 """
 
 from __future__ import annotations
@@ -12,22 +12,9 @@ from typing import Any
 
 import msgspec
 
-from coordinator.operations import malformed
-from coordinator.service import (
-    dead_letters,
-    landing,
-    lost_writes,
-    messages,
-    proposals,
-    region_commits,
-    signals,
-    steps,
-)
-from coordinator.service.backlog import backlog, claims, editing, limit_reached, task_lists
-from coordinator.service.core import Actor
-from coordinator.service.enforcement import commits
-from coordinator.service.holders import agents, sessions
-from coordinator.service.leasing import (
+from coordinator.kernel.core import Actor
+from coordinator.kernel.holders import agents, sessions
+from coordinator.kernel.leasing import (
     lapse,
     lease_lists,
     leases,
@@ -36,9 +23,7 @@ from coordinator.service.leasing import (
     unlock_requests,
     waiting_line,
 )
-from coordinator.service.review import reviews, verdicts
-from coordinator.service.state import changes, values
-from coordinator.service.use_cases import (
+from coordinator.kernel.use_cases import (
     UseCase,
     read,
     read_apart,
@@ -48,8 +33,19 @@ from coordinator.service.use_cases import (
     write,
     write_by,
 )
-from coordinator.service.verifying import verifications
-from coordinator.service.views import archive, moment, report, status, story, timeline, work
+from coordinator.operations import malformed
+from coordinator.slices.backlog import backlog, claims, editing, limit_reached, task_lists
+from coordinator.slices.guard import commits
+from coordinator.slices.landing import landing
+from coordinator.slices.messages import messages
+from coordinator.slices.proposals import lost_writes, proposals
+from coordinator.slices.regions import region_commits
+from coordinator.slices.review import reviews, verdicts
+from coordinator.slices.signals import signals
+from coordinator.slices.state import changes, values
+from coordinator.slices.steps import dead_letters, steps
+from coordinator.slices.story import archive, moment, report, status, story, timeline, work
+from coordinator.slices.verify import verifications
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 

@@ -11,7 +11,7 @@ import apsw
 import msgspec
 import pytest
 
-from coordinator.service import compaction
+from coordinator.kernel import compaction
 from coordinator.store import events as ev
 from coordinator.store.database import WAL_KEPT_BYTES
 from coordinator.words import requests as rq

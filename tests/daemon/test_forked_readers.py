@@ -10,7 +10,7 @@ from typing import Any, cast
 import apsw
 
 from coordinator.daemon.loop_engine import LoopEngine, Parts
-from coordinator.service.use_cases import OnDisk, Steps
+from coordinator.kernel.use_cases import OnDisk, Steps
 from coordinator.words.clock import SystemClock
 
 

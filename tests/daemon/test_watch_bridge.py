@@ -12,8 +12,8 @@ import pytest
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
 from coordinator.daemon.watch_bridge import WatchBridge
-from coordinator.service.enforcement import shell_commands
-from coordinator.service.enforcement.adoption import Running
+from coordinator.slices.guard import shell_commands
+from coordinator.slices.guard.adoption import Running
 from coordinator.store.ledger import Job
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso

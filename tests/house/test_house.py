@@ -21,7 +21,7 @@ from coordinator.client import asking
 from coordinator.commands.forms import ACTED_ON
 from coordinator.operations.listing import OPERATIONS
 from coordinator.resources import packaged
-from coordinator.service.views.story import SENTENCES
+from coordinator.slices.story.story import SENTENCES
 from coordinator.store import database, migrations
 from coordinator.store.events import Event
 from coordinator.store.ledger import COUNTERS

@@ -19,12 +19,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from coordinator.kernel.core import OPERATOR
+from coordinator.kernel.errands import decide_again
+from coordinator.kernel.use_cases import Look, Read, Write
 from coordinator.looking.facts import Looked, Unready
 from coordinator.operations.listing import OPERATIONS
-from coordinator.service.core import OPERATOR
-from coordinator.service.errands import decide_again
-from coordinator.service.review import verdict_plan, verdicts
-from coordinator.service.use_cases import Look, Read, Write
+from coordinator.slices.review import verdict_plan, verdicts
 from coordinator.store.effects import Effects
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.rules import backlog as rule
-from coordinator.service.backlog import text_formats
-from coordinator.service.backlog.task_fields import Item
 from coordinator.settings import Backlog, Settings
+from coordinator.slices.backlog import text_formats
+from coordinator.slices.backlog.task_fields import Item
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.world import World

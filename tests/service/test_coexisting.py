@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from coordinator.daemon.namespaces import Right, _writers
-from coordinator.service.enforcement import shell_commands, write_windows
-from coordinator.service.holders import notice_delivery
+from coordinator.kernel.holders import notice_delivery
 from coordinator.settings import Reviewing, Settings
+from coordinator.slices.guard import shell_commands, write_windows
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code

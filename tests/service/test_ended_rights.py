@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.rules.globs import overlaps
-from coordinator.service.enforcement.ended_rights import EndedRights, What
+from coordinator.slices.guard.ended_rights import EndedRights, What
 from coordinator.words.resource_names import Kind, Resource, kind_of, resource
 
 _PARTS = st.sampled_from(["a", "b", "a.py", "b.py"])

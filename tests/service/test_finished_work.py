@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.service.verifying import verifications
 from coordinator.settings import Settings, Verifying
+from coordinator.slices.verify import verifications
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World

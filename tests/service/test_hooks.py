@@ -15,23 +15,17 @@ import pytest
 
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.files.content import digest
+from coordinator.kernel.core import OPERATOR, Actor
+from coordinator.kernel.holders import notice_delivery, sessions
+from coordinator.kernel.leasing import git_turn
+from coordinator.kernel.repository_files import NOTHING, Bytes
 from coordinator.profiles import load
-from coordinator.service.core import OPERATOR, Actor
-from coordinator.service.enforcement import (
-    commits,
-    ended_rights,
-    renames,
-    seen_writes,
-    shell_commands,
-)
-from coordinator.service.enforcement.adoption import Adopted, Running, adopt
-from coordinator.service.enforcement.foreign_writes import Foreign
-from coordinator.service.enforcement.seen_writes import Seen
-from coordinator.service.enforcement.shell_commands import Broken
-from coordinator.service.holders import notice_delivery, sessions
-from coordinator.service.leasing import git_turn
-from coordinator.service.repository_files import NOTHING, Bytes
 from coordinator.settings import Hooks, Settings, Watching
+from coordinator.slices.guard import commits, ended_rights, renames, seen_writes, shell_commands
+from coordinator.slices.guard.adoption import Adopted, Running, adopt
+from coordinator.slices.guard.foreign_writes import Foreign
+from coordinator.slices.guard.seen_writes import Seen
+from coordinator.slices.guard.shell_commands import Broken
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -696,7 +690,7 @@ def test_a_write_is_its_holders_also_a_moment_after(world: World) -> None:
 
 
 def test_a_right_that_ended_in_the_same_transaction_counts(world: World) -> None:
-    from coordinator.service.leasing import leases
+    from coordinator.kernel.leasing import leases
 
     world.acquire("ann", "a.py")
     seen = change(world, "a.py", "1\n", changed_ms=world.clock.now_ms())

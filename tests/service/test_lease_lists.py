@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.service.leasing.lease_lists import folder_of
+from coordinator.kernel.leasing.lease_lists import folder_of
 from coordinator.words import requests as rq
 from tests.world import World
 

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.files.content import digest
 from coordinator.files.git import Git
-from coordinator.service import branches
+from coordinator.kernel import branches
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import Sabotage, World

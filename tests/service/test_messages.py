@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.service.holders import notice_delivery
+from coordinator.kernel.holders import notice_delivery
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from tests.world import World

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.service.leasing import grant
+from coordinator.kernel.leasing import grant
 from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from coordinator.service.enforcement import renames
-from coordinator.service.enforcement.seen_writes import Seen
-from coordinator.service.enforcement.shell_commands import Broken
-from coordinator.service.repository_files import keep, look
+from coordinator.kernel.repository_files import keep, look
 from coordinator.settings import Reviewing, Settings
+from coordinator.slices.guard import renames
+from coordinator.slices.guard.seen_writes import Seen
+from coordinator.slices.guard.shell_commands import Broken
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
@@ -1012,7 +1012,7 @@ def test_what_is_not_looked_at_yet_is_looked_at_again(world: World) -> None:
     """A look from before another's last write is too old: its holder let go meanwhile."""
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py")
-    from coordinator.service.leasing import leases
+    from coordinator.kernel.leasing import leases
 
     request = rq.Acquire(agent="bob", resources=["a.py"])
     steps = leases.acquire_and_wait(world.service, request)

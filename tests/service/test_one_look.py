@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.service.leasing import waiting_line
+from coordinator.kernel.leasing import waiting_line
 from coordinator.words import requests as rq
 from tests.sessions import Session
 from tests.world import World

@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator.files.content import digest
+from coordinator.kernel import compaction, unserved
 from coordinator.rules.backlog import TRANSITIONS
-from coordinator.service import compaction, unserved
-from coordinator.service.backlog import dispatch
 from coordinator.settings import Leases, Settings
+from coordinator.slices.backlog import dispatch
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.kernel.use_cases import Look, OnDisk, Write
 from coordinator.rules.patches import DoesNotApply, applied
-from coordinator.service import proposals
-from coordinator.service.use_cases import Look, OnDisk, Write
 from coordinator.settings import Settings, Strategies
+from coordinator.slices.proposals import proposals
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.world import World

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.service.enforcement import git_turns
 from coordinator.settings import Settings, Strategies
+from coordinator.slices.guard import git_turns
 from coordinator.store import rebuild
 from coordinator.store.database import in_memory
 from coordinator.words import requests as rq

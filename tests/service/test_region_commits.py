@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from coordinator.looking.file_regions import FileRegions
 from coordinator.meaning.process import Meaning
 from coordinator.rules.function_bodies import is_body_alone
-from coordinator.service.enforcement import renames
-from coordinator.service.impact import Impact
 from coordinator.settings import Leases, Settings
+from coordinator.slices.guard import renames
+from coordinator.slices.impact.impact import Impact
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import examples

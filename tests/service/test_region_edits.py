@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from coordinator.kernel.leasing import waiting_line
 from coordinator.looking.region_looker import RegionLooker
-from coordinator.service.enforcement.tool_calls import Heeded
-from coordinator.service.leasing import waiting_line
 from coordinator.settings import Leases, Settings
+from coordinator.slices.guard.tool_calls import Heeded
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.sessions import Session, holders
@@ -161,9 +161,9 @@ def test_a_stale_write_of_the_whole_file_undoes_nothing(world: World, ann: Sessi
 
 def test_the_watcher_knows_whose_edit_it_was(world: World, ann: Session, bob: Session) -> None:
     from coordinator.files.content import digest
-    from coordinator.service.enforcement.foreign_writes import Foreign
-    from coordinator.service.enforcement.seen_writes import Seen
-    from coordinator.service.repository_files import Bytes
+    from coordinator.kernel.repository_files import Bytes
+    from coordinator.slices.guard.foreign_writes import Foreign
+    from coordinator.slices.guard.seen_writes import Seen
 
     edits(bob, "return 3", "return 30")
     world.clock.advance(60_000)
@@ -175,7 +175,7 @@ def test_the_watcher_knows_whose_edit_it_was(world: World, ann: Session, bob: Se
     for _ in range(2):
         found: list[Any] = []
         world.decide(lambda tx, found=found: found.extend(  # type: ignore[misc]
-            __import__("coordinator.service.enforcement.seen_writes", fromlist=["seen"]).seen(world.service, tx, [seen])))
+            __import__("coordinator.slices.guard.seen_writes", fromlist=["seen"]).seen(world.service, tx, [seen])))
         assert not [one for one in found if isinstance(one, Foreign)]
         does(ann, "return 1", "return 10")
     assert world.view().row("version_get", "a.py")[2] == ann.name  # type: ignore[index]

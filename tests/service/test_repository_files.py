@@ -12,8 +12,8 @@ import pytest
 from coordinator.files.blobs import FILE_FROM
 from coordinator.files.content import digest, link_digest
 from coordinator.files.git import Git
-from coordinator.service import repository_files as files
-from coordinator.service.repository_files import NOTHING, Bytes
+from coordinator.kernel import repository_files as files
+from coordinator.kernel.repository_files import NOTHING, Bytes
 from coordinator.settings import Reviewing, Settings
 from tests.world import World
 

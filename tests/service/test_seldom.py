@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.service.leasing import sweep, waiting_line
+from coordinator.kernel.leasing import sweep, waiting_line
 from coordinator.words import clock
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock, from_iso, iso, short
@@ -84,7 +84,7 @@ def test_who_hangs_up_is_offered_it_for_a_short_time(world: World) -> None:
 
 def test_something_is_due_exactly_when_tending_does_something(world: World) -> None:
     def due() -> bool:
-        return sweep.anything_due(world.view())
+        return sweep.anything_due(world.service.slices, world.view())
 
     assert not due()
     world.write("a.py", "one\n")

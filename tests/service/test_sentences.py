@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from coordinator.service.views.story import SENTENCES, event_reply, sentence
+from coordinator.slices.story.story import SENTENCES, event_reply, sentence
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LogRow

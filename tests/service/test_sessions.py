@@ -4,8 +4,8 @@ comes after one of its name inherits nothing."""
 from __future__ import annotations
 
 from coordinator.dialects.decode import HookCall
-from coordinator.service.core import Actor, token_hash
-from coordinator.service.holders import sessions
+from coordinator.kernel.core import Actor, token_hash
+from coordinator.kernel.holders import sessions
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code

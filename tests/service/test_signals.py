@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.rules import signals as rule
-from coordinator.service import signals
 from coordinator.settings import Settings, Signalling
+from coordinator.slices.signals import signals
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.world import World

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.service.backlog import task_fields, text_formats
-from coordinator.service.backlog.task_fields import Item
+from coordinator.slices.backlog import task_fields, text_formats
+from coordinator.slices.backlog.task_fields import Item
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.world import World

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.service.views.lanes import Period
-from coordinator.service.views.timeline import draw_together, measure_demand
 from coordinator.settings import Leases, Settings
+from coordinator.slices.story.lanes import Period
+from coordinator.slices.story.timeline import draw_together, measure_demand
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.service.leasing import unlock_requests
+from coordinator.kernel.leasing import unlock_requests
 from coordinator.settings import Reviewing, Settings
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from coordinator.service.enforcement import renames
-from coordinator.service.enforcement.seen_writes import Seen
-from coordinator.service.enforcement.shell_commands import Broken
-from coordinator.service.repository_files import Bytes
+from coordinator.kernel.repository_files import Bytes
 from coordinator.settings import Settings, Watching
+from coordinator.slices.guard import renames
+from coordinator.slices.guard.seen_writes import Seen
+from coordinator.slices.guard.shell_commands import Broken
 from coordinator.words import requests as rq
 from tests.sessions import saw
 from tests.transcripts import Heard, Transcript

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.service.enforcement import renames
-from coordinator.service.enforcement.seen_writes import Seen
-from coordinator.service.enforcement.shell_commands import Broken
-from coordinator.service.repository_files import NOTHING, Bytes
+from coordinator.kernel.repository_files import NOTHING, Bytes
 from coordinator.settings import Hooks, Leases, Settings, Watching
+from coordinator.slices.guard import renames
+from coordinator.slices.guard.seen_writes import Seen
+from coordinator.slices.guard.shell_commands import Broken
 from coordinator.words import requests as rq
 from tests.sessions import saw
 from tests.transcripts import Heard, Transcript

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from coordinator.service.enforcement import renames
-from coordinator.service.enforcement.shell_commands import Broken
 from coordinator.settings import Reviewing, Settings
+from coordinator.slices.guard import renames
+from coordinator.slices.guard.shell_commands import Broken
 from coordinator.words import requests as rq
 from tests.transcripts import Heard, Transcript
 from tests.world import World

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.files.state import StateDir
-from coordinator.service import use_cases
-from coordinator.service.leasing import waiting_line
+from coordinator.kernel import use_cases
+from coordinator.kernel.leasing import waiting_line
 from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq

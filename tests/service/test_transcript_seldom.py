@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from coordinator.files.content import digest
-from coordinator.service.enforcement.seen_writes import Seen
-from coordinator.service.leasing import conflicts
-from coordinator.service.repository_files import Bytes
+from coordinator.kernel.leasing import conflicts
+from coordinator.kernel.repository_files import Bytes
 from coordinator.settings import Settings, Watching
+from coordinator.slices.guard.seen_writes import Seen
 from coordinator.words import requests as rq
 from tests.sessions import saw
 from tests.transcripts import Heard, Transcript

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from coordinator.files.content import digest
-from coordinator.service.enforcement import ended_rights, seen_writes, shell_commands
-from coordinator.service.enforcement.adoption import Running, adopt
-from coordinator.service.repository_files import Bytes
+from coordinator.kernel.repository_files import Bytes
+from coordinator.slices.guard import ended_rights, seen_writes, shell_commands
+from coordinator.slices.guard.adoption import Running, adopt
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
@@ -339,7 +339,7 @@ def test_what_the_watcher_sees_is_judged_by_the_main_trees_lease(trees: Trees, o
 
 
 def test_a_rename_in_main_is_followed_beside_a_lease_on_the_new_name_elsewhere(trees: Trees) -> None:
-    from coordinator.service.enforcement import renames
+    from coordinator.slices.guard import renames
 
     trees.lock("w", "src/b.py")
     trees.lock("main", "src/a.py")

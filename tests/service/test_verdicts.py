@@ -19,9 +19,9 @@ import pytest
 
 from benchmarks.in_process import Worker
 from coordinator.files import syscalls
-from coordinator.service.review import verdicts
-from coordinator.service.use_cases import OnDisk, Write
+from coordinator.kernel.use_cases import OnDisk, Write
 from coordinator.settings import Reviewing, Settings
+from coordinator.slices.review import verdicts
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import EFFORT
@@ -342,7 +342,7 @@ def test_large_files_are_kept_reverted_and_given_back(world: World) -> None:
 
 
 def test_what_nothing_needs_any_more_leaves_the_folder(world: World) -> None:
-    from coordinator.service import repository_files
+    from coordinator.kernel import repository_files
 
     large(world)
     (world.root / "f").write_bytes(os.urandom(100_000))

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.in_process import Worker
-from coordinator.service.review import verdicts
-from coordinator.service.use_cases import OnDisk, Write
-from coordinator.service.verifying import verifications
+from coordinator.kernel.use_cases import OnDisk, Write
 from coordinator.settings import Settings, Verifying
+from coordinator.slices.review import verdicts
+from coordinator.slices.verify import verifications
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.effort import EFFORT

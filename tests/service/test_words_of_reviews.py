@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from benchmarks.in_process import Worker
-from coordinator.service.review import verdicts
 from coordinator.settings import Reviewing, Settings
+from coordinator.slices.review import verdicts
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from tests.files.faults import FaultyKernel
@@ -159,7 +159,7 @@ def test_what_cannot_be_written(words: Said, monkeypatch: pytest.MonkeyPatch) ->
     def unreadable(*args: object, **more: object) -> None:
         raise OSError(errno.EIO, "no")
 
-    from coordinator.service import repository_files
+    from coordinator.kernel import repository_files
 
     with monkeypatch.context() as patch:
         patch.setattr(repository_files, "_snapshot", unreadable)

@@ -171,8 +171,8 @@ UNION ALL SELECT 'reviews', count(*) FROM reviews WHERE state = 'open'
 UNION ALL SELECT 'requests', count(*) FROM unlock_requests WHERE status = 'pending';
 
 -- name: report_events
--- What a report is gathered from (service/views/report.py), in its order; with ?4 also what
--- only the lanes of a timeline show (service/views/lanes.py).
+-- What a report is gathered from (slices/story/report.py), in its order; with ?4 also what
+-- only the lanes of a timeline show (slices/story/lanes.py).
 SELECT seq, at, kind, data FROM events
 WHERE seq > ?1 AND at <= ?2
   AND (kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',

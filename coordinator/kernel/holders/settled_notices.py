@@ -1,0 +1,68 @@
+"""Notices that say what is not so any more: an agent that has not heard them need not, and to do
+what they advise would be refused, or do harm.
+
+Decides; the notices themselves are kept by `notices`, and told by `notice_delivery` and heartbeats.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from coordinator.kernel.leasing import circles
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow, UnlockRow
+from coordinator.words.resource_names import TASK
+
+Facts = dict[str, Any]
+#: Notices of leases that ended by others' doing.
+LOSSES = ("lapsed", "overridden")
+
+
+class Waiting(NamedTuple):
+    """Notices that an agent has not heard yet, at most 100.
+
+    Attributes:
+        standing: those that are still so: number, instant, kind, text, facts. What others did
+            meanwhile is told in order, with what it answers.
+        settled: all up to this number need not be told any more.
+        last: the number of the last one; 0: there is none.
+    """
+
+    standing: list[tuple[int, str, str, str, Facts]]
+    settled: int
+    last: int
+
+
+def waiting(view: View, agent: str, after: int = 0) -> Waiting:
+    """What an agent has not heard yet; `after`: beyond this number."""
+    rows = [(int(n), str(at), str(kind), str(text), msgspec.json.decode(data, type=Facts))
+            for n, at, kind, text, data in view.rows("notices_of", agent, after)]
+    told = {facts.get("request") for _, _, kind, _, facts in rows if kind != "asked"}
+    held = view.each(LeaseRow, "leases_of_holder", agent) if rows else []
+    lost = any(kind in LOSSES for _, _, kind, *_ in rows)
+
+    def is_settled(kind: str, facts: Facts) -> bool:
+        if kind == "gives_way":
+            return circles.is_over(view, agent, facts)
+        if kind == "asked":
+            asked = view.first(UnlockRow, "unlock_get", facts["request"])
+            if asked is None or facts["request"] in told:
+                return False
+            wanted = as_resource(asked.resource, asked.kind, asked.scope)
+            if asked.status != "pending" or asked.resource.startswith(TASK):
+                return asked.status != "pending"
+            return not any(  # whoever asks has it in a moment
+                overlaps(as_resource(row.file_path, row.kind, row.scope), wanted) for row in held)
+        return kind == "granted" and not lost and not any(
+            row.acquisition_id == facts["acquisition_id"] or row.file_path in facts["resources"]
+            for row in held)
+
+    standing = [row for row in rows if not is_settled(row[2], row[4])]
+    last = rows[-1][0] if rows else 0
+    kept = {n for n, *_ in standing} | {n for n, _, kind, *_ in rows if kind == "gives_way"}
+    first = min(kept, default=last + 1)  # agents may come to wait for each other again
+    return Waiting(standing, max((n for n, *_ in rows if n < first), default=0), last)

@@ -1,0 +1,40 @@
+"""Which parts of a file are different from what it held before: asked wherever a write to a file
+that is held in parts has to be told apart.
+
+Answers by what was looked at; says nothing of whose writing it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator.kernel.core import Service
+from coordinator.looking.facts import Between
+from coordinator.store.ledger import Tx
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Resource, resource
+
+
+def needs(svc: Service, tx: Tx, files: Iterable[tuple[str, str | None]]) -> list[Between]:
+    """What is looked at for these (path, content before): for several at once."""
+    return [Between(svc.where(None, path), before) for path, before in files
+            if before is not None and tx.row("blob_has", before) is not None]
+
+
+def since(svc: Service, tx: Tx, path: str, before: str | None) -> list[Resource] | None:
+    """The parts in which the main tree's file differs from a content, by that one's name; None:
+    more than single parts, or nobody can tell (the content is not kept).
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    (look,) = needs(svc, tx, [(path, before)]) or (None,)
+    if look is None:
+        return None
+    tx.looked.require([look])
+    try:
+        names = tx.looked.parts(look).names
+    except Refusal:
+        return None
+    return None if names is None else [
+        resource(f"{path}::{name}", "region", fold_case=svc.fold_case) for name in names]

@@ -1,0 +1,310 @@
+"""Circles: agents that wait for each other, found when one of them is refused or granted something.
+
+Who gives way is a rule (`rules.circles`); it alone is told to, once for each circle: in its refusal
+if it asks itself, else by a notice. It is noted with its place in line, so that whoever asks next
+finds the same one. The others are told whom to wait for.
+
+A few steps are taken in the transaction. Where the way is longer it is walked outside of it, on a
+connection of its own, so that only the one who asked waits for that; and what was found is told to
+the others that ask without walking it again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from coordinator.kernel.core import Service, listed
+from coordinator.kernel.holders import notices
+from coordinator.kernel.leasing.conflicts import Obstacles
+from coordinator.kernel.leasing.waits import Wait, asked, waited_for, waits_of, wants_of
+from coordinator.rules import circles as rule
+from coordinator.store import events as ev
+from coordinator.store.apart import apart
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, TaskRow, Wanting
+from coordinator.words.resource_names import Resource
+
+#: Agents whose waits are followed within a transaction, and outside of it.
+HERE_MAX, CHAIN_MAX = 32, 20_000
+#: Agents looked at before a walk outside of the transaction rests.
+PIECE = 8
+#: Long circles that are remembered, and for how long.
+REMEMBERED_MAX, REMEMBERED_MS = 8, 30_000
+#: Names of a circle that are told, and resources in a command.
+NAMES_MAX, TYPED_MAX = 20, 5
+#: Names of a circle in a sentence.
+TOLD_MAX = 5
+
+
+Waits = dict[str, list[Wait]]
+
+
+class Circle(msgspec.Struct, frozen=True):
+    """Agents that wait for each other, and the one of them that gives way."""
+
+    members: list[str]
+    victim: str
+    told: str
+    """Whom to tell: the victim, or its sub-agent that stands in line for it."""
+    to: str
+    """For whom it gives way first: one that waits for what it holds."""
+    waiter: str | None
+    """Its place in line; None: the request that is being served."""
+    known: bool
+    """It was told before."""
+    step: str
+    """What it types."""
+
+    def gives_way(self, agent: str) -> bool:
+        """Whether it is this agent that has to give way, or has to for its session."""
+        return agent in (self.victim, self.told)
+
+    def others(self, agent: str) -> list[str]:
+        """The circle without this agent: the victim first, then some of the rest."""
+        rest = [one for one in self.members if one not in (agent, self.victim)]
+        first = [] if self.victim == agent else [self.victim]
+        return [*first, *rest][:NAMES_MAX]
+
+
+class TooLong(Exception):
+    """The way is longer than may be walked here."""
+
+
+def find(
+    svc: Service, tx: Tx, agent: str, obstacles: Obstacles, located: Sequence[Resource], *,
+    priority: int = 0, before: str | None = None,
+) -> Circle | None:
+    """The circle that `agent` is in, if it waits for what stands in its way.
+
+    `before`: its place in line for the same. Asked before anything is recorded.
+
+    Raises:
+        Unready: the way is long; it is walked outside of the transaction.
+    """
+    if not tx.present().waiters or not waited_for(tx, agent):
+        return None
+    known = _found_before(svc, tx, agent)
+    if known is not None:
+        return known
+    mine = asked(svc, tx, agent, obstacles, located, priority, before)
+    try:
+        return _search(svc, tx, agent, mine, before, HERE_MAX)
+    except TooLong:
+        pass
+
+    def far(view: View) -> Circle | None:
+        try:
+            return _search(svc, view, agent, mine, before, CHAIN_MAX)
+        except TooLong:
+            return None
+
+    found = tx.looked.after("circle", apart(tx, far))
+    assert found is None or isinstance(found, Circle)
+    return found
+
+
+def _found_before(svc: Service, tx: Tx, agent: str) -> Circle | None:
+    """A long circle that was found a moment ago, and in which this agent is to wait."""
+    for at_ms, circle in list(svc.circles):
+        stands = any(row.gives_way_to == circle.to for row in wants_of(tx, str(circle.waiter)))
+        if not stands or tx.now_ms - at_ms > REMEMBERED_MS:
+            svc.circles.remove((at_ms, circle))
+        elif agent in circle.members and not circle.gives_way(agent):
+            return circle
+    return None
+
+
+def _remember(svc: Service, tx: Tx, circle: Circle) -> None:
+    if len(circle.members) > HERE_MAX and all(known != circle for _, known in svc.circles):
+        svc.circles.insert(0, (tx.now_ms, circle))
+        del svc.circles[REMEMBERED_MAX:]
+
+
+def tell(svc: Service, tx: Tx, circle: Circle | None, agent: str, acquisition: str | None) -> None:
+    """Note who gives way, and tell it by a notice unless it is the `agent` that is answered now.
+
+    `acquisition`: the place in line that this one has from now on.
+    """
+    if circle is None:
+        return
+    waiter = circle.waiter or (acquisition if circle.told == agent else None)
+    if waiter is None:
+        return
+    tx.effects.turned_back.append(waiter)  # what it waits for cannot come: a held request ends now
+    _remember(svc, tx, msgspec.structs.replace(circle, waiter=waiter, known=True))
+    if circle.known:
+        return
+    tx.record(ev.GivesWay(
+        agent=circle.victim, acquisition_id=waiter, to=circle.to,
+        circle=[circle.victim, *circle.others(circle.victim)], size=len(circle.members),
+    ))
+    if circle.told != agent:
+        notices.post(
+            tx, circle.told, "gives_way", said(circle, circle.told), give_way=True,
+            deadlock=circle.others(circle.told), victim=circle.victim, next=circle.step,
+            to=circle.to,
+        )
+
+
+def is_over(view: View, agent: str, facts: Mapping[str, Any]) -> bool:
+    """Whether a notice tells the agent to give way in a circle that does not stand any more: it
+    would give back what nobody waits for."""
+    to = facts.get("to")
+    return to is not None and not (
+        any(Wanting(*raw).gives_way_to == to for raw in view.rows("wants_of_agent", agent))
+        and view.rows("wants_of_agent", to))
+
+
+def goes_on(circle: Circle | None, agent: str) -> str | None:
+    """What is noted of one that asks again, and was told before to give way."""
+    if circle is None or not circle.known or circle.waiter is not None or circle.told != agent:
+        return None
+    return circle.to
+
+
+def look(svc: Service, tx: Tx, agent: str) -> None:
+    """A grant may close a circle, too, of one that waits for something else; and so may a question
+    to a holder. Who gives way is told by a notice."""
+    tell(svc, tx, in_line(svc, tx, agent), "", None)
+
+
+def in_line(svc: Service, tx: Tx, agent: str) -> Circle | None:
+    """The circle that an agent is in by its places in line alone; not a long one: it is found when
+    the next of its members asks."""
+    if not tx.present().waiters or not tx.rows("wants_of_agent", agent):
+        return None
+    try:
+        return _search(svc, tx, agent, [], None, HERE_MAX)
+    except TooLong:
+        return None
+
+
+def said(circle: Circle, agent: str) -> str:
+    """What a member of it is told."""
+    others = circle.others(agent)
+    more = len(circle.members) - 1 - TOLD_MAX
+    names = listed(others, TOLD_MAX) if more <= 0 else (
+        f"{', '.join(others[:TOLD_MAX])} and {more} more")
+    begins = (f"You and {names} wait for each other" if len(others) == 1
+              else f"You, {names} wait for each other in a circle")
+    if circle.gives_way(agent):
+        who = "you who give" if agent == circle.victim else (
+            f"{circle.victim}, for whom you work, who gives")
+        return (f"{begins}, and it is {who} way: give back what they wait for with "
+                f"`{circle.step}`. What you changed is kept.")
+    return f"{begins}. {circle.victim} was chosen to give its work back; keep yours, and wait."
+
+
+# ------------------------------------------------------------ the search
+
+
+def _search(
+    svc: Service, view: View, agent: str, mine: list[Wait], before: str | None, most: int
+) -> Circle | None:
+    """Raises:
+    TooLong: more than `most` agents would have to be looked at.
+    """
+    waits: Waits = {}
+    met, todo = {agent}, deque([agent])
+    while todo:
+        one = todo.popleft()
+        if len(waits) == most:
+            raise TooLong
+        if len(waits) % PIECE == 0:
+            view.rest()
+        found = waits_of(svc, view, one, before)
+        waits[one] = found = [*mine, *found] if one == agent else found
+        for wait in found:
+            if wait.on not in met:
+                met.add(wait.on)
+                todo.append(wait.on)
+    members = rule.members({one: [w.on for w in found] for one, found in waits.items()}, agent)
+    return _chosen(view, waits, members) if members else None
+
+
+# ------------------------------------------------------------ the choice
+
+
+def _chosen(view: View, waits: Waits, members: set[str]) -> Circle | None:
+    """The circle of these members, with the one that gives way and how it does."""
+    waited_on: dict[str, dict[str, list[LeaseRow]]] = {}
+    for one in members:
+        for wait in waits[one]:
+            if wait.on in members and wait.lease is not None:
+                waited_on.setdefault(wait.on, {}).setdefault(one, []).append(wait.lease)
+    tasks: dict[str, TaskRow | None] = {}
+    could = []
+    for one, by in waited_on.items():
+        own = _own_waits(waits, members, one)[1]
+        if own:  # else nobody of it stands in line, to be told
+            leases = [lease for some in by.values() for lease in some]
+            could.append(_member(view, one, leases, own, by, tasks))
+    if not could:
+        return None
+    victim = rule.gives_way(could)
+    teller, own = _own_waits(waits, members, victim)
+    by = waited_on[victim]
+    marked = next((wait for wait in own if wait.gives_way_to in by), None)
+    wait = marked or own[0]
+    return Circle(
+        members=sorted(members), victim=victim, told=teller,
+        to=str(marked.gives_way_to) if marked else min(by), waiter=wait.waiter,
+        known=marked is not None,
+        step=_step(victim, [lease for some in by.values() for lease in some], own, tasks),
+    )
+
+
+def _own_waits(waits: Waits, members: set[str], agent: str) -> tuple[str, list[Wait]]:
+    """By what an agent waits for others of its circle, and who stands in line there: itself, or a
+    sub-agent of it."""
+    inside = [wait for wait in waits[agent] if wait.on in members]
+    own = [wait for wait in inside if wait.lease is not None]
+    for child in sorted(wait.on for wait in inside if not own and wait.lease is None):
+        found = [wait for wait in waits[child] if wait.on in members and wait.lease is not None]
+        if found:
+            return child, found
+    return agent, own
+
+
+def _member(
+    view: View, agent: str, leases: Sequence[LeaseRow], own: Sequence[Wait],
+    waited_on: dict[str, Any], tasks: dict[str, TaskRow | None],
+) -> rule.Member:
+    work = [row for row in (_task(view, tasks, lease.task_id) for lease in leases) if row]
+    return rule.Member(
+        agent=agent,
+        priority=max([row.priority for row in work] or [wait.priority for wait in own]),
+        began=min([str(row.claimed_at) for row in work] or [one.locked_at for one in leases]),
+        told=any(wait.gives_way_to in waited_on for wait in own),
+    )
+
+
+def _task(view: View, tasks: dict[str, TaskRow | None], name: str | None) -> TaskRow | None:
+    """The task that a lease belongs to, while it is claimed."""
+    if name is None:
+        return None
+    if name not in tasks:
+        row = view.first(TaskRow, "task_get", name)
+        tasks[name] = row if row is not None and row.claimed_by is not None else None
+    return tasks[name]
+
+
+def _step(
+    victim: str, leases: Sequence[LeaseRow], own: Sequence[Wait], tasks: dict[str, TaskRow | None]
+) -> str:
+    """What the one that gives way types: its task goes back with what it needs; what belongs to no
+    task is released."""
+    work = [row for row in (tasks.get(lease.task_id or "") for lease in leases) if row]
+    if work:
+        first = min(work, key=lambda row: (row.priority, row.n))
+        needs = dict.fromkeys(wait.wanted for wait in own)
+        blocked = " ".join(f"--blocked {shlex.quote(name)}" for name in [*needs][:TYPED_MAX])
+        return f"coord task fail {first.task_id} {blocked} --agent {first.claimed_by}"
+    names = dict.fromkeys(lease.file_path for lease in leases)
+    typed = " ".join(shlex.quote(name) for name in [*names][:TYPED_MAX])
+    return f"coord unlock {typed} --agent {victim}"

@@ -1,0 +1,243 @@
+"""What files held before the work on them began, where their lease does not tell that: parts of
+what is leased, what another file was moved over, and the other names of a file.
+
+Decides nothing, and never looks at the disk in a transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+
+from coordinator.kernel import repository_files
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing.grant import baselines
+from coordinator.looking.facts import Content, Place, Rewound, Twins
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import resource_names
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located, Resource, region_of
+
+#: What was in a file or region when its lease began, and in the files below a directory; of a
+#: region in its whole file.
+Was = tuple[str | None, list[tuple[str, str]] | None]
+
+#: What a file was before its holder leased more of it: by the wider lease's token, and the path.
+Further = dict[tuple[int, str], Rewound]
+#: Leases on parts of files, by the scope of the file and its working tree.
+_Parts = dict[tuple[str, str | None], list[LeaseRow]]
+
+
+def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
+    """What this part of what is leased held when its lease began; of more than that, what is there
+    now, but for that.
+
+    Raises:
+        Unready: it was not looked at. Refusal: what the look met.
+    """
+    asked = part.resource
+    around = baselines(tx, lease)
+    if asked.kind in ("dir", "glob") or asked.scope == lease.scope:
+        below = None if asked.kind not in ("dir", "glob") else [
+            (path, digest) for path, digest in around or ()
+            if overlaps(asked, _as_file(svc, path))]
+        return lease.content_hash, around if asked.kind == "region" else below
+    path = svc.where(lease.worktree, resource_names.path_of(asked.name, asked.kind))
+    if lease.kind == "region":
+        if asked.kind == "region":  # a part of it: as it is, for it has not changed
+            return tx.looked.part(path, region_of(asked.name)).hash, around
+        made = tx.looked.made(Rewound(path, newest_first([lease]), wholes=wholes_of(tx, [lease])))
+        tx.keep_found(made)
+        return made.hash, None
+    whole = lease.content_hash
+    if lease.kind != "file":
+        name = resource_names.path_of(asked.name, asked.kind)
+        row = tx.row("baseline_get", lease.fencing_token, name)
+        whole = str(row[0]) if row is not None else None
+    if asked.kind == "file" or whole is None:
+        return whole, None
+    found = tx.looked.part(path, region_of(asked.name), of=whole)
+    tx.keep_found(found)
+    return found.hash, [(resource_names.path_of(asked.name, asked.kind), whole)]
+
+
+def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | None]:
+    """The content of files that others were moved over, or linked to, by path: as it was last seen
+    there; else as git has it. None: nothing, as far as is known.
+
+    What was seen last and is there now may be what was moved there: the watcher looks at a file
+    when it hears of one change, and may see what it will hear of next. Then git is asked, too.
+
+    Raises:
+        Unready: the files have to be looked at, or git has to be asked.
+    """
+    out: dict[str, str | None] = {}
+    unsure: dict[str, str | None] = {}
+    rows = {path: tx.row("version_get", path) for path in paths}
+    tx.looked.require(Content(svc.where(None, path)) for path, seen in rows.items()
+                      if seen is not None and seen[0] is not None)
+    for path, seen in rows.items():
+        last = None if seen is None or seen[0] is None else str(seen[0])
+        known = last is None or tx.row("blob_has", last) is not None
+        if last is not None and known and _content(tx, svc.where(None, path)) == last:
+            unsure[path] = last
+        elif seen is not None and known:
+            out[path] = last
+        else:
+            unsure[path] = last
+    names = sorted(unsure)
+    asked = {} if not names else tx.looked.after(
+        "committed " + "\n".join(names), lambda: repository_files.committed(svc, names))
+    for path, last in unsure.items():
+        found = asked.get(path, repository_files.NOTHING)
+        moved_there = last is not None and tx.row("blob_has", last) is not None
+        if last is None or found.hash == last or moved_there:
+            repository_files.keep(tx, found)
+        # (What had been changed since is known by its name alone: its bytes are nowhere.)
+        out[path] = (found.hash or last) if moved_there else last or found.hash
+    return out
+
+
+def _content(tx: Tx, path: str) -> str | None:
+    try:
+        return tx.looked.content(path).hash
+    except Refusal:
+        return None
+
+
+def is_part(row: LeaseRow) -> bool:
+    """Whether a lease is on a part of a file. Who has leased a region of a file that was not there
+    makes the file."""
+    return row.kind == "region" and row.inode is not None
+
+
+def newest_first(regions: Iterable[LeaseRow]) -> tuple[tuple[str, str | None], ...]:
+    """Regions as they were: what was leased last is put back first, for it may contain others."""
+    return tuple((region_of(row.file_path), row.content_hash)
+                 for row in sorted(regions, key=age, reverse=True))
+
+
+def age(row: LeaseRow) -> tuple[str, int]:
+    """The order in which the work on leases began. (What was seen of a file before it was leased
+    had in it what was done in parts of it until then.)"""
+    return row.began or row.locked_at, row.fencing_token
+
+
+def further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
+    """Files that are leased in parts, and then, by the same holder, whole or with all that is
+    around: of these the work began with the parts. By the token of the wider lease, and the
+    path."""
+    out: Further = {}
+    parts: _Parts = {}
+    for row in rows:
+        if is_part(row):
+            parts.setdefault((resource_names.file_scope(row.scope), row.worktree), []).append(row)
+    for wide in rows if parts else ():
+        for of_file in _parts_in(wide, parts):
+            path = _path(of_file[0])
+            theirs = [row for row in of_file if age(row) < age(wide)]
+            if not theirs:
+                continue
+            whole = whole_of(tx, max(theirs, key=age))
+            known = tx.row("baseline_get", wide.fencing_token, path)
+            was = wide.content_hash if wide.kind == "file" else known[0] if known else None
+            alone = svc.is_launched_worktree(wide.worktree)
+            first = whole_of(tx, min(theirs, key=age)) if alone else None
+            base = first or was or whole
+            if base is not None:
+                out[wide.fencing_token, path] = Rewound(
+                    svc.where(wide.worktree, path), () if first else newest_first(theirs),
+                    wholes=wholes_of(tx, theirs), of=base)
+    return out
+
+
+def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
+    """Those that lie in what this lease is on, file by file."""
+    if wide.kind == "file":
+        return [parts[wide.scope, wide.worktree]] if (wide.scope, wide.worktree) in parts else []
+    if wide.kind not in ("dir", "glob"):
+        return []
+    around = rule.as_resource(wide.file_path, wide.kind, wide.scope)
+    return [rows for (scope, tree), rows in parts.items() if tree == wide.worktree
+            and overlaps(around, rule.as_resource(_path(rows[0]), "file", scope))]
+
+
+def whole_of(tx: Tx, region: LeaseRow) -> str | None:
+    """What the file of a region was when that was leased, if that is kept."""
+    row = tx.row("baseline_get", region.fencing_token, _path(region))
+    return str(row[0]) if row is not None and tx.row("blob_has", row[0]) is not None else None
+
+
+def wholes_of(tx: Tx, regions: Iterable[LeaseRow]) -> tuple[str | None, ...]:
+    """The same of several, in the order of `newest_first`."""
+    return tuple(whole_of(tx, row) for row in sorted(regions, key=age, reverse=True))
+
+
+def _path(row: LeaseRow) -> str:
+    return resource_names.path_of(row.file_path, row.kind)
+
+
+def linked(
+    svc: Service, tx: Tx, now: Sequence[tuple[LeaseRow, str | None]], rows: Sequence[LeaseRow],
+) -> list[tuple[LeaseRow, str, str | None]]:
+    """Other names of leased files, which none of these leases (`rows`) is on: linked in the course
+    of the work, so that what was written to the one is in the other.
+
+    Args:
+        now: leases on files, and the hashes of what is there.
+
+    Returns:
+        The lease, the other name, and the hash of what that was before.
+
+    Raises:
+        Unready: not all was looked at.
+    """
+    changed = [row for row, digest in now
+               if digest not in (None, row.content_hash) and row.worktree is None]
+    tx.looked.require(_place(svc, row) for row in changed)
+    # (What is the file that it was at the grant, a revert writes to all its names.)
+    linked = {_place(svc, row).text: row for row in changed
+              if (file := _located(svc, tx, row)) is not None
+              and file.links > 1 and file.inode != row.inode}
+    tx.looked.require(Twins(path) for path in linked)
+    held = [rule.as_resource(row.file_path, row.kind, row.scope) for row in rows]
+    found: dict[str, LeaseRow] = {}
+    for path, row in linked.items():
+        with contextlib.suppress(Refusal):
+            found |= {name: row for name in tx.looked.twins(path)
+                      if not any(overlaps(_as_file(svc, name), one) for one in held)}
+    out = []
+    for name, was in stood_there(svc, tx, list(found)).items():
+        row = found[name]
+        file = _located(svc, tx, row)
+        born = None if file is None else born_ms(file.inode)
+        # (It may have been there before, and nobody knows with what in it.)
+        if was is not None or (born is not None and born >= from_iso(row.locked_at)):
+            out.append((row, name, was))
+    return out
+
+
+def _place(svc: Service, row: LeaseRow) -> Place:
+    path = resource_names.path_of(row.file_path, row.kind)
+    return Place(svc.where(row.worktree, path), None, True, "itself")
+
+
+def _located(svc: Service, tx: Tx, row: LeaseRow) -> Located | None:
+    try:
+        return tx.looked.located(_place(svc, row))
+    except Refusal:
+        return None
+
+
+def born_ms(inode: str | None) -> int | None:
+    """When a file was made (Unix ms), to within some 20 ms before; None: its disk does not tell."""
+    parts = (inode or "").split(":")
+    return int(float(parts[2]) * 1000) if len(parts) == 3 else None
+
+
+def _as_file(svc: Service, path: str) -> Resource:
+    return resource_names.resource(path, "file", fold_case=svc.fold_case)

@@ -1,0 +1,440 @@
+"""Granting: writing the leases of a set that nothing stands in the way of, and keeping the bytes
+that the holder starts from. Whether anything stands in the way is `conflicts`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from sys import intern
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator.files import separate_folders
+from coordinator.kernel.core import Service, listed, ms
+from coordinator.kernel.leasing import circles, pending_unlocks
+from coordinator.kernel.leasing.conflicts import Obstacles, Wanted, below, own_key
+from coordinator.kernel.leasing.other_names import with_other_names
+from coordinator.looking.facts import Bytes
+from coordinator.rules import leases as rule
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import file_names, purposes
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, Resource, path_of, region_of
+from coordinator.words.texts import figures
+
+#: What a class of signs and a shell's braces look like.
+_CLASS = re.compile(r"\[[!^]?(?:\w-\w)+\]")
+_BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
+
+
+#: Of a lease whose beginning nobody had looked at when it was: whatever was seen is later.
+EARLIER = ""
+
+
+class Before(NamedTuple):
+    """What one thing held before its new holder had changed it (kept already): a file's content; a
+    region's, and the whole file's by its path."""
+
+    content_hash: str | None
+    baselines: list[tuple[str, str]] | None = None
+
+
+class Agreed(NamedTuple):
+    """One thing that is granted to be written together with others, as its holder agreed.
+
+    Attributes:
+        name: of the agreement.
+        content_hash, baselines: what was there when the work of all of them began.
+    """
+
+    name: str
+    content_hash: str | None
+    baselines: list[tuple[str, str]] | None
+
+
+def grant(
+    svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], obstacles: Obstacles, *,
+    ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
+    no_longer_than: str | None = None, before: Before | None = None,
+    agreed: Agreed | None = None, purpose: str = purposes.ASKED,
+) -> rq.Acquired:
+    """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
+    however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
+    weighing bounds them. `before`: of the one thing that is granted.
+    `agreed`: it is the one thing that is granted, and others write it, too.
+
+    Whoever calls this has asked `check_looked` before, ahead of all that the job records.
+    """
+    assert obstacles.looked, "nothing is granted that was not looked at"
+    acquisition = ""
+    expires = tx.later(first_ttl_ms or ttl_ms)
+    max_until = tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
+    if no_longer_than is not None or obstacles.no_longer_than is not None:
+        for bound in filter(None, (no_longer_than, obstacles.no_longer_than)):
+            expires, max_until = min(expires, bound), min(max_until, bound)
+    leases: list[rq.Lease] = []
+    unkept: list[str] = []
+    copies = bool(obstacles.elsewhere) or len({one.resource.scope for one, _ in wanted}) < len(
+        wanted)
+    had = {own.fencing_token: baselines(tx, own) for own in obstacles.own.values()
+           if own.agreed_as is not None} if obstacles.own else {}
+    for located, mode in wanted:
+        asked = located.resource
+        own = obstacles.own.get(own_key(asked)) if obstacles.own else None
+        if own is not None and own.expires_at > tx.now:
+            if own.mode == "exclusive" or (
+                    own.mode == mode and (agreed is None or own.agreed_as == agreed.name)) or (
+                    obstacles.shares and own.agreed_as is not None and agreed is None):
+                leases.append(_again(svc, tx, own, first_ttl_ms or ttl_ms, purpose))
+                continue
+            tx.record(
+                ev.LeaseReleased(
+                    fencing_token=own.fencing_token, resource=own.file_path, scope=own.scope,
+                    agent=holder, lease_kind=own.kind,
+                )
+            )
+        token = tx.number("fencing")
+        acquisition = acquisition or f"A-{token}"
+        # What it had for longer, as a reader, it has for as long as a writer.
+        ends = expires if own is None else min(max(expires, own.expires_at), max_until)
+        # Fifteen names: CPython gathers more in a dict first, which doubles the cost of the whole.
+        event = ev.LeaseGranted(
+            fencing_token=token, resource=asked.name, agent=holder, expires_at=ends,
+            lease_kind=asked.kind, mode=mode, scope=asked.scope, acquisition_id=acquisition,
+            ttl_ms=ttl_ms, max_until=max_until, description=description,
+            slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode, task=task,
+        )
+        if copies:
+            event.slot = free_slot(tx, holder, asked, mode, located.worktree)
+        event.worktree = located.worktree
+        # What its holder has asked for, to read it, ends no sooner because it is written now.
+        event.purpose = purposes.ASKED if (
+            own is not None and own.purpose == purposes.ASKED) else purpose
+        if agreed is not None:
+            event.agreed_as, event.content_hash, event.baselines = agreed
+            event.began_at = EARLIER
+        elif before is not None:
+            event.content_hash, event.baselines = before
+            event.began_at = EARLIER
+        elif own is not None and own.agreed_as is not None and own.expires_at > tx.now:
+            # It had written there already: that is judged from where it began.
+            event.content_hash, event.baselines = own.content_hash, had.get(own.fencing_token)
+            event.goes_with, event.began_at = own.goes_with, own.began
+        elif located.has_content or asked.kind != "file":
+            event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
+            unkept += lost
+        tx.record(event)
+        leases.append(
+            rq.Lease(
+                resource=asked.name, kind=asked.kind, mode=mode, locked_by=holder,
+                locked_at=tx.now, expires_at=ends, fencing_token=token,
+                content_hash=event.content_hash, acquisition_id=acquisition, task=task,
+                description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
+                worktree=located.worktree, purpose=event.purpose,
+                further=any((one.scope, one.file_path) == (asked.scope, asked.name)
+                            for one in obstacles.elsewhere),
+            )
+        )
+        if own is not None and own.expires_at > tx.now and own.agreed_as is None:
+            leases[-1].replaces = rq.Replaced(own.fencing_token, own.locked_at)
+    warnings = [
+        f"{path} holds partial work under review {review}; see `coord review show {review}`."
+        for review, path, _ in dict.fromkeys(obstacles.reviews)
+    ] if obstacles.reviews else []
+    if unkept:
+        warnings.append(
+            f"{listed(unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
+            "readable): coord could not bring that back after a change."
+        )
+    warnings += [
+        f"In {located.resource.name} the brackets stand for themselves; nothing was found that is "
+        "called so. They are a class only beside `*` or `?` in the same part of a path."
+        for located, _ in wanted if "[" in located.resource.name and not located.there
+        and located.resource.kind in ("file", "dir") and _CLASS.search(located.resource.name)
+    ]
+    warnings += [
+        f"In {located.resource.name} the braces stand for themselves; nothing was found that is "
+        "called so. Name each file or pattern by itself." for located, _ in wanted
+        if "{" in located.resource.name and _is_braced(located)
+    ]
+    for located, _ in wanted if svc.tree.apart else ():
+        warnings += [
+            f"{located.resource.name} does not cover {name}: that folder has a coordinator of its "
+            "own." for name in separate_folders.not_covered(svc.tree.apart, located.resource)
+        ]
+    circles.look(svc, tx, holder)
+    acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
+    return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
+
+
+def had_already(got: rq.Acquired) -> rq.Acquired:
+    """A grant as it is told to another request of the same agent: as what that one has already."""
+    return msgspec.structs.replace(got, leases=[
+        msgspec.structs.replace(lease, reentrant=True) for lease in got.leases])
+
+
+def _is_braced(located: Located) -> bool:
+    """Whether somebody who wrote this name may have meant several, as a shell's braces do."""
+    resource = located.resource
+    if resource.kind == "glob":
+        return _BRACES.search(resource.name) is not None
+    return (not located.there and resource.kind in ("file", "dir")
+            and _BRACES.search(resource.name) is not None)
+
+
+def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int, purpose: str) -> rq.Lease:
+    """The holder asks for what it has: the same lease, renewed, with its other names. What was
+    taken for it until now does not end by itself any more, once its holder asks for it."""
+    current = from_iso(own.expires_at)
+    until = rule.renewed_until(tx.now_ms, ttl_ms, from_iso(own.max_until), current)
+    stays = purposes.ends_by_itself(own.purpose) and not purposes.ends_by_itself(purpose)
+    if until > current or stays:
+        rows = with_other_names(svc, tx, [own])
+        tx.record(ev.LeaseRenewed(
+            agent=own.locked_by, asked=[row.fencing_token for row in rows] if stays else [],
+            until=[(row.fencing_token, iso(until)) for row in rows
+                   if from_iso(row.expires_at) < until]))
+    if stays:
+        own = msgspec.structs.replace(own, purpose=purposes.ASKED)
+    return lease_reply(own, expires_at=iso(until), token=svc.seal(own.fencing_token), again=True)
+
+
+def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obstacles) -> None:
+    """Whether all that a grant keeps was looked at since the last right to it ended.
+
+    Raises:
+        Unready: not all of it. Refusal: what the look met.
+    """
+    for located, _ in wanted:
+        asked = located.resource
+        if obstacles.own and own_key(asked) in obstacles.own:
+            continue
+        ended = tx.ended_since(asked.kind, asked.scope)
+        if ended:
+            tx.looked.fresh(ended)
+        if asked.kind in ("dir", "glob"):
+            tx.looked.below(below(svc, located))
+        elif located.has_content:
+            _content_of(tx, located)
+            if asked.kind == "region":
+                assert located.path is not None, "it lies somewhere"
+                tx.looked.content(located.path)
+    obstacles.looked = True
+
+
+def _baseline(
+    svc: Service, tx: Tx, located: Located
+) -> tuple[str | None, list[tuple[str, str]] | None, list[str]]:
+    """Keep the bytes that the holder starts from (invariant 6); also what could not be kept."""
+    asked = located.resource
+    if asked.kind in ("file", "region"):
+        if not located.has_content:
+            return None, None, []
+        found = _content_of(tx, located)
+        kept = tx.keep_found(found) or found.hash is None
+        lost = [] if kept else [asked.name]
+        if asked.kind == "file":
+            return found.hash, None, lost
+        assert located.path is not None, "it lies somewhere"
+        whole = tx.looked.content(located.path)
+        tx.keep_found(whole)
+        return found.hash, _around(asked, whole), lost
+    if asked.kind not in ("dir", "glob"):
+        return None, None, []
+    listing = tx.looked.below(below(svc, located))
+    lost = [file_names.shown(path) for path in listing.unkept]
+    return None, list(listing.files.items()), lost
+
+
+def _around(region: Resource, whole: Bytes) -> list[tuple[str, str]]:
+    """What lies around a region: its file, which may be gone when the work is looked at."""
+    return [] if whole.hash is None else [(path_of(region.name, "region"), whole.hash)]
+
+
+def _content_of(tx: Tx, located: Located) -> Bytes:
+    """What is there of a file, or of a region of one.
+
+    Raises:
+        Unready; Refusal: what the look met.
+    """
+    assert located.path is not None, "it lies somewhere"
+    if located.resource.kind == "region":
+        return tx.looked.part(located.path, region_of(located.resource.name))
+    return tx.looked.content(located.path)
+
+
+def checked_ttl(svc: Service, ttl_s: float | None) -> int:
+    """The TTL in ms, checked.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    limits = svc.settings.leases
+    ttl = limits.ttl_s if ttl_s is None else ttl_s
+    if not 0.001 <= ttl <= limits.ttl_max_s:
+        raise Refusal(
+            Code.INVALID,
+            f"A TTL of {figures(ttl)} s is not possible: more than 0, at most "
+            f"{figures(limits.ttl_max_s)} s (leases.ttl_max_s). Nothing was changed.",
+            next="Repeat with a TTL in that range.",
+        )
+    return ms(ttl)
+
+
+def quarantined(obstacles: Obstacles) -> Refusal:
+    """REVIEW_OPEN for a set that touches files under review that are given to nobody."""
+    review, path, _ = obstacles.closed[0]
+    told = file_names.shown(path)
+    if obstacles.unkept:
+        message = (
+            f"{told} holds partial work ({review}) that coord could not keep (over "
+            "review.kept_bytes_max, or not readable): it lies there and nowhere else, and a write "
+            "would destroy it before a person has seen it. Nothing was leased."
+        )
+        following = (f"A person looks with `coord review show {review}`, copies what is wanted, "
+                     f"then `coord review keep {review}`.")
+    else:
+        message = (f"{told} holds partial work ({review}) that waits for a human's verdict, or for "
+                   "its task to go on with it; nothing was leased.")
+        following = (f"`coord review show {review}`, then keep or revert it; or reassign it, if "
+                     "its task waits for that.")
+    return Refusal(Code.REVIEW_OPEN, message, next=following,
+                   reviews=sorted({r for r, _, _ in obstacles.closed}))
+
+
+def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:
+    """Record the release of one lease."""
+    tx.free(row.file_path, row.kind, row.scope)
+    tx.record(
+        ev.LeaseReleased(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=by,
+        )
+    )
+
+
+def lend(tx: Tx, row: LeaseRow, agent: str) -> None:
+    """Hand a lease over between a session and a sub-agent of it; who had it first has it back."""
+    hand_over(tx, row, agent, None if row.lent_by == agent else row.locked_by)
+
+
+def hand_over(tx: Tx, row: LeaseRow, agent: str, lent_by: str | None = None) -> None:
+    """The lease is another holder's from now on, under a new token: it was never free between, so
+    nobody who waits for it is passed over. Between a session and its sub-agents, and where a task
+    is handed over."""
+    known = baselines(tx, row)
+    tx.record(
+        ev.LeaseReleased(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=agent,
+        )
+    )
+    in_its_place(tx, msgspec.structs.replace(row, locked_by=agent, lent_by=lent_by), known)
+    pending_unlocks.follow(tx, row, agent)
+    # It may stand in line for this very thing.
+    tx.effects.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", agent)})
+
+
+def take_over(
+    tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None
+) -> int | None:
+    """An agent gives back what it had leased before it claimed a task that needs it, too: the task
+    goes on with a lease of its own, judged from where that one began (`known`: what lay below it
+    then, as `baselines` gave it before that lease ended). Its token; None: there is no such
+    task."""
+    need = tx.row("claim_that_needs", row.locked_by, row.file_path, row.kind, tx.now)
+    if need is None:
+        return None
+    task, mode, until, most, ttl_ms = need
+    if any(other.locked_by == row.locked_by and other.task_id == task
+           and other.file_path == row.file_path
+           for other in tx.each(LeaseRow, "leases_at_scope", row.scope)):
+        return None  # it has one, on the copy in another working tree
+    return in_its_place(tx, msgspec.structs.replace(
+        row, mode=row.mode if row.agreed_as is not None else mode, expires_at=until,
+        max_until=most, ttl_ms=ttl_ms, task_id=task), known)
+
+
+def make_shared(
+    svc: Service, tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None
+) -> rq.Lease:
+    """Its holder gives back the right to write, and only reads from now on: its lease as it is
+    then. What it has written is finished, as with a release; and it keeps the right that a task of
+    its own needs. `known`: as of `take_over`."""
+    end(tx, row)
+    token = take_over(tx, row, known) if row.task_id is None else None
+    if token is None:
+        token = in_its_place(
+            tx, msgspec.structs.replace(
+                row, mode="shared", content_hash=None, goes_with=None), None)
+    lease = tx.first(LeaseRow, "lease_by_token", token)
+    assert lease is not None
+    return lease_reply(lease, token=svc.seal(token))
+
+
+def in_its_place(
+    tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None, acquisition: str | None = None
+) -> int:
+    """Record this lease, made of one that has just ended, under a token of its own: that.
+
+    Args:
+        known: what lay below it when its work began, as `baselines` gives it.
+        acquisition: that it belongs to; None: one of its own.
+    """
+    token = tx.number("fencing")
+    asked = rule.as_resource(row.file_path, row.kind, row.scope)
+    tx.record(
+        ev.LeaseGranted(
+            fencing_token=token, resource=row.file_path, agent=row.locked_by,
+            description=row.task_description, expires_at=row.expires_at, lease_kind=row.kind,
+            mode=row.mode, scope=row.scope, inode=row.inode, worktree=row.worktree,
+            slot=free_slot(tx, row.locked_by, asked, row.mode, row.worktree), task=row.task_id,
+            acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
+            max_until=row.max_until, content_hash=row.content_hash, baselines=known,
+            agreed_as=row.agreed_as, goes_with=row.goes_with, lent_by=row.lent_by,
+            began_at=row.began, purpose=intern(row.purpose),
+        )
+    )
+    return token
+
+
+def free_slot(
+    tx: Tx, holder: str, asked: Resource, mode: str, worktree: str | None
+) -> str:
+    """The slot of a lease that is about to be recorded: where its holder has the same already in
+    another working tree, one of its own. Where another holder is in it, the schema refuses it."""
+    slot = rule.slot(asked.kind, asked.name, mode, holder)
+    taken = {row.slot for row in tx.each(LeaseRow, "leases_at_scope", asked.scope)
+        if row.locked_by == holder}
+    further = rule.slot_of_tree(slot, worktree)
+    while slot in taken:  # (work may have been moved from the tree that a slot is called by)
+        slot, further = further, f"{further}\n"
+    return slot
+
+
+def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
+    """What lay below a leased directory or glob at its grant, and the whole file of a region; None
+    of anything else."""
+    if row.kind not in ("dir", "glob", "region"):
+        return None
+    return [(str(path), str(digest)) for path, digest in tx.rows("baselines_of", row.fencing_token)]
+
+
+def lease_reply(
+    row: LeaseRow, *, expires_at: str | None = None, token: str | None = None, again: bool = False
+) -> rq.Lease:
+    """A lease as it is told. The lease token goes only to its holder, with its grant."""
+    return rq.Lease(
+        resource=row.file_path, kind=row.kind, mode=row.mode, locked_by=row.locked_by,
+        locked_at=row.locked_at, expires_at=expires_at or row.expires_at,
+        fencing_token=row.fencing_token, content_hash=row.content_hash,
+        acquisition_id=row.acquisition_id, task=row.task_id, description=row.task_description,
+        lease_token=token, reentrant=again, agreed_as=row.agreed_as, worktree=row.worktree,
+        purpose=row.purpose,
+    )

@@ -1,0 +1,366 @@
+"""The end of leases and claims that their holder did not end: expiry, silence, death, failure.
+
+Lapsed leases are closed one holder and task at a time, each group in a transaction of its own
+(`service.engine`): the sweep, a takeover and a dispatch name the groups that are in their way and
+go on when these are closed. What changed since the grant becomes a review; its bytes are kept as
+they were looked at; nothing on disk is touched (invariant 6). Holder and waiters are told.
+
+A claim ends by its own clock. A lease that was taken on the side, and was not used, ends alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from coordinator.kernel import tasks, unserved
+from coordinator.kernel.core import Service, listed
+from coordinator.kernel.holders import notices
+from coordinator.kernel.leasing import kept_edits, partial_work, pending_unlocks, review_words
+from coordinator.looking.facts import Lapsed
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import WINDOW, is_window
+from coordinator.words.texts import quoted
+
+WHY = {
+    "expired": "its lease expired",
+    "silent": "it fell silent",
+    "left": "it ended in the middle",
+    "failed": "its attempt failed",
+}
+
+
+@dataclass(slots=True)
+class Ending:
+    """What closing did."""
+
+    lapsed: list[LeaseRow] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
+    reviews: list[str] = field(default_factory=list)
+    tasks: list[str] = field(default_factory=list)
+
+    def add(self, other: Ending) -> None:
+        """Take in what another closing did."""
+        self.lapsed += other.lapsed
+        self.released += other.released
+        self.reviews += other.reviews
+        self.tasks += other.tasks
+
+
+def subject(which: Lapsed) -> str:
+    """How one holder's lapsed leases of one task are named when they are set aside."""
+    return f"{which.holder}/{which.task or '-'}"
+
+
+def due(view: View, most: int = 200) -> list[Lapsed]:
+    """Groups of leases and claims that have ended by now and were not closed, the oldest first."""
+    if view.row("any_lapsed", view.now) is None:
+        return []
+    found = (Lapsed(str(holder), task) for holder, task, _
+             in view.rows("lapsed_groups", view.now, most))
+    return [one for one in found if not unserved.rests(view, "lapse", subject(one))]
+
+
+def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> Ending:
+    """Close what has ended by now of one holder's leases of one task; flag what changed.
+
+    `unseen`: why the files could not be looked at. Then they are not compared, and the review says
+    so.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    ending = Ending()
+    rows = [
+        row for row in _of(tx, which.holder, which.task)
+        if row.expires_at <= tx.now
+    ]
+    claim = _claim(tx, which.holder, which.task)
+    if claim is not None and claim.claim_until is not None and claim.claim_until > tx.now:
+        claim = None  # it goes on; only these leases are over
+    elif claim is not None:
+        rows = _of(tx, which.holder, which.task)
+    _end_group(svc, tx, ending, which.holder, claim, which.task, rows, "expired", "",
+               unseen=unseen)
+    unserved.take_up(tx, "lapse", subject(which))
+    return ending
+
+
+def silent(view: View) -> list[str]:
+    """Agents that were not heard of for longer than they promised."""
+    return [
+        str(name) for name, seen_at, silence_ms in view.rows("agents_silent")
+        if view.now_ms - from_iso(seen_at) >= silence_ms
+    ]
+
+
+def fall_silent(svc: Service, tx: Tx, name: str, *, unseen: str = "") -> Ending:
+    """An agent that was not heard of for too long is stale; what it holds lapses.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    row = tx.agent(name)
+    if row is None or name not in silent(tx):
+        return Ending()
+    ending = _close_holder(svc, tx, name, "silent", "", unseen=unseen)
+    tx.record(ev.AgentState(agent=name, state="stale", reason=f"silent since {row.seen_at}"))
+    return ending
+
+
+def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
+              log_tail: str = "") -> Ending:
+    """An agent leaves, with its sub-agents: cleanly (its leases are released) or not (they lapse).
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    ending = Ending()
+    family = [name]
+    for one in family:  # grows while it is read; each name once, whatever names its parent
+        family += [str(child) for (child,) in tx.rows("agent_children", one)
+                   if child not in family]
+    at_rest = {one for one in family if clean and not tx.rows("tasks_of_holder", one)}
+    partial_work.look_at(svc, tx, [
+        row for one in family if one not in at_rest for row in _leases_of(tx, one)])
+    for one in family:
+        kept_edits.look_at(svc, tx, one)
+    for one in family:
+        kept_edits.check(svc, tx, one)
+    for one in reversed(family):
+        leave_line(tx, one, None, "its agent left")
+        if one in at_rest:
+            _release_all(tx, one, ending)
+        else:
+            ending.add(_close_holder(svc, tx, one, "left", log_tail))
+        tx.record(ev.AgentState(agent=one, state="gone", reason=reason))
+    return ending
+
+
+def check_may_end(svc: Service, tx: Tx, name: str) -> None:
+    """Whether an agent may leave now: not while a task of its lands.
+
+    Raises:
+        Refusal: LOCKED.
+    """
+    mine = {str(raw[0]) for raw in tx.rows("tasks_of_holder", name)}
+    if mine & svc.landing:
+        raise Refusal(
+            Code.LOCKED, f"A task of {name} is landing just now; nothing was changed.",
+            next="Repeat it in a moment.", conflicts=[], retry_after_s=1.0,
+        )
+
+
+def _release_all(tx: Tx, name: str, ending: Ending) -> None:
+    for row in _leases_of(tx, name):
+        tx.free(row.file_path, row.kind, row.scope)
+        tx.record(ev.LeaseReleased(fencing_token=row.fencing_token, resource=row.file_path,
+                                   scope=row.scope, agent=name, lease_kind=row.kind,
+                                   task=row.task_id))
+        ending.released.append(row.file_path)
+
+
+def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
+    """Take an agent's waiters (those for one task, or all) out of the line: a grant would come for
+    work that is over."""
+    if not tx.present().waiters:
+        return
+    for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
+        if task is not None and waiter.task_id != task:
+            continue
+        tx.freed += [(n, k, s) for n, k, s in
+                     tx.rows("waiter_resources_of", waiter.acquisition_id)]
+        tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=agent, reason=reason))
+        pending_unlocks.left_line(tx, waiter.acquisition_id, reason)
+
+
+def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
+               log_tail: str, blocked: bool,
+               also: Sequence[ev.FlaggedFile] | None = None, exhausted: bool = False,
+               worktree: str | None = None) -> Ending:
+    """The holder gives its task back: like an expiry, but in its own words. With `also` (work that
+    did not land) there is a review in any case, of these files and what changed below its leases:
+    those of the task, and those that it took for none in the `worktree` of that work. `exhausted`:
+    nobody is to try it again before a person has looked at it.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    ending = Ending()
+    _end_group(svc, tx, ending, holder, task, task.task_id,
+               _of(tx, holder, task.task_id, worktree),
+               "failed", log_tail, why=why, blocked=blocked, also=also, exhausted=exhausted)
+    return ending
+
+
+def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
+              now_at: str | None = None, over: str | None = None
+              ) -> partial_work.Flagged | None:
+    """End one lease against its holder's will (`moved`, `overridden`); the review, if
+    something under it had changed. `now_at`: where the file lies by now, if it was moved; `over`:
+    the content that stood there.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    files = partial_work.changed_since(svc, tx, [row], now_at=now_at, over=over, shared=True)
+    flagged = None
+    if files:
+        flagged = partial_work.flag(
+            tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
+            leased_at=row.locked_at, why=why + review_words.beside(svc, tx, [row]),
+        )
+    _lapse_one(tx, row, reason, flagged.review if flagged else None)
+    return flagged
+
+
+def flag_overridden(
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.FlaggedFile], by: str
+) -> partial_work.Flagged | None:
+    """The review of what one holder had changed under these leases, which a person is about to end
+    by force; None: nothing. `by`: that person, or in whose name it is done.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    if not files:
+        return None
+    holder, names = rows[0].locked_by, listed([file.path for file in files])
+    return partial_work.flag(
+        tx, reason="overridden", agent=holder, task=rows[0].task_id, files=files,
+        leased_at=min(row.locked_at for row in rows),
+        why=f"{holder} had changed {names} when its lease was released by force ({by})."
+        + review_words.beside(svc, tx, rows, files))
+
+
+def look_first(svc: Service, tx: Tx, holder: str, task: str, worktree: str | None = None) -> None:
+    """Before anything is recorded: whether what a holder's leases of a task are on was looked at.
+    `worktree`: see `fail_claim`.
+
+    Raises:
+        Unready: it was not.
+    """
+    partial_work.look_at(svc, tx, _of(tx, holder, task, worktree))
+
+
+def _leases_of(tx: Tx, holder: str) -> list[LeaseRow]:
+    return tx.each(LeaseRow, "leases_of_holder", holder)
+
+
+def _of(tx: Tx, holder: str, task: str | None, worktree: str | None = None) -> list[LeaseRow]:
+    """A holder's leases of one task, or of none; and those of none in a worktree that it has for
+    the task alone."""
+    all_ = task is None or worktree is not None
+    rows = (tx.each(LeaseRow, "leases_of_holder", holder) if all_ else
+            tx.each(LeaseRow, "leases_of_task", task))
+    return [row for row in rows if row.locked_by == holder and (
+        row.task_id == task
+        or (worktree is not None and row.task_id is None and row.worktree == worktree))]
+
+
+def _claim(tx: Tx, holder: str, task_id: str | None) -> TaskRow | None:
+    if task_id is None:
+        return None
+    task = tx.first(TaskRow, "task_get", task_id)
+    return task if task is not None and task.claimed_by == holder else None
+
+
+def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *,
+                  unseen: str = "") -> Ending:
+    """Close all that an agent holds, its claims first."""
+    ending = Ending()
+    rows = _leases_of(tx, name)
+    if not unseen:
+        partial_work.look_at(svc, tx, rows)
+    claims = {task.task_id: task for task in tx.each(TaskRow, "tasks_of_holder", name)
+              if task}
+    groups: dict[str | None, list[LeaseRow]] = {task: [] for task in claims}
+    for row in rows:
+        groups.setdefault(row.task_id, []).append(row)
+    for task_id, leases in groups.items():
+        _end_group(svc, tx, ending, name, claims.get(task_id or ""), task_id, leases, reason,
+                   log_tail, unseen=unseen)
+    return ending
+
+
+def _end_group(
+    svc: Service, tx: Tx, ending: Ending, holder: str, claim: TaskRow | None, task_id: str | None,
+    leases: list[LeaseRow], reason: str, log_tail: str, *, why: str = "", blocked: bool = False,
+    also: Sequence[ev.FlaggedFile] | None = None, unseen: str = "", exhausted: bool = False,
+) -> None:
+    """Close one holder's leases of one task: compare, flag, free, move the task, tell."""
+    if not leases and claim is None:
+        return
+    files = (partial_work.unseen(svc, leases) if unseen
+             else partial_work.changed_since(svc, tx, leases, shared=True))
+    known = {(file.path, file.worktree) for file in files}
+    files += [file for file in also or () if (file.path, file.worktree) not in known]
+    flagged = None
+    if files or also is not None or (unseen and leases):
+        title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
+        names = listed([f.path for f in files]) or "no file that can be shown"
+        said = f": {quoted(why, 500)}" if why else ""
+        told = (f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
+                + review_words.beside(svc, tx, leases, files))
+        if unseen:
+            held = listed([row.file_path for row in leases])
+            told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
+                    f"could not be looked at: {unseen}")
+        flagged = partial_work.flag(
+            tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
+            leased_at=min((row.locked_at for row in leases), default=None), why=told,
+        )
+        flagged = flagged._replace(whole=flagged.whole and not unseen)
+        ending.reviews += [flagged.review, *flagged.others]
+    review = flagged.review if flagged else None
+    for row in leases:
+        _lapse_one(tx, row, reason, review)
+        ending.lapsed.append(row)
+    if claim is not None:
+        leave_line(tx, holder, claim.task_id, "its task is over")
+        tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
+                           blocked=blocked, exhausted=exhausted)
+        ending.tasks.append(claim.task_id)
+    _tell(tx, holder, leases, claim, reason, flagged)
+
+
+def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
+    tx.record(
+        ev.LeaseLapsed(
+            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, reason=reason,
+            review=review, expired_at=min(row.expires_at, tx.now),
+        )
+    )
+    tx.free(row.file_path, row.kind, row.scope)
+
+
+def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, reason: str,
+          flagged: partial_work.Flagged | None) -> None:
+    if reason == "failed":
+        return
+    windows = [row for row in leases if is_window(row.kind, row.file_path)]
+    leases = [row for row in leases if row not in windows]
+    if windows:
+        files = listed([row.file_path.removeprefix(WINDOW) for row in windows])
+        notices.post(
+            tx, holder, "lapsed",
+            f"Nobody has told that your edit of {files} has ended, so its time is over. What it "
+            "wrote stays. Read it afresh before you write there again.",
+            resources=[row.file_path.removeprefix(WINDOW) for row in windows])
+    if windows and not leases and claim is None:
+        return
+    names = listed([row.file_path for row in leases]) or "nothing"
+    said = flagged.told("Your changes are") if flagged else ""
+    task = f" Task {claim.task_id} is no longer yours." if claim else ""
+    notices.post(
+        tx, holder, "lapsed",
+        f"Your lease on {names} has ended ({WHY[reason]}). Do not write there without a new "
+        f"lease.{task}{said}",
+        resources=[row.file_path for row in leases],
+        review=flagged.review if flagged else None,
+    )

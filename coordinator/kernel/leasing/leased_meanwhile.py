@@ -1,0 +1,54 @@
+"""Which regions of a file others have leased since somebody began to work on parts of it.
+
+What has come there under such a name is theirs, however much it looks like what somebody else has
+renamed. Read from the leases, and from the log, apart from the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.kernel.core import Service
+from coordinator.kernel.holders.families import owner
+from coordinator.kernel.leasing import earlier_content
+from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.store.apart import apart
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words.resource_names import path_of, region_of, resource
+
+
+def by_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> tuple[str, ...]:
+    """The names of these regions, sorted. `rows`: one holder's leases on parts of one file.
+
+    Raises:
+        Unready: the log is read first.
+    """
+    path, since = path_of(rows[0].file_path, "region"), min(rows, key=earlier_content.age)
+    mine = owner(tx, rows[0].locked_by)
+
+    def leased(view: View) -> list[tuple[str, str]]:
+        began = since.began or since.locked_at
+        return [(str(agent), str(name)) for agent, name in view.rows(
+            "regions_leased_since", first_since(view, began), began, path)]
+
+    file = resource(path, "file", fold_case=svc.fold_case)
+    held = [(row.locked_by, row.file_path) for row in leases_near(tx, file)
+            if row.kind == "region"]
+    meanwhile = tx.looked.after(f"leased of {path} since {since.fencing_token}", apart(tx, leased))
+    return tuple(sorted({region_of(name) for agent, name in (*held, *meanwhile)
+                         if owner(tx, agent) != mine}))
+
+
+def first_since(view: View, at: str) -> int:
+    """The number of an event before which none is of this instant (UTC) or later, as far as the
+    clock was never put back."""
+    low, high = 0, int((view.row("event_last") or (0,))[0])
+    while low < high:
+        middle = (low + high) // 2
+        row = view.row("event_at_from", middle + 1)
+        if row is not None and str(row[0]) < at:
+            low = middle + 1
+        else:
+            high = middle
+    return low

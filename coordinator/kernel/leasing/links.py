@@ -1,0 +1,138 @@
+"""A typed name that is a symlink's means both: the link itself, and what it leads to. So whoever
+holds it may lead it elsewhere, and nobody who types the same name after that gets it meanwhile.
+
+Only reads. (What a command or an edit tool writes is the one or the other, and is leased alone.)
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from coordinator.files.content import is_link
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing.conflicts import Wanted, once
+from coordinator.looking.facts import Content, Place
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import file_names
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located
+
+
+def with_links(view: View, located: Sequence[Located]) -> list[Located]:
+    """These, and the links by whose names they were typed, with each that these lead through.
+
+    Raises:
+        Unready: they were not looked at yet.
+    """
+    needs = {path: Place(path, None, True, "itself") for one in located for path in one.through}
+    if not needs:
+        return list(located)
+    view.looked.require([*needs.values(), *map(Content, needs)])
+    out = list(located)
+    for need in needs.values():
+        with suppress(Refusal):  # it was taken away between two looks
+            link = view.looked.located(need)
+            if link.is_link:
+                out.append(link)
+    return once(out)
+
+
+def noted_links(view: View, noted: Sequence[Wanted]) -> list[Wanted]:
+    """The same of what is noted (of a task, say): each link that is passed is among it by itself,
+    and what it leads to by itself is not meant.
+
+    Raises:
+        Unready: they were not looked at yet.
+    """
+    passed = {path for one, _ in noted for path in one.through[1:]}
+    return [(link, mode) for one, mode in noted if not one.through or one.through[0] not in passed
+            for link in with_links(view, [one])]
+
+
+def as_they_lead(tx: Tx, located: Sequence[Located],
+                 asked: Mapping[str, str]) -> list[Located]:
+    """What whoever waits for these means by now: where a link leads elsewhere since it asked, what
+    that leads to, and not what it led to then. `asked`: what was in them then, by name.
+
+    Raises:
+        Unready: that was not looked at yet.
+    """
+    then = {one.path: was for one in located if one.path is not None
+            and is_link(was := asked.get(one.resource.name, ""))}
+    tx.looked.require(map(Content, then))
+    changed = {path for path, was in then.items() if _now(tx, path) != was}
+    targets = _targets(tx, then)
+    gone: set[str] = set()
+    for path in targets if changed else ():
+        way = [path, *_way(targets, path)]
+        first = next((at for at, one in enumerate(way) if one in changed), len(way))
+        gone.update(way[first + 1:])
+    return _with_what_they_lead_to(tx, [one for one in located if one.path not in gone])
+
+
+def _now(tx: Tx, path: str) -> str | None:
+    try:
+        return tx.looked.content(path).hash
+    except Refusal:
+        return None
+
+
+def _with_what_they_lead_to(view: View, located: list[Located]) -> list[Located]:
+    needs = [Place(one.path, None, True) for one in located if one.is_link and one.path is not None]
+    if not needs:
+        return located
+    view.looked.require(needs)
+    found: list[Wanted] = []
+    for need in needs:
+        with suppress(Refusal):  # it leads out of the repository, or in a circle
+            found.append((view.looked.located(need), ""))
+    return once([*located, *(one for one, _ in noted_links(view, found))])
+
+
+def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
+    """What the holders of these leases got together with them, as what their links led to then."""
+    out: dict[int, LeaseRow] = {}
+    for row in rows:
+        if not is_link(row.content_hash or ""):
+            continue
+        held = tx.each(LeaseRow, "leases_of_holder", row.locked_by)
+        places = {svc.where(one.worktree, one.file_path.rstrip("/")): one for one in held
+                  if one.kind in ("file", "dir")}
+        targets = _targets(tx, {path: one.content_hash or "" for path, one in places.items()
+                                if is_link(one.content_hash or "")})
+        for path in _way(targets, svc.where(row.worktree, row.file_path)):
+            one = places.get(path)
+            if one is not None and one.acquisition_id == row.acquisition_id:
+                out[one.fencing_token] = one
+    return list(out.values())
+
+
+def _targets(tx: Tx, links: Mapping[str, str]) -> dict[str, str]:
+    """What links of these contents lead to, as they say it, by the paths that they are at."""
+    found = {path: tx.blob(was) for path, was in links.items()}
+    return {path: file_names.from_bytes(target) for path, target in found.items()
+            if target is not None}
+
+
+def _way(targets: Mapping[str, str], path: str) -> list[str]:
+    """The links that are passed from a link on, by their paths, and where they lead to in the end:
+    by the letters of what they say."""
+    out: list[str] = []
+    at, rest = posixpath.dirname(path), [posixpath.basename(path)]
+    while rest:
+        part = rest.pop(0)
+        if part == "..":
+            at = posixpath.dirname(at)
+        elif part not in ("", "."):
+            at = posixpath.join(at, part)
+        if at in targets:
+            if at in out:
+                return out  # in a circle
+            out.append(at)
+            said = targets[at]
+            at = "/" if said.startswith("/") else posixpath.dirname(at)
+            rest = [*said.split("/"), *rest]
+    return [*out[1:], at]

@@ -1,0 +1,233 @@
+"""Which leases a request means: by the names that were typed, as the grant told them, by the
+acquisition, the task or the lease token. Only reads.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+from coordinator.kernel.core import Service, listed
+from coordinator.kernel.leasing.conflicts import locate, own_key
+from coordinator.kernel.leasing.links import taken_with
+from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.kernel.leasing.typed_names import (
+    folder_below,
+    held_by_name,
+    joined,
+    lease_typed,
+    meant_from_root,
+    scope_of,
+)
+from coordinator.kernel.leasing.waiting_line import place_of
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import resource_names
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, Resource, region_of
+
+#: A number in an id is shorter than this: it fits into the database.
+NUMBER_DIGITS = 19
+#: Leases that a refusal names.
+NAMED_MAX = 10
+
+
+def stale(resource: str) -> Refusal:
+    """STALE_TOKEN for one resource."""
+    return Refusal(
+        Code.STALE_TOKEN,
+        f"The lease on {resource} has ended, so its token gives no right any more; nothing was "
+        "changed.", resource=resource,
+        next=f"Acquire it again (`coord lock {shlex.quote(resource)}`), and read the file afresh "
+        "before writing.",
+    )
+
+
+def check_token(svc: Service, row: LeaseRow, given: str | None) -> None:
+    """Whether a lease token, if one is given, is that of this lease.
+
+    Raises:
+        Refusal: INVALID: it is no lease token; STALE_TOKEN.
+    """
+    if given is None or given == svc.seal(row.fencing_token):
+        return
+    if re.fullmatch(r"[0-9a-f]{32}", given) is None:
+        raise Refusal(
+            Code.INVALID, f"{given[:80]!r} is no lease token: that has 32 digits from 0 to f, and "
+            "is not the number that a lease is shown with. Nothing was changed.",
+            next="Leave it out; or take `lease_token` of the answer that granted the lease "
+            "(`coord lock --json`).")
+    raise stale(row.file_path)
+
+
+def of_token(svc: Service, rows: list[LeaseRow], given: str | None) -> list[LeaseRow]:
+    """Of leases of one name, on its copies in several working trees, the one that a lease token is
+    of, where it is that of one; else all."""
+    own = {(row.scope, row.locked_by) for row in rows if given == svc.seal(row.fencing_token)}
+    return [row for row in rows if given == svc.seal(row.fencing_token)
+            or (row.scope, row.locked_by) not in own] if given is not None and own else rows
+
+
+def chosen(
+    svc: Service, tx: Tx, agent: str, resources: Sequence[str], acquisition: str | None,
+    task: str | None, cwd: str | None, does: tuple[str, str],
+) -> list[LeaseRow]:
+    """The leases that a release or renewal names: the agent's own first, else whoever's. `does`:
+    the command that asks for it, and what that does."""
+    if acquisition is not None:
+        first = acquisition.removeprefix("A-")
+        known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
+        most = 2 * svc.settings.leases.resources_max  # (a link, and what it leads to)
+        rows = tx.each(
+                LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition
+            )
+        if not rows:
+            if does[0] == "renew" and known and int(first) <= tx.last_number("fencing"):
+                raise Refusal(Code.STALE_TOKEN, f"What {acquisition} held has ended.")
+            raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
+        return rows
+    if task is not None and not resources:
+        rows = tx.each(LeaseRow, "leases_of_task", task)
+        return [row for row in rows if row.locked_by == agent]
+    named = _named_so(svc, tx, agent, resources, cwd)
+    if named is not None:
+        return named
+    out: list[LeaseRow] = []
+    for located, rows in _meant(svc, tx, resources, cwd):
+        if rows:
+            rows = [row for row in rows if row.locked_by == agent] or rows
+            out += {row.fencing_token: row for row in (
+                *rows, *taken_with(svc, tx, rows))}.values()
+            continue
+        at_scope = tx.each(LeaseRow, "leases_at_scope", located.resource.scope)
+        rows = [row for row in at_scope if own_key(located.resource) == own_key(
+            rule.as_resource(row.file_path, row.kind, row.scope))]
+        if not rows and located.inode is not None:
+            found = tx.each(LeaseRow, "rivals_by_inode", located.inode)
+            rows = [row for row in found if row.kind == located.resource.kind and (
+                row.kind != "region"
+                or region_of(row.file_path) == region_of(located.resource.name))]
+        if not rows and located.resource.kind == "file":
+            rows = _parts(tx, agent, located.resource)
+        own = [row for row in rows if row.locked_by == agent]
+        if not rows and does[0] == "renew" and tx.row(
+                "lapsed_once", located.resource.name, agent) is not None:
+            raise stale(located.resource.name)
+        if not rows:
+            raise _not_leased(svc, tx, agent, located.resource, resources, cwd, does)
+        out += own or rows
+    return out
+
+
+def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
+           ) -> Iterator[tuple[Located, list[LeaseRow]]]:
+    """What these texts mean, each once; with the leases that bear the very name, where that leads
+    elsewhere: a link's own, as the lists show it."""
+    told: set[tuple[str, str]] = set()
+    by_name = {text: held_by_name(svc, tx, text, cwd) for text in resources}
+    try:
+        locate(svc, tx, resources, cwd)
+    except Refusal:
+        if not any(by_name.values()):
+            raise
+    for text in resources:
+        rows = by_name[text]
+        try:
+            (located,) = locate(svc, tx, [text], cwd)
+        except Refusal:  # a link that leads out of the repository by now, or in a circle
+            if not rows:
+                raise
+            own = rule.as_resource(rows[0].file_path, rows[0].kind, rows[0].scope)
+            located = Located(own, None, None)
+        else:
+            rows = [row for row in rows if row.file_path != located.resource.name]
+        scope = rows[0].scope if rows else located.resource.scope
+        key = scope, located.resource.name if located.resource.kind == "glob" else ""
+        if key not in told:
+            told.add(key)
+            yield located, rows
+
+
+def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
+    """Leases on regions of a file that is named as a whole: all that the agent has of it; else all
+    that one other has.
+
+    Raises:
+        Refusal: NOT_HOLDER: several others have some.
+    """
+    found = [row for row in leases_near(tx, file)
+             if row.kind == "region" and row.expires_at > tx.now
+             and resource_names.file_scope(row.scope) == file.scope]
+    holders = sorted({row.locked_by for row in found})
+    if len(holders) > 1 and agent not in holders:
+        raise Refusal(
+            Code.NOT_HOLDER, f"Several hold parts of {file.name}: "
+            f"{listed([f'{row.locked_by} ({row.file_path})' for row in found])}. Nothing was "
+            "changed.", next="Name the part: `coord locks` lists them.", resource=file.name)
+    return found
+
+
+def _named_so(
+    svc: Service, tx: Tx, agent: str, resources: Sequence[str], cwd: str | None
+) -> list[LeaseRow] | None:
+    """The agent's own leases that bear exactly these names; None unless each name is that of one.
+
+    Such a text names a lease, as the grant told it, and not what lies on the disk by now; so
+    nothing is looked up there.
+    """
+    if not 0 < len(resources) <= svc.settings.leases.resources_max:
+        return None
+    start = folder_below(svc, cwd)
+    out: dict[int, LeaseRow] = {}
+    for given in resources:
+        text = joined(start, given)
+        scope = scope_of(text, svc.tree.fold_case)
+        if scope is None:
+            return None
+        found = False
+        for row in tx.each(LeaseRow, "leases_at_scope", scope):
+            if row.locked_by == agent and row.file_path == text:
+                out[row.fencing_token] = row
+                found = True
+        if not found:
+            return None
+    return list({row.fencing_token: row for row in (
+        *out.values(), *taken_with(svc, tx, list(out.values())))}.values())
+
+
+def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequence[str],
+                cwd: str | None, does: tuple[str, str]) -> Refusal:
+    """UNKNOWN_LEASE, with what covers it, or what may have been meant."""
+    around = [row for row in leases_near(tx, asked)
+              if row.expires_at > tx.now and row.kind != "key"
+              and overlaps(rule.as_resource(row.file_path, row.kind, row.scope), asked)]
+    if around:
+        own = sorted((row for row in around if row.locked_by == agent),
+                     key=lambda row: row.file_path)
+        meant = own or around[:1]
+        who = "You hold" if own else f"{around[0].locked_by} holds"
+        below = asked.kind == "dir" and all(row.scope.startswith(asked.scope) for row in meant)
+        names = listed([row.file_path for row in meant], NAMED_MAX)
+        said = (f"{names}, which {'lies in' if below else 'overlaps'} it; that stays as it is."
+                if len(meant) == 1 else
+                f"{names}, which {'lie in' if below else 'overlap'} it; they stay as they are.")
+        command, effect = does
+        typed = " ".join(lease_typed(svc, row, cwd) for row in own[:NAMED_MAX])
+        what = ("all of that" if len(own) == 1 else "them" if len(own) <= NAMED_MAX
+                else f"the first {NAMED_MAX} of them")
+        return Refusal(
+            Code.UNKNOWN_LEASE, f"There is no lease on {asked.name} by itself. {who} {said}",
+            next=f"`coord {command} {typed} --agent {agent}` {effect} {what}." if own else None,
+            resource=asked.name,
+        )
+    waits = place_of(tx, agent, asked.scope)
+    if waits is not None:
+        return Refusal(
+            Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}; {agent} waits for it "
+            f"({waits}).", next=f"`coord request withdraw {waits} --agent {agent}` leaves the "
+            "line.", resource=asked.name)
+    return Refusal(Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}.",
+                   next=meant_from_root(svc, tx, texts, asked, cwd), resource=asked.name)

@@ -1,0 +1,132 @@
+"""What a holder keeps that gives up a part: a directory becomes files, a file becomes regions.
+
+Owns which parts may be kept, and what each of them is judged from: what was there when the lease
+that it comes from began, so that work that is half done stays that. Who gets the rest is decided in
+`unlock_answers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator.kernel.core import Service, listed
+from coordinator.kernel.leasing import earlier_content
+from coordinator.kernel.leasing.conflicts import locate, place
+from coordinator.kernel.leasing.grant import in_its_place, lease_reply
+from coordinator.kernel.leasing.regions import check_known
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.rules.negotiation import within
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow, UnlockRow
+from coordinator.words import requests as rq
+from coordinator.words.file_names import shown
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, is_task, path_of, region_of, resource
+
+
+class Kept(NamedTuple):
+    """One part that the holder keeps, of which of its leases, and what was there when it began."""
+
+    part: Located
+    of: LeaseRow
+    was: earlier_content.Was
+
+
+def kept(
+    svc: Service, tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], names: Sequence[str],
+    cwd: str | None, me: str,
+) -> list[Kept]:
+    """The parts that are named, checked: each lies in one of these leases, none in what is asked.
+    `me`: how whoever answers is named in a command.
+
+    Raises:
+        Refusal: INVALID, LIMIT, OUTSIDE_REPO, REGION_UNKNOWN, BAD_TRANSITION.
+        Unready: they were not looked at.
+    """
+    asked = rule.as_resource(row.resource, row.kind, row.scope)
+    whole = listed([lease.file_path for lease in leases])
+    if is_task(asked):
+        raise _no(row, me, "a task is given up as a whole")
+    if not names:
+        raise _no(row, me, f"narrowing {whole} keeps a part of it, and none is named")
+    trees = {lease.worktree for lease in leases}
+    parts = locate(svc, tx, names, cwd or (next(iter(trees)) if len(trees) == 1 else None))
+    there = tx.looked.located(place(row.resource, row.kind)) if row.kind in ("file", "region") \
+        else None
+    check_known(svc, tx, parts, row.holder, cwd)
+    out = []
+    for one in parts:
+        part = one.resource
+        around = [lease for lease in leases if lease.worktree == one.worktree and within(
+            rule.as_resource(lease.file_path, lease.kind, lease.scope), part)]
+        # What it has alone it goes on having alone.
+        lease = min(around, key=lambda lease: (lease.mode != "exclusive", lease.fencing_token),
+                    default=None)
+        if lease is None:
+            raise _no(row, me, f"{shown(part.name)} is no part of {whole}, which {row.holder} "
+                      "holds")
+        same_file = there is not None and there.inode is not None and there.inode == one.inode
+        if overlaps(part, asked) or (same_file and "region" not in (part.kind, asked.kind)):
+            raise _no(row, me, f"{shown(part.name)} is what {row.requested_by} asks for, or has a "
+                      "part of it")
+        if lease.kind == "region" and part.scope != lease.scope:
+            _check_unchanged(svc, tx, row, lease, me)
+        out.append(Kept(one, lease, earlier_content.was_there(svc, tx, lease, one)))
+    return out
+
+
+def gives_up(parts: Sequence[Kept], row: UnlockRow, path: str, fold_case: bool) -> bool:
+    """Whether a file, or a part of it, is out of the holder's hands when it keeps no more."""
+    file = resource(path, "file", fold_case=fold_case)
+    return overlaps(rule.as_resource(row.resource, row.kind, row.scope), file) or not any(
+        overlaps(one.part.resource, file) for one in parts)
+
+
+def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
+    """Record the leases on what is kept, in place of those that have just ended."""
+    out = []
+    first: str | None = None
+    for one in parts:
+        part, of = one.part.resource, one.of
+        if any(raw[2] == of.locked_by and raw[6] == part.kind and raw[1] == part.name
+               and raw[11] == one.part.worktree for raw in tx.rows("leases_at_scope", part.scope)):
+            continue  # it has a lease of its own on that, which stays
+        content_hash, baselines = one.was
+        token = in_its_place(tx, msgspec.structs.replace(
+            of, file_path=part.name, kind=part.kind, scope=part.scope, inode=one.part.inode,
+            content_hash=content_hash,
+            goes_with=of.goes_with if part.name == of.file_path else None),
+            baselines, first)
+        first = first or f"A-{token}"
+        lease = tx.first(LeaseRow, "lease_by_token", token)
+        assert lease is not None
+        out.append(lease_reply(lease))
+    return out
+
+
+def _check_unchanged(svc: Service, tx: Tx, row: UnlockRow, lease: LeaseRow, me: str) -> None:
+    """What a part of a region held is not kept apart: it may be kept while it is as it was.
+
+    Raises:
+        Refusal: BAD_TRANSITION. Unready: it was not looked at.
+    """
+    path = svc.where(lease.worktree, path_of(lease.file_path, "region"))
+    if tx.looked.part(path, region_of(lease.file_path)).hash != lease.content_hash:
+        raise Refusal(
+            Code.BAD_TRANSITION, f"{shown(lease.file_path)} was changed since it was leased, and "
+            f"what its parts were then is not known. {row.request_id} stays open, and nothing was "
+            "changed.", next=f"Finish it, then `coord request approve {row.request_id} {me}`.",
+        )
+
+
+def _no(row: UnlockRow, me: str, why: str) -> Refusal:
+    return Refusal(
+        Code.INVALID, f"{row.request_id} cannot be answered so: {why}. It stays open, and nothing "
+        "was changed.",
+        next=f"`coord request narrow {row.request_id} {me} --keep PART`, with what lies beside "
+        f"{shown(row.resource)}; or approve, or reject it.",
+    )

@@ -1,0 +1,429 @@
+"""Partial work: what a holder has changed under its leases and not finished, and the review that
+flags it for a human.
+
+What changed since the grant is told by the facts of a look; its bytes are kept as they were looked
+at, and nothing on the disk is touched (invariant 6). When leases end is not decided here (`lapse`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator.kernel.core import Service, listed
+from coordinator.kernel.leasing import earlier_content, leased_meanwhile
+from coordinator.kernel.repository_files import UNREADABLE
+from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Place, Rewound
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words import resource_names
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import path_scope
+
+#: Characters of an agent's last output that a review keeps.
+LOG_TAIL_CHARS = 4_000
+#: The hash of a content that could not be looked at.
+UNSEEN = "unseen"
+#: What has changed, by its path and the working tree of that.
+Found = dict[tuple[str, str | None], ev.FlaggedFile]
+
+
+class Flagged(NamedTuple):
+    """A review that was opened. `whole`: the bytes of all its files are kept."""
+
+    review: str
+    whole: bool
+    others: tuple[str, ...] = ()
+    """Further ones, where copies of one file in several working trees were changed."""
+
+    def told(self, what: str) -> str:
+        """A sentence for whoever is concerned; `what` was done ("Your changes are")."""
+        reviews = listed([self.review, *self.others])
+        if self.whole:
+            return f" {what} kept for a human in {reviews}."
+        return f" A human looks at what is there ({reviews}): not all of it could be kept."
+
+
+class _Listing(NamedTuple):
+    """Path -> content, below one lease. `left`: deleted, or ignored by now."""
+
+    before: dict[str, str]
+    now: dict[str, str]
+    left: dict[str, Content]
+    unlisted: str
+    """Why `now` could not be listed."""
+
+
+def flag(
+    tx: Tx, *, reason: str, agent: str | None, task: str | None,
+    files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
+) -> Flagged:
+    """Open a review over `files`; where copies of one in several working trees are among them, one
+    for each of the trees."""
+    names = {file.path for file in files}
+    trees = list(dict.fromkeys(file.worktree for file in files))
+    if len(names) < len(files) and len(trees) > 1:
+        each = [flag(tx, reason=reason, agent=agent, task=task, leased_at=leased_at, why=why,
+                     files=[file for file in files if file.worktree == tree], log_tail=log_tail)
+                for tree in trees]
+        return Flagged(each[0].review, all(one.whole for one in each),
+                       tuple(one.review for one in each[1:]))
+    n = tx.number("review")
+    review = f"R-{n}"
+    started = None
+    if task is not None:
+        first = tx.row("task_first_event", task)
+        started = first[0] if first else None
+    tx.record(
+        ev.ReviewOpened(
+            review=review, n=n, reason=reason, agent=agent, task=task, summary=why,
+            log_tail=log_tail[-LOG_TAIL_CHARS:], leased_at=leased_at,
+            events_from=started or max(1, tx.last_seq - 200), files=list(files),
+        )
+    )
+    return Flagged(review, all(file.kept for file in files))
+
+
+def changed_since(
+    svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None,
+    over: str | None = None, shared: bool = False,
+) -> list[ev.FlaggedFile]:
+    """Every file below these leases whose bytes are not those at the grant. Keeps the bytes.
+    `now_at`: the one lease is on what is called so by now; `over`: the content that stood there.
+    `shared`: also what others go on with, as its holders agreed; what these did is among it.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    rows = [row for row in rows if is_written(row) and (shared or not who_goes_on(tx, row))]
+    regions = _with_what_was(svc, tx, _by_file(svc, rows, now_at))
+    needs = [(row, _needed(svc, row, now_at)) for row in rows if not earlier_content.is_part(row)]
+    further = {} if now_at is not None else earlier_content.further_back(svc, tx, rows)
+    tx.looked.require([*(need for _, need in needs), *_of_regions(regions), *further.values()])
+    as_begun = _as_begun(tx, needs)
+    below = {row.fencing_token: _below(svc, tx, row, need, now_at)
+             for row, need in needs if isinstance(need, Below)}
+    tx.looked.require(gone for one in below.values() for gone in one.left.values())
+    if now_at is None and svc.hear is not None and _anything_changed(
+            tx, needs, below.values(), regions):
+        tx.looked.after("what was renamed", svc.hear)
+    found: Found = {}
+    compare = partial(_compare, svc, tx, found, further)
+    for row, need in needs:
+        if isinstance(need, Content):
+            now = content(tx, need.path)
+            _compare_file(svc, tx, compare, row, now, now_at, over)
+            if now.hash is None:
+                for path, digest in _as_directory(svc, tx, row, need.path).items():
+                    compare(row, path, None, Bytes(digest, kept=True))
+            continue
+        one = below[row.fencing_token]
+        if one.unlisted:
+            tx.record(ev.Noted(what="new files were not compared", facts={"why": one.unlisted}))
+        settled = {path for path, tree, age in as_begun
+                   if tree == row.worktree and age < earlier_content.age(row)}
+        for path, digest in one.now.items():
+            if path in settled:
+                continue
+            if one.before.get(path) != digest or (row.fencing_token, path) in further:
+                compare(row, path, one.before.get(path), Bytes(digest, kept=True))
+        for path, gone in one.left.items():
+            if path not in settled:
+                compare(row, path, one.before[path], content(tx, gone.path))
+        if _is_empty(tx, need):
+            tx.looked.require([_stands_for(need)])
+            compare(row, need.name.rstrip("/"), None, content(tx, _stands_for(need).path))
+    if now_at is None:
+        files = [(row, content(tx, need.path)) for row, need in needs if isinstance(need, Content)]
+        of = {row.fencing_token: now for row, now in files}
+        for row, path, was in earlier_content.linked(
+                svc, tx, [(row, now.hash) for row, now in files], rows):
+            compare(row, path, was, of[row.fencing_token])
+    for rewound, theirs in regions.items():
+        # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
+        path = now_at or path_of(theirs[0])
+        before, now = _was(tx, rewound), content(tx, rewound.path)
+        whole = _whole_before(svc, tx, theirs)
+        if whole is None and _is_together(tx, rewound):
+            whole = rewound.first
+        if whole is not None and now.hash is not None:
+            compare(theirs[0], path, whole, now)
+            continue
+        compare(theirs[0], path, before.hash, now, before)
+        flagged = found.get((path, theirs[0].worktree))
+        if now.hash is None and flagged is not None:  # others may have changed what is not theirs
+            flagged.last_hash = rewound.gone
+        if now.hash is None:
+            for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
+                compare(theirs[0], inside, None, Bytes(digest, kept=True))
+    return [found[one] for one in sorted(found, key=lambda one: (one[0], one[1] or ""))]
+
+
+def _as_begun(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]]
+              ) -> list[tuple[str, str | None, tuple[str, int]]]:
+    """Files leased by name that are as they were when the work on them began (with their trees, and
+    how old these leases are): what a later lease around them began with was in the middle of it."""
+    return [(path_of(row), row.worktree, earlier_content.age(row)) for row, need in needs
+            if isinstance(need, Content) and row.kind == "file"
+            and content(tx, need.path).hash == row.content_hash]
+
+
+def _is_together(tx: Tx, regions: Rewound) -> bool:
+    """Whether what was done in these regions cannot be told from what was done beside them; but
+    what the whole file was is kept."""
+    return (_was(tx, regions).hash in (UNSEEN, UNREADABLE) and regions.first is not None
+            and content(tx, regions.path).hash not in (None, UNSEEN, UNREADABLE))
+
+
+def together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[str]:
+    """Files that are in a review whole, as what was done in their parts cannot be told apart.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    found = _with_what_was(svc, tx, _by_file(svc, [row for row in rows if is_written(row)]))
+    return [path_of(theirs[0]) for rewound, theirs in found.items() if _is_together(tx, rewound)]
+
+
+def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
+    """What a file was, whole, when the work on these regions began; None: others may have changed
+    the rest of it since. In a launch's worktree only one agent works, and all is its doing."""
+    first = min(rows, key=earlier_content.age)
+    alone = svc.is_launched_worktree(first.worktree)
+    return earlier_content.whole_of(tx, first) if alone else None
+
+
+def _as_directory(svc: Service, tx: Tx, row: LeaseRow, path: str) -> dict[str, str]:
+    """What lies below a leased name that has become a directory: all of it is new."""
+    place = Place(path, None, True)
+    tx.looked.require([place])
+    try:
+        located = tx.looked.located(place)
+        if not located.there or located.resource.kind != "dir":
+            return {}
+        return tx.looked.below(Below(
+            row.worktree or svc.root, located.resource.name, "dir", located.resource.scope,
+            svc.settings.review.files_max * 2)).files
+    except Refusal:
+        return {}
+
+
+def _is_empty(tx: Tx, need: Below) -> bool:
+    """Whether there is nothing in a leased directory."""
+    with contextlib.suppress(Refusal):
+        return need.kind == "dir" and not tx.looked.below(need).files
+    return False
+
+
+def _stands_for(need: Below) -> Content:
+    """A file or a link that stands where a leased directory was."""
+    return Content(f"{need.root}/{need.name.rstrip('/')}")
+
+
+def _anything_changed(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
+                      below: Iterable[_Listing], regions: Iterable[Rewound]) -> bool:
+    """Whether anything is not as it was when the work began: it may have been renamed a moment ago,
+    and its new name be leased as soon as that is heard of. (Something may stand at the old one.)"""
+    return any(one.before != one.now for one in below) or any(
+        content(tx, need.path).hash != row.content_hash
+        for row, need in needs if isinstance(need, Content)) or any(
+        content(tx, one.path).hash != _was(tx, one).hash for one in regions)
+
+
+def _compare_file(svc: Service, tx: Tx, compare: Callable[..., None], row: LeaseRow,
+                  now: Bytes, now_at: str | None, over: str | None) -> None:
+    """A leased file; where it is at another's place now, its own name, too."""
+    path, began = path_of(row), row.content_hash
+    if now_at is not None and began is not None and _is_gone(svc, tx, row, [path]):
+        compare(row, path, began, Bytes(None))
+        began = None
+    if now_at is not None and over is not None:
+        began = over
+    compare(row, now_at or path, began, now)
+
+
+def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
+    """What lay below a lease at its grant, what lies there now, and what of the first does not."""
+    before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+    if now_at is not None and not _is_gone(svc, tx, row, list(before)):
+        before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
+    now, unlisted = {}, ""
+    try:
+        now = tx.looked.below(need).files
+    except Refusal as refusal:
+        # So many new files appeared that they are not listed: the leases end all the same.
+        unlisted = refusal.message
+    left = {path: Content(svc.where(row.worktree, path)) for path in sorted(set(before) - set(now))}
+    return _Listing(before, now, left, unlisted)
+
+
+def _is_gone(svc: Service, tx: Tx, row: LeaseRow, paths: Sequence[str]) -> bool:
+    """Whether nothing stands any more where these were when the work on them began: then that they
+    were moved is a part of it. (Where something does, that is another's.)"""
+    needs = [Content(svc.where(row.worktree, path)) for path in paths]
+    tx.looked.require(needs)
+    return all(content(tx, need.path).hash is None for need in needs)
+
+
+def _by_file(svc: Service, rows: Sequence[LeaseRow],
+             now_at: str | None = None) -> dict[Rewound, list[LeaseRow]]:
+    """Leases on regions, by what has to be looked at for those of one file together."""
+    files: dict[str, list[LeaseRow]] = {}
+    for row in rows:
+        if earlier_content.is_part(row):
+            files.setdefault(svc.where(row.worktree, now_at or path_of(row)), []).append(row)
+    return {Rewound(path, earlier_content.newest_first(theirs)): theirs
+            for path, theirs in files.items()}
+
+
+def _with_what_was(svc: Service, tx: Tx, files: dict[Rewound, list[LeaseRow]]
+                   ) -> dict[Rewound, list[LeaseRow]]:
+    """The same; of what has changed, with what the file was at the grant, and, if it is not there
+    any more, with what it was when it was last seen, if that is kept; of one with a region that is
+    not there any more, with what others have leased."""
+    tx.looked.require([*files, *(Content(one.path) for one in files)])
+    out = {}
+    for one, rows in files.items():
+        now = content(tx, one.path).hash
+        if now is None or _was(tx, one).hash != now:
+            last = max(rows, key=lambda row: row.fencing_token)
+            one = msgspec.structs.replace(
+                one, wholes=earlier_content.wholes_of(tx, rows),
+                others=leased_meanwhile.by_others(svc, tx, rows) if _is_one_gone(tx, one) else None)
+            seen = tx.row("version_get", path_of(last)) if last.worktree is None else None
+            known = None if seen is None or str(seen[1]) < last.began else seen[0] or seen[3]
+            if known is None or tx.row("blob_has", known) is None:
+                known = one.last
+            one = msgspec.structs.replace(one, gone=known if now is None else None)
+        out[one] = rows
+    return out
+
+
+def _is_one_gone(tx: Tx, regions: Rewound) -> bool:
+    """Whether one of these is not there by its name any more: it was removed, or renamed."""
+    there = tx.looked.names(regions.path)
+    return any(was is not None and name not in there for name, was in regions.parts)
+
+
+def _of_regions(regions: Iterable[Rewound]) -> list[AnyNeed]:
+    return [need for one in regions for need in (one, Content(one.path))]
+
+
+def _was(tx: Tx, need: Rewound) -> Bytes:
+    try:
+        return tx.looked.made(need)
+    except Refusal:
+        return Bytes(UNSEEN)
+
+
+def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
+    """What has to be looked at to compare what lies under a lease with how it was."""
+    if row.kind in ("file", "region"):
+        return Content(svc.where(row.worktree, now_at or path_of(row)))
+    name, scope = row.file_path, row.scope
+    if now_at is not None:
+        name, scope = now_at, path_scope(now_at, svc.fold_case)
+    return Below(row.worktree or svc.root, name, row.kind, scope,
+                 svc.settings.review.files_max * 2)
+
+
+def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
+    """The same for several leases: what to look at before they are closed."""
+    rows = [row for row in rows if is_written(row)]
+    return [*(_needed(svc, row) for row in rows if not earlier_content.is_part(row)),
+            *_of_regions(_by_file(svc, rows))]
+
+
+def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
+    """That all is looked at which closing these leases has to know; before anything is recorded.
+
+    Raises:
+        Unready: it was not.
+    """
+    rows = [row for row in rows if is_written(row)]
+    tx.looked.require([*needed(svc, rows), *earlier_content.further_back(svc, tx, rows).values()])
+    regions = _with_what_was(svc, tx, _by_file(svc, rows))
+    tx.looked.require(regions)
+    needs = [(row, _needed(svc, row)) for row in rows if not earlier_content.is_part(row)]
+    files = [(row, need.path, content(tx, need.path).hash) for row, need in needs
+             if isinstance(need, Content)]
+    tx.looked.require([
+        *(Place(path, None, True) for _, path, now in files if now is None),
+        *(Place(one.path, None, True) for one in regions if content(tx, one.path).hash is None),
+        *(_stands_for(need) for _, need in needs
+          if isinstance(need, Below) and _is_empty(tx, need)),
+    ])
+    earlier_content.linked(svc, tx, [(row, now) for row, _, now in files], rows)
+
+
+def is_written(row: LeaseRow) -> bool:
+    """Whether its holder may have changed what is leased."""
+    return row.kind != "key" and (row.mode != "shared" or row.agreed_as is not None)
+
+
+def who_goes_on(tx: Tx, row: LeaseRow) -> list[str]:
+    """Who else goes on writing the same, as its holders agreed: what was done of it cannot be told
+    apart."""
+    if row.agreed_as is None:
+        return []
+    mine = rule.as_resource(row.file_path, row.kind, row.scope)
+    return sorted({
+        other.locked_by for other in tx.each(LeaseRow, "leases_agreed", row.agreed_as, tx.now)
+        if other.locked_by != row.locked_by
+        and overlaps(mine, rule.as_resource(other.file_path, other.kind, other.scope))})
+
+
+def path_of(row: LeaseRow) -> str:
+    return resource_names.path_of(row.file_path, row.kind)
+
+
+def content(tx: Tx, path: str) -> Bytes:
+    """What is at an absolute path.
+
+    Raises:
+        Unready: it has to be looked at.
+    """
+    try:
+        return tx.looked.content(path)
+    except Refusal:
+        return Bytes(UNSEEN)
+
+
+def _compare(svc: Service, tx: Tx, found: Found, further: earlier_content.Further,
+             lease: LeaseRow, path: str, baseline: str | None, now: Bytes,
+             was: Bytes | None = None) -> None:
+    earlier = further.get((lease.fencing_token, path))
+    if earlier is not None:
+        was = _was(tx, earlier)
+        baseline = was.hash
+    if (path, lease.worktree) in found or now.hash == baseline:
+        return
+    if was is not None:
+        tx.keep_found(was)
+    have = now.hash is None or tx.keep_found(now)
+    kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
+    change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
+    found[path, lease.worktree] = ev.FlaggedFile(
+        path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
+        baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
+        inode=lease.inode if lease.kind == "file" and not path.startswith(
+            f"{lease.file_path}/") else None,
+    )
+
+
+def unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:
+    """Files that were leased by name and could not be looked at."""
+    return [
+        ev.FlaggedFile(
+            path=path_of(row), scope=path_scope(path_of(row), svc.fold_case), change="modified",
+            kept=False, baseline_hash=row.content_hash, flagged_hash=UNSEEN, worktree=row.worktree,
+        )
+        for row in rows if row.kind == "file" and is_written(row)
+    ]

@@ -1,0 +1,271 @@
+"""The answer to a blocked agent: who holds it and why, what explains it, and one other task.
+
+Made for a language model to read: facts first, one next action, not a menu.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from coordinator.archive.index import LIVING_SOURCE
+from coordinator.kernel import tasks
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing import circles, git_turn
+from coordinator.kernel.leasing.circles import Circle
+from coordinator.kernel.leasing.conflicts import BLOCKERS_MAX, Obstacles
+from coordinator.rules.leases import as_resource
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import AgentRow, LeaseRow, TaskRow
+from coordinator.words.clock import from_iso, short
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import TASK, WINDOW, Located, Resource, is_window
+from coordinator.words.texts import block, quoted
+
+#: An edit of a file by another is over by then (seconds).
+WINDOW_RETRY_S = 1.0
+#: Conflicts listed in one answer.
+CONFLICTS_MAX = 20
+#: Who was shown a section longer ago (ms) is shown it again: it may be another session of a name
+#: that a person uses.
+SHOWN_AGAIN_MS = 3_600_000
+
+
+def excerpts(svc: Service, paths: Sequence[str], words: str = "") -> list[dict[str, Any]]:
+    """Sections of the context archive that explain these paths, within the byte budget."""
+    found = svc.archive.excerpts(paths, svc.settings.archive.excerpt_bytes, words)
+    return [
+        {"section": e.number, "title": e.title, "source": e.source, "text": e.text} for e in found
+    ]
+
+
+def written(quotes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of excerpts, those that people wrote: what others are doing is told elsewhere."""
+    return [one for one in quotes if one["source"] != LIVING_SOURCE]
+
+
+#: One other task for a blocked agent; None where there is none.
+Offer = TaskRow | None
+
+
+def offer(svc: Service, tx: Tx, agent: str) -> Offer:
+    """The task that a blocked agent is sent to. Asked before anything is recorded.
+
+    Raises:
+        Unready: files of the next tasks have to be looked at.
+    """
+    return next((task for part in svc.slices
+                 if (task := part.offer_task(svc, tx, agent)) is not None), None)
+
+
+def locked(
+    svc: Service, tx: Tx, agent: str, located: Sequence[Located], obstacles: Obstacles,
+    acquisition: str | None, other: Offer, circle: Circle | None = None, *,
+    task: str | None = None,
+) -> Refusal:
+    """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
+    if circle is not None and acquisition is None and not circle.gives_way(agent):
+        # Who does not stand in line for this is waited out: nobody gives way to it.
+        circle = circles.in_line(svc, tx, agent)
+    conflicts_ = _conflicts(tx, obstacles)
+    names = [one.resource.name for one in located]
+    paths = [c["resource"] for c in conflicts_] or names
+    quotes = excerpts(svc, [*names, *paths], " ".join(c["description"] for c in conflicts_))
+    offered: dict[str, Any] | None = None
+    if other is not None:
+        offered = {
+            "task": other.task_id, "title": other.title, "priority": other.priority,
+            "resources": tasks.reply(tx, other).resources,
+            "command": f"coord task claim {other.task_id} --agent {agent}",
+        }
+    holders = sorted({c["holder"] for c in conflicts_})
+    retry_after = _retry_after(svc, tx, obstacles)
+    gives_way = circle is not None and circle.gives_way(agent)
+    if circle is not None and gives_way:
+        offered, step = None, circle.step  # one thing to do, and nothing beside it
+    else:
+        step = offered["command"] if offered else (
+            f"Wait, or ask again in {retry_after:g} s." if acquisition else
+            f"Try again in {retry_after:g} s.")
+    shown = _section(tx, agent, quotes)
+    unlisted = max(0, len(_each_once(obstacles.leases)) - CONFLICTS_MAX)
+    message = _message(agent, conflicts_, unlisted, shown, offered, acquisition, circle,
+                       backlog=tx.last_number("task") > 0)
+    circles.tell(svc, tx, circle, agent, acquisition)
+    tx.record(
+        ev.AcquisitionRefused(
+            agent=agent, resources=names, holders=holders, task=task,
+            before=sorted({c["holder"] for c in conflicts_ if c["waiting"]}
+                          - {c["holder"] for c in conflicts_ if not c["waiting"]}),
+            redirect=offered["task"] if offered else None,
+            explained=shown.ref if shown is not None and shown.text else None,
+        )
+    )
+    held = _held(obstacles)
+    for part in svc.slices:
+        part.refused(svc, tx, held, task)
+    return Refusal(
+        Code.DEADLOCK if gives_way else Code.LOCKED, message, next=step,
+        conflicts=conflicts_, conflicts_unlisted=unlisted, excerpts=quotes, redirect=offered,
+        retry_after_s=retry_after, queue_position=_position(tx, acquisition),
+        acquisition_id=acquisition, deadlock=circle.others(agent) if circle else [],
+        give_way=gives_way, victim=circle.victim if circle else None,
+    )
+
+
+class Shown(NamedTuple):
+    """The section of the archive that a refusal names. `text`: empty where the agent has seen it
+    already; `ref`: what that is known by."""
+
+    name: str
+    text: str
+    ref: str
+
+
+def _section(tx: Tx, agent: str, quotes: Sequence[dict[str, Any]]) -> Shown | None:
+    """What people wrote about it (what the holder is doing is said anyway): whole once a session,
+    for a model keeps what it has read, and pays for it again each time."""
+    found = written(quotes)
+    if not found:
+        return None
+    q = found[0]
+    digest = hashlib.sha256(q["text"].encode()).hexdigest()[:12]
+    ref = f"{q['section']}@{q['source']} {digest}"
+    agent_row = tx.first(AgentRow, "agent_get", agent)
+    before = (agent_row.explained or "").split("\n") if agent_row else []
+    since = tx.later(-SHOWN_AGAIN_MS)
+    seen = any(line.endswith(f" {ref}") and line > since for line in before)
+    return Shown(f"{q['section']} {quoted(q['title'])} ({q['source']})",
+                 "" if seen else q["text"], ref)
+
+
+def _held(obstacles: Obstacles) -> list[Resource]:
+    """What others hold of it: not git's turn, nor an edit that is over in a moment."""
+    return list(dict.fromkeys(
+        as_resource(row.file_path, row.kind, row.scope) for row in obstacles.leases
+        if not (row.kind == "key" and (git_turn.is_turn_name(row.file_path)
+                                       or row.file_path.startswith(WINDOW)))))
+
+
+def _each_once(leases: Sequence[LeaseRow]) -> list[LeaseRow]:
+    """Without a holder's further copies of one thing, in other working trees: the one that ends
+    last stands for all of them."""
+    out: dict[tuple[str, str, str], LeaseRow] = {}
+    for row in leases:
+        key = (row.locked_by, row.kind, row.file_path)
+        if key not in out or out[key].expires_at < row.expires_at:
+            out[key] = row
+    return list(out.values())
+
+
+def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    for lease in _each_once(obstacles.leases)[:CONFLICTS_MAX]:
+        holder = tx.first(AgentRow, "agent_get", lease.locked_by)
+        out.append(
+            {
+                "resource": lease.file_path, "kind": lease.kind, "mode": lease.mode,
+                "holder": lease.locked_by, "task": lease.task_id,
+                "description": lease.task_description, "since": lease.locked_at,
+                "until": lease.expires_at, "last_activity": holder.seen_at if holder else None,
+                "doing": holder.progress if holder else None, "waiting": False,
+            }
+        )
+    for waiter in obstacles.waiters[: CONFLICTS_MAX - len(out)]:
+        out.append(
+            {
+                "resource": waiter.name, "kind": waiter.kind, "mode": waiter.mode,
+                "holder": waiter.agent, "task": None, "description": "stands before you in line",
+                "since": waiter.asked_at, "until": None, "last_activity": None, "doing": None,
+                "waiting": True,
+            }
+        )
+    return out
+
+
+def _message(
+    agent: str, conflicts_: list[dict[str, Any]], unlisted: int, shown: Shown | None,
+    offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None, *,
+    backlog: bool,
+) -> str:
+    parts = []
+    stands = "You are next in line."
+    if conflicts_:
+        first = conflicts_[0]
+        if first["waiting"]:
+            stands = "You are in line, too."
+            parts.append(f"{first['resource']} is next for {first['holder']}, "
+                         "who stands before you in line: leave it.")
+        elif first["kind"] == "key" and git_turn.is_turn_name(first["resource"]):
+            what = quoted(first["description"]) if first["description"] else "git"
+            parts.append(f"{first['holder']} changes the whole working tree just now ({what}). "
+                         "Modify nothing there until that has ended, and read afresh then.")
+        elif is_window(first["kind"], first["resource"]):
+            parts.append(f"{first['holder']} is writing {first['resource'].removeprefix(WINDOW)} "
+                         "just now. That takes a moment.")
+        elif first["resource"].startswith(TASK):
+            why = f" ({quoted(first['description'])})" if first["description"] else ""
+            parts.append(
+                f"{first['resource'].removeprefix(TASK)} is already locked by {first['holder']}"
+                f"{why} until {short(from_iso(first['until']))}. Leave it to {first['holder']}."
+            )
+        else:
+            why = f" ({quoted(first['description'])})" if first["description"] else ""
+            task = f" for {first['task']}" if first["task"] else ""
+            parts.append(
+                f"{first['resource']} is leased by {first['holder']}{task}{why} until "
+                f"{short(from_iso(first['until']))}: leave it."
+            )
+        held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
+        if held:
+            count = len(held) + unlisted
+            least = "At least " if CONFLICTS_MAX + unlisted >= BLOCKERS_MAX else ""
+            parts.append(f"{least}{count} more of what you asked for "
+                         f"{'is' if count == 1 else 'are'} held, too.")
+        line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
+        if line and acquisition:
+            stands = f"You are in line behind {len(line)}."
+        elif line:
+            parts.append(f"{len(line)} {_verb('stand', len(line))} in line before you.")
+    if shown is not None:
+        parts.append(f"See context archive section {shown.name}"
+                     + (f":\n{block(shown.text)}\n" if shown.text else ", as shown before."))
+    if circle is not None:
+        parts.append(circles.said(circle, agent))
+        if circle.gives_way(agent):
+            return _joined(parts)
+    if offered:
+        parts.append(f"Meanwhile take {quoted(offered['title'])}: "
+                     f"`{offered['command']}`.")
+    elif backlog:  # (Where there never was a task nobody looks for one.)
+        parts.append("No other task can be started now.")
+    if acquisition:
+        parts.append(stands)
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return " ".join(parts).replace("\n ", "\n").rstrip()
+
+
+def _verb(verb: str, count: int) -> str:
+    """A verb as it goes with so many."""
+    return f"{verb}s" if count == 1 else verb
+
+
+def _retry_after(svc: Service, tx: Tx, obstacles: Obstacles) -> float:
+    soonest = svc.settings.leases.retry_s
+    for lease in obstacles.leases:
+        left = (from_iso(lease.expires_at) - tx.now_ms) / 1000
+        soonest = min(soonest, max(0.1, left), WINDOW_RETRY_S if is_window(
+            lease.kind, lease.file_path) else soonest)
+    return round(soonest, 1)
+
+
+def _position(tx: Tx, acquisition: str | None) -> int | None:
+    if acquisition is None:
+        return None
+    row = tx.row("waiter_position", acquisition)
+    return 1 + int(row[0]) if row is not None else 1

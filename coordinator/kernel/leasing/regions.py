@@ -1,0 +1,65 @@
+"""Leases on regions: whether there is such a region, in the file as it was looked at.
+
+A region is a part of its file, told by its name in the file's own bytes each time. What is not
+there can be leased by whoever is about to add it (a tool's edit says so); by name alone nobody is
+taken at his word, for it is nearly always a slip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing.typed_names import typed
+from coordinator.regions.names import is_known, nearest
+from coordinator.store.ledger import Tx
+from coordinator.words import file_names
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import HEADER, Located, path_of, region_of
+
+
+def check_known(svc: Service, tx: Tx, places: Sequence[Located], agent: str, cwd: str | None, *,
+                new: bool = False, proposed: bool = False) -> None:
+    """Refuse regions that their files, as they are, do not have. A file that is not there has
+    whatever is asked for.
+
+    Args:
+        cwd: where what is advised is typed.
+        new: what is not there is about to be added.
+        proposed: they are to be written without a lease, not to be leased.
+
+    Raises:
+        Refusal: REGION_UNKNOWN, with the nearest names; or the file has none at all.
+        Unready: a file was not looked at.
+    """
+    nothing = f"Nothing was {'written' if proposed else 'leased'}."
+    for located in places:
+        name = located.resource.name
+        if located.resource.kind != "region" or located.inode is None or located.path is None:
+            continue
+        wanted = region_of(name)
+        known = tx.looked.names(located.path)
+        if known and (new or wanted == HEADER or is_known(wanted, known)
+                      or tx.looked.part(located.path, wanted).hash is not None):
+            continue
+        path = path_of(name, "region")
+        if not known:
+            raise Refusal(
+                Code.REGION_UNKNOWN,
+                f"{file_names.shown(path)} has no regions: it is "
+                f"{'proposed' if proposed else 'leased'} as a whole. {nothing}",
+                next=f"`coord {'propose' if proposed else 'lock'} {typed(svc, path, 'file', cwd)} "
+                f"--agent {agent}`",
+                resource=name, nearest=[path],
+            )
+        near = nearest(wanted, known)
+        raise Refusal(
+            Code.REGION_UNKNOWN,
+            f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
+            f"{', '.join(near)}. {nothing}",
+            next=f"`coord regions {typed(svc, path, 'file', cwd)}` lists them; " + (
+                "one that is to be added has no version." if proposed else
+                f"`coord lock --new {typed(svc, name, 'region', cwd)} --agent {agent}` is for "
+                "one that is to be added."),
+            resource=name, nearest=[f"{path}::{one}" for one in near],
+        )

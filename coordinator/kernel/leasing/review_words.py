@@ -1,0 +1,104 @@
+"""What a review of partial work says beside what was done: whose else is among it, and what of it
+cannot be told apart.
+
+Owns these sentences only; what is in the review `partial_work` has compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.kernel.core import Service, listed, ms
+from coordinator.kernel.leasing import partial_work, written_meanwhile
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+
+#: Later than any instant.
+NEVER = "~"
+
+
+def beside(svc: Service, tx: Tx, rows: Sequence[LeaseRow],
+           files: Sequence[ev.FlaggedFile] = ()) -> str:
+    """Sentences, each with a space before it; empty where nothing is to be said.
+
+    Args:
+        rows: the leases of one holder.
+        files: what is flagged, where it is to be said who wrote it last.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    return (_of_others(svc, tx, rows) + _of_what_is_together(svc, tx, rows)
+            + _of_others_writes(tx, rows, files))
+
+
+def _of_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
+    """Of what is, or was, shared with others, whose work is among it."""
+    here: dict[str, list[str]] = {}
+    gone: dict[str, list[str]] = {}
+    for row in rows:
+        go_on = partial_work.who_goes_on(tx, row)
+        for name in go_on:
+            here.setdefault(name, []).append(row.file_path)
+        since = row.began or tx.later(-ms(svc.settings.leases.max_hold_s))
+        parties = {name for raw in tx.rows("unlocks_shared", row.scope, since) for name in raw
+                   if row.locked_by in raw}
+        for name in sorted(parties - {row.locked_by, *go_on}):
+            gone.setdefault(name, []).append(row.file_path)
+    said = [f" {who} shares {listed(names)} with it and goes on: what {who} had written there by "
+            "then is among it." for who, names in here.items()]
+    said += [f" {who} shared {listed(names)} with it and has ended: what {who} had written there "
+             "is among it, and a revert takes it out, too." for who, names in gone.items()]
+    return "".join(said)
+
+
+def _of_what_is_together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
+    files = partial_work.together(svc, tx, rows)
+    if not files:
+        return ""
+    return (f" What was done in {listed(files)} cannot be told from what else was done there "
+            "since: the whole of it is here, as it was before and as it was left, and a revert "
+            "puts all of it back.")
+
+
+def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.FlaggedFile]) -> str:
+    """Of files of which it is known that their holder did not write them last, or not alone."""
+    if not (rows and files):
+        return ""
+    holder = rows[0].locked_by
+    row = tx.agent(holder)
+    if row is None or row.hooked_at is None:
+        return ""  # what writes it makes nobody tells
+    held = {file.path: [row for row in rows if overlaps(
+        as_resource(file.path, "file", file.scope),
+        as_resource(row.file_path, row.kind, row.scope))]
+        for file in files if file.worktree is None}
+    last = {file.path: str(known[1]) for file in files if file.path in held
+            and file.flagged_hash is not None
+            and (known := tx.row("version_get", file.path)) is not None
+            and known[0] == file.flagged_hash and known[2] is None}
+    among = written_meanwhile.by_nobody(tx, {
+        path: min(row.began or row.locked_at for row in leases)
+        for path, leases in held.items() if leases})
+    # (What was written before it had the whole of a file stands beside the parts that it had.)
+    whole = {path: min((row.began or row.locked_at for row in leases if row.kind != "region"),
+                       default=NEVER) for path, leases in held.items() if leases}
+    in_parts = {path for path, at in whole.items()
+                if max(last.get(path, ""), among.get(path, "")) < at}
+    who = "person, or a program in the background,"
+    said = ""
+    if wholes := [path for path in last if path not in in_parts]:
+        said += (f" As far as coord knows, {holder} did not write {listed(wholes)} last: a person "
+                 "did, or a program in the background. A revert takes that out, too.")
+    if wholes := [path for path in among if path not in (*last, *in_parts)]:
+        said += (f" A {who} wrote in {listed(wholes)}, too, while {holder} held "
+                 f"{'it' if len(wholes) == 1 else 'them'}: what is left of that here is among it, "
+                 "and a revert takes it out, too.")
+    if parts := sorted(in_parts.intersection((*last, *among))):
+        said += (f" A {who} wrote in {listed(parts)}, too, while {holder} held parts of "
+                 f"{'it' if len(parts) == 1 else 'them'}: what of that is in these parts is among "
+                 "it, and a revert takes it out, too; the rest it leaves.")
+    return said

@@ -1,0 +1,109 @@
+"""What changed in a file between the instant at which an agent asked for it and its grant.
+
+A waiter read the file, was refused, and is granted later what others have written meanwhile. Its
+answer says what that is, by region and as a difference, so that it does not write on what it
+remembers. Notes and tells; never decides who gets what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.kernel.core import listed
+from coordinator.kernel.leasing.conflicts import Wanted
+from coordinator.kernel.leasing.file_differences import REGIONS_TOLD, make_difference
+from coordinator.looking.facts import AnyNeed, Between, Content
+from coordinator.store.ledger import Tx
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located, region_of
+
+#: Files of one acquisition whose changes are told.
+FILES_MAX = 20
+
+
+def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str, str]:
+    """The content of each file that is asked for, kept, by the resource's name: as it was when the
+    agent asked first (`before`: its place in line), else as it was looked at now.
+
+    Raises:
+        Unready: the file of a region was not looked at.
+    """
+    out: dict[str, str] = {}
+    if before is not None:
+        out = then(tx, before)
+    for one in located[:FILES_MAX]:
+        if one.resource.name in out or one.path is None or not one.has_content:
+            continue
+        whole = one.resource.kind == "file"
+        if one.resource.kind not in ("file", "region") or (
+                whole and not tx.looked.has(Content(one.path))):
+            continue
+        try:
+            found = tx.looked.content(one.path)
+        except Refusal:
+            continue
+        if found.hash is not None and tx.keep_found(found):
+            out[one.resource.name] = found.hash
+    return out
+
+
+def then(tx: Tx, acquisition: str) -> dict[str, str]:
+    """What was in the files that a waiter asked for when it did, by name."""
+    return {str(name): str(digest) for name, digest in tx.rows("waiter_contents_of", acquisition)}
+
+
+def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.ChangedSince]:
+    """What is another now than when this waiter asked.
+
+    Raises:
+        Unready: it was not looked at.
+    """
+    asked = then(tx, acquisition)
+    files = [(one, str(one.path), asked[one.resource.name]) for one, _ in wanted
+             if one.resource.name in asked and one.path is not None]
+    needs: list[AnyNeed] = [Content(path) for _, path, _ in files]
+    tx.looked.require(needs)
+    moved = [(one, path, before) for one, path, before in files if _now(tx, path) != before]
+    tx.looked.require([Between(path, before) for _, path, before in moved])
+    out = []
+    for one, path, before in moved:
+        regions = _regions(tx, path, before)
+        if one.resource.kind == "region" and regions is not None:
+            own = region_of(one.resource.name)
+            if not any(f"{own}.".startswith(f"{r}.") or f"{r}.".startswith(f"{own}.")
+                       for r in regions):
+                continue  # the rest of the file is none of its business
+        try:
+            diff = make_difference(tx, one.resource.name, before, tx.looked.content(path)) or ""
+        except Refusal:
+            diff = ""
+        out.append(rq.ChangedSince(resource=one.resource.name, regions=regions or [], diff=diff))
+    return out
+
+
+def told(found: Sequence[rq.ChangedSince]) -> str:
+    """The same in a sentence for a notice; empty where nothing changed."""
+    if not found:
+        return ""
+    parts = []
+    for one in found[:3]:
+        names = listed(one.regions, REGIONS_TOLD)
+        parts.append(f"{one.resource} changed since you asked" + (f" ({names})" if names else "")
+                     + (f":\n{one.diff}" if one.diff else "."))
+    more = f"\nSo did {len(found) - 3} more." if len(found) > 3 else ""
+    return " " + "\n".join(parts) + more
+
+
+def _now(tx: Tx, path: str) -> str | None:
+    try:
+        return tx.looked.content(path).hash
+    except Refusal:
+        return None
+
+
+def _regions(tx: Tx, path: str, before: str) -> list[str] | None:
+    try:
+        return tx.looked.parts(Between(path, before)).names
+    except Refusal:
+        return None

@@ -1,0 +1,224 @@
+"""Negotiation: a blocked agent asks the holder to let go.
+
+Asking gives a place in line (or keeps the one that there is), so that whatever becomes of the
+question the asker is served when the lease ends. The answers are `unlock_answers`'s business.
+"""
+
+from __future__ import annotations
+
+from shlex import quote
+from sys import intern
+
+from coordinator.kernel import answered
+from coordinator.kernel.core import Actor, Service, listed, ms, split_page
+from coordinator.kernel.holders import agents, notices
+from coordinator.kernel.holders.families import family
+from coordinator.kernel.leasing import (
+    circles,
+    pending_unlocks,
+    renamed_regions,
+    since_asked,
+    task_locks,
+    waiting_line,
+)
+from coordinator.kernel.leasing.conflicts import lies, locate, place, weigh
+from coordinator.kernel.leasing.typed_names import held_by_link, lease_typed
+from coordinator.looking.facts import AnyNeed, Whole
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
+from coordinator.words import purposes
+from coordinator.words import requests as rq
+from coordinator.words.file_names import shown
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located
+
+#: Questions of one agent that may wait for their answers.
+PENDING_MAX = 20
+
+
+def needs(req: rq.RequestFile) -> list[AnyNeed]:
+    """What to look at before a question is filed."""
+    return [Whole(req.resource, req.cwd)]
+
+
+def _asked(svc: Service, tx: Tx, req: rq.RequestFile) -> list[Located]:
+    """What is asked for: where another holds the very name that was typed, that, wherever it leads
+    to by now."""
+    located = locate(svc, tx, [req.resource], req.cwd)
+    mine = family(tx, req.agent)
+    by_name = next((row for row in held_by_link(
+        svc, tx, req.resource, located[0].resource, req.cwd) if row.locked_by not in mine), None)
+    if by_name is None:
+        return located
+    return [lies(tx, by_name.file_path, by_name.kind, by_name.scope, by_name.worktree)]
+
+
+def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock | Refusal:
+    """See `requests.RequestFile`."""
+    reason = pending_unlocks.words(req.reason, "reason")
+    if not reason:
+        raise Refusal(
+            Code.INVALID, "Say why you need it: the holder decides by your reason. Nobody was "
+            "asked.", next="Repeat it with `--reason WHY`.",
+        )
+    located = _asked(svc, tx, req)
+    task_locks.check_known(tx, located)
+    asked = located[0].resource
+    tx.looked.require([place(asked.name, asked.kind)])
+    agents.may_act(tx, actor, req.agent)
+    before = waiting_line.same_again(tx, req.agent, located)
+    already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
+    if before is not None and before.held and before.mode != req.mode and already is None:
+        before = waiting_line.same_again(tx, req.agent, located, req.mode)
+    if already is not None:
+        agents.acting(tx, actor, req.agent)
+        return _asked_already(tx, already, req)
+    asked_at = before.asked_at if before is not None else tx.now
+    obstacles = weigh(
+        svc, tx, req.agent, [(located[0], req.mode)], asked_at=asked_at,
+        priority=before.priority if before is not None else 0,
+        acquisition=before.acquisition_id if before is not None else None,
+    )
+    contents = since_asked.contents(
+        tx, located, before.acquisition_id if before is not None else None)
+    agents.acting(tx, actor, req.agent)
+    renamed = next(
+        (one for one in obstacles.leases if renamed_regions.is_renamed(one, asked)), None)
+    if renamed is not None:
+        return _called_otherwise(svc, renamed, asked.name, req)
+    theirs = _of_one_holder(obstacles.leases, asked.name, req)
+    if isinstance(theirs, Refusal):
+        return theirs
+    count = tx.row("unlock_count", req.agent)
+    if count is not None and count[0] >= PENDING_MAX:
+        return Refusal(
+            Code.LIMIT, f"{req.agent} has {count[0]} questions open; {PENDING_MAX} are the most. "
+            "Nobody was asked.", next="Wait for answers, or take one back: "
+            f"`coord request withdraw REQUEST --agent {req.agent}`.",
+        )
+    task_locks.make_real(tx, theirs)
+    n = tx.number("unlock")
+    request = f"{pending_unlocks.PREFIX}{n}"
+    waits = before if before is not None and before.held else None  # a request is held open for it
+    if before is not None:
+        waiting_line.step_out(tx, before, f"asks the holder ({request})")
+    limits = svc.settings.leases
+    tx.record(
+        ev.WaiterQueued(
+            acquisition_id=request, agent=req.agent, mode=req.mode,
+            priority=before.priority if before is not None else 0, asked_at=asked_at,
+            until=max(tx.later(ms(limits.line_s)), waits.until if waits is not None else ""),
+            held=waits is not None,
+            ttl_ms=before.ttl_ms if before is not None else ms(limits.ttl_s),
+            task=before.task_id if before is not None else _only_task(tx, req.agent),
+            description=before.description if before is not None else reason[:200],
+            resources=[(asked.name, asked.kind, asked.scope)], met=obstacles.held_at,
+            worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
+            contents=contents,
+            purpose=intern(before.purpose) if before is not None else purposes.ASKED,
+        )
+    )
+    holder = theirs[0].locked_by
+    tx.record(
+        ev.UnlockAsked(
+            request=request, n=n, agent=req.agent, holder=holder, resource=asked.name,
+            resource_kind=asked.kind, scope=asked.scope, mode=req.mode, reason=reason,
+        )
+    )
+    row = pending_unlocks.find(tx, request)
+    pending_unlocks.tell_holder(tx, row, theirs)
+    circles.look(svc, tx, req.agent)
+    told = pending_unlocks.reply(tx, row)
+    if waits is not None:
+        tx.effects.stays[waits.acquisition_id] = request
+        answered.move(tx, waits.acquisition_id, request)
+    return told
+
+
+def _asked_already(tx: Tx, row: UnlockRow, req: rq.RequestFile) -> rq.Unlock | Refusal:
+    if req.holder in (None, row.holder):
+        return pending_unlocks.reply(tx, row)  # the same question: nobody is disturbed twice
+    return Refusal(
+        Code.LIMIT, f"{row.request_id} asks {row.holder} for {row.resource} already; one holder "
+        f"is asked at a time. {req.holder} was not asked.",
+        next=f"Wait for the answer, or `coord request withdraw {row.request_id} "
+        f"--agent {req.agent}`.",
+    )
+
+
+def _of_one_holder(
+    leases: list[LeaseRow], resource: str, req: rq.RequestFile
+) -> list[LeaseRow] | Refusal:
+    """The leases in the way of the one holder that is asked."""
+    holders = sorted({lease.locked_by for lease in leases})
+    if not holders or req.holder not in (None, *holders):
+        who = "Nobody else holds any part"
+        if req.holder and holders:
+            who = f"{req.holder} holds nothing"
+        held = f"; {listed(holders)} does" if holders else ""
+        typed = quote(req.resource)
+        return Refusal(
+            Code.UNKNOWN_LEASE, f"{who} of {resource}{held}. Nobody was asked.", resource=resource,
+            next=f"`coord request file {typed} --reason WHY --holder {holders[0]} "
+            f"--agent {req.agent}`" if holders else f"`coord lock {typed} --agent {req.agent}`",
+        )
+    if req.holder is None and len(holders) > 1:
+        return Refusal(
+            Code.INVALID, f"Several hold parts of {resource}: {listed(holders, 5)}. A request asks "
+            "one holder. Nobody was asked.",
+            next="Name it with `--holder`, or ask for the part that you need.", holders=holders,
+        )
+    holder = req.holder or holders[0]
+    return [lease for lease in leases if lease.locked_by == holder]
+
+
+def _called_otherwise(svc: Service, lease: LeaseRow, name: str, req: rq.RequestFile) -> Refusal:
+    """What is asked for may be what a holder has renamed: that is asked for by its name."""
+    return Refusal(
+        Code.LOCKED, f"{shown(name)} may be what {lease.locked_by} has leased as "
+        f"{shown(lease.file_path)}, which is not called so any more. Nobody was asked.",
+        next=f"`coord request file {lease_typed(svc, lease, req.cwd)} --reason WHY --agent "
+        f"{req.agent}` asks {lease.locked_by} for that.",
+        conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}], resource=name)
+
+
+def _only_task(tx: Tx, agent: str) -> str | None:
+    """The one task that the agent works on: the lease belongs to it, and ends with it."""
+    claimed = tx.rows("tasks_of_holder", agent)
+    return str(claimed[0][0]) if len(claimed) == 1 else None
+
+
+def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.Unlock:
+    """See `requests.RequestWithdraw`. Who was told no stands in line still, and may leave it."""
+    row = pending_unlocks.find(tx, req.request, req.resource)
+    waiter = tx.first(WaiterRow, "waiter_get", row.request_id)
+    if waiter is None:
+        pending_unlocks.check_open(row)
+    if not pending_unlocks.answers_for(tx, req.agent, row.requested_by):
+        raise Refusal(
+            Code.NOT_HOLDER, f"{row.request_id} is {row.requested_by}'s, not {req.agent}'s; it "
+            "stays open.", next=f"`coord request withdraw {row.request_id} --agent "
+            f"{row.requested_by}`",
+        )
+    agents.acting(tx, actor, req.agent)
+    if row.status == "pending":
+        pending_unlocks.conclude(tx, row, "withdraw", req.agent)
+        notices.post(
+            tx, row.holder, "answered", f"{row.requested_by} does not ask for {row.resource} any "
+            f"more: {row.request_id} needs no answer.", request=row.request_id,
+        )
+    if waiter is not None:
+        waiting_line.step_out(tx, waiter, "withdrawn")
+    return pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id))
+
+
+def listing(svc: Service, view: View, actor: Actor, req: rq.Requests) -> rq.UnlockList:
+    """See `requests.Requests`."""
+    limit = min(req.limit, 1000)
+    rows, more = split_page(view.each(
+        UnlockRow, "unlocks_list", req.after, req.state, req.agent, limit + 1, req.resource), limit)
+    return rq.UnlockList(
+        items=[pending_unlocks.reply(view, row) for row in rows],
+        next=rows[-1].n if more else None,
+    )

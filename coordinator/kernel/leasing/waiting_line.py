@@ -1,0 +1,419 @@
+"""The line: waiters that stand in it, are served from it, and leave it.
+
+After every job that freed something (`Tx.freed`) `wake` names the waiters near what was freed. Each
+is then served in a transaction of its own (`serve`), so none can fail another's request, and none
+passes another: whoever stands before it is weighed as a lease is (invariant 9). A grant to a waiter
+whose request is still open is told at once; to one that went away, by a notice, and the lease is
+short until it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from sys import intern
+
+from coordinator.kernel import answered, unserved
+from coordinator.kernel.core import Actor, Service, listed, ms
+from coordinator.kernel.holders import agents, notices
+from coordinator.kernel.leasing import circles, pending_unlocks, redirect, since_asked
+from coordinator.kernel.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
+from coordinator.kernel.leasing.grant import Agreed, check_looked, grant, had_already
+from coordinator.kernel.leasing.links import as_they_lead
+from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, each_lease_near, near
+from coordinator.kernel.leasing.waits import waited_for
+from coordinator.looking.facts import Place
+from coordinator.rules import leases as rule
+from coordinator.rules.agents import is_there
+from coordinator.rules.globs import overlaps
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.words import purposes
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import WINDOW, Located, Resource, file_scope, path_of
+
+
+def same_again(
+    tx: Tx, agent: str, located: Sequence[Located], mode: str | None = None
+) -> WaiterRow | None:
+    """The place of an agent that asks again for what it waits for. It keeps that place (its age
+    counts on), and has only the one: two grants would surprise. But one that a request is held open
+    for is not another's that wants it in another `mode`: that request would be left without."""
+    names = sorted(one.resource.name for one in located)
+    for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
+        wanted = [name for name, *_ in tx.rows("waiter_resources_of", waiter.acquisition_id)]
+        if wanted == names and (mode in (None, waiter.mode) or not waiter.held):
+            return waiter
+    return None
+
+
+def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdrawn:
+    """See `requests.Withdraw`."""
+    waiter = tx.first(WaiterRow, "waiter_get", req.acquisition_id)
+    if waiter is None:
+        raise Refusal(Code.UNKNOWN_LEASE, f"{req.acquisition_id} does not stand in line.")
+    if waiter.agent != req.agent:
+        raise Refusal(Code.NOT_HOLDER, f"{req.acquisition_id} belongs to {waiter.agent}.")
+    agents.acting(tx, actor, req.agent)
+    step_out(tx, waiter, "withdrawn")
+    return rq.Withdrawn(acquisition_id=req.acquisition_id)
+
+
+def place_of(tx: Tx, agent: str, scope: str) -> str | None:
+    """Where an agent stands in line for what has this scope."""
+    for name, *_ in tx.rows("waiters_of_agent", agent):
+        if any(wanted[2] == scope for wanted in tx.rows("waiter_resources_of", name)):
+            return str(name)
+    return None
+
+
+def is_heard(tx: Tx, acquisition: str) -> bool:
+    """Whether the agent of this place is there, to hear of what it is granted."""
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    return waiter is not None and is_there(tx.agent(waiter.agent), tx.now_ms)
+
+
+def leave(tx: Tx, acquisition: str, reason: str) -> None:
+    """Take this one out of the line, if it stands there."""
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is not None:
+        step_out(tx, waiter, reason)
+
+
+def step_out(tx: Tx, waiter: WaiterRow, reason: str) -> None:
+    """Take a waiter out of the line; those behind it may be served now."""
+    _leave(tx, waiter, reason)
+    pending_unlocks.left_line(tx, waiter.acquisition_id, reason)
+
+
+def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
+    freed = _resources(tx, waiter.acquisition_id)
+    tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent,
+                            reason=reason))
+    tx.freed += [(one.name, one.kind, one.scope) for one in freed]
+
+
+def has_question(tx: Tx, waiter: WaiterRow) -> bool:
+    """Whether an unlock request stands in line at this place."""
+    return pending_unlocks.pending(tx, waiter.acquisition_id) is not None
+
+
+def asked_again(tx: Tx, waiter: WaiterRow, stays: bool, joins: bool) -> str | None:
+    """Whoever stands in line asks again, and is about to be granted, to stand in line anew
+    (`stays`) or to leave. The id to stand under, where an unlock request goes on with it, or a
+    request that is held open for it, which this one `joins`: waiting, too, or to stay."""
+    _leave(tx, waiter, "asked again")
+    if stays and (joins or pending_unlocks.pending(tx, waiter.acquisition_id) is not None):
+        return waiter.acquisition_id
+    pending_unlocks.left_line(tx, waiter.acquisition_id, "asked again")
+    return None
+
+
+def wake(svc: Service, tx: Tx) -> None:
+    """Note who waits near what this job has freed, the best first: each is to be served."""
+    if tx.freed:
+        tx.effects.offers = True
+    if tx.freed and tx.present().waiters:
+        # (Who waits for another region of a file may wait for what was renamed to it.)
+        names = {str(row[0]) for name, kind, scope in dict.fromkeys(tx.freed)
+                 for row in near(tx, "waiters_near", rule.as_resource(
+                     *((path_of(name, kind), "file", file_scope(scope)) if kind == "region"
+                       else (name, kind, scope))))}
+        names |= {str(row[0]) for _, _, scope in dict.fromkeys(tx.freed)
+                  for row in tx.rows("waiters_met", scope)}
+        names = {name for name in names if not unserved.rests(tx, "waiter", name)}
+        tx.effects.wake.update(dict.fromkeys(in_order(svc, tx, names)))
+    tx.freed.clear()
+
+
+def in_order(svc: Service, view: View, acquisitions: Iterable[str]) -> list[str]:
+    """These waiters in the order of their standing."""
+    step = ms(svc.settings.leases.age_step_s)
+    waiters = view.each_of(WaiterRow, "waiter_get", acquisitions)
+    waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
+                                w.acquisition_id))
+    return [waiter.acquisition_id for waiter in waiters]
+
+
+def everybody(svc: Service, view: View) -> list[str]:
+    """All waiters in the order of their standing, without those that are set aside for now."""
+    names = [str(row[0]) for row in view.rows("waiters_all")]
+    return in_order(svc, view, [n for n in names if not unserved.rests(view, "waiter", n)])
+
+
+def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
+    """Grant to this waiter if nothing stands in its way any more; whether it was granted.
+
+    Raises:
+        Unready: lapsed leases have to be closed before, or files to be looked at.
+        Refusal: it cannot be served: what it waits for lies outside by now, or is too large.
+    """
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is None:
+        return False
+    if waiter.until <= tx.now:
+        _waited_in_vain(svc, tx, waiter)
+        return False
+    wanted, obstacles = _weighed(svc, tx, waiter)
+    if obstacles.blocked or obstacles.closed:
+        pending_unlocks.lost_its_holder(tx, acquisition)
+        if len(wanted) > 1 and waited_for(tx, waiter.agent):
+            circles.look(svc, tx, waiter.agent)  # it may have been in another one besides
+        return False
+    _give(svc, tx, waiter, wanted, obstacles)
+    return True
+
+
+def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
+    """This waiter cannot be served: it keeps its place and is tried again, and whoever stands
+    behind it is served meanwhile."""
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is None:
+        return
+    if waiter.until <= tx.now:
+        _waited_in_vain(svc, tx, waiter)
+        return
+    unserved.put(tx, "waiter", acquisition, why, agent=waiter.agent, task=waiter.task_id)
+    tx.freed += [(one.name, one.kind, one.scope) for one in _resources(tx, acquisition)]
+
+
+def nobody_listens(tx: Tx, acquisition: str) -> None:
+    """The request that was held open for this waiter is gone: what it is granted from now on is
+    only offered."""
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is not None and waiter.held:
+        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent,
+                                   held=False))
+
+
+def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
+    """Its time in line is over. It was told that it would hear of the file, so it hears this."""
+    wanted = [one.name for one in _resources(tx, waiter.acquisition_id)]
+    step_out(tx, waiter, "timed out")
+    # (Who waited for its turn to write asks for it with the write itself.)
+    if not waiter.held and not all(name.startswith(WINDOW) for name in wanted):
+        step = "".join(part.waited_in_vain(svc, tx, waiter, wanted) for part in svc.slices)
+        notices.post(
+            tx, waiter.agent, "line",
+            f"You do not stand in line for {listed(wanted)} any more: it did not become free in "
+            f"time. Ask again if you still need it." + (f" ({step})" if step else ""),
+            acquisition_id=waiter.acquisition_id, step=step,
+        )
+
+
+def look_before_approval(tx: Tx, waiter: WaiterRow) -> None:
+    """That what its answer tells is looked at, ahead of all that an approval records.
+
+    Raises:
+        Unready.
+    """
+    tx.looked.require(_places(tx, waiter.acquisition_id))
+    with contextlib.suppress(Refusal):
+        wanted = [(lies(tx, *one), waiter.mode)
+                  for one in tx.rows("waiter_places_of", waiter.acquisition_id)]
+        since_asked.changed(tx, waiter.acquisition_id, wanted)
+
+
+def serve_approved(
+    svc: Service, tx: Tx, waiter: WaiterRow, said: str, no_longer_than: str | None
+) -> bool:
+    """Grant to a waiter whose unlock request was approved just now, if nothing else is in the way.
+
+    Past others that stand before it only with `no_longer_than` (ISO text), the bound of what it
+    then gets: see `rules.negotiation`.
+    """
+    try:
+        wanted, obstacles = _weighed(svc, tx, waiter, handed=True)
+        check_looked(svc, tx, wanted, obstacles)
+    except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
+        set_aside(svc, tx, waiter.acquisition_id, refusal.message)
+        return False
+    if obstacles.leases or obstacles.closed or (obstacles.waiters and no_longer_than is None):
+        return False
+    _give(svc, tx, waiter, wanted, obstacles, said,
+          no_longer_than if obstacles.waiters else None)
+    return True
+
+
+def serve_agreed(
+    svc: Service, tx: Tx, waiter: WaiterRow, said: str, no_longer_than: str | None, agreed: Agreed
+) -> None:
+    """Grant to a waiter what its holder shares with it from now on: it was looked at, and nothing
+    else is in the way (`agreements.entry`)."""
+    wanted, obstacles = _weighed(svc, tx, waiter, agreed.name, handed=True)
+    _give(svc, tx, waiter, wanted, obstacles, said, no_longer_than, agreed)
+
+
+def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None, *,
+             handed: bool = False) -> tuple[list[Wanted], Obstacles]:
+    """`handed`: its holder gives it, so that it is that and no more."""
+    tx.looked.require(_places(tx, waiter.acquisition_id))
+    found = once(lies(tx, *one) for one in tx.rows("waiter_places_of", waiter.acquisition_id))
+    if not handed:
+        found = as_they_lead(tx, found, since_asked.then(tx, waiter.acquisition_id))
+    wanted: list[Wanted] = [(one, waiter.mode if agreed is None else "shared") for one in found]
+    obstacles = weigh(
+        svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
+        acquisition=waiter.acquisition_id, agreed=agreed,
+    )
+    return wanted, obstacles
+
+
+def _give(
+    svc: Service, tx: Tx, waiter: WaiterRow, wanted: Sequence[Wanted], obstacles: Obstacles,
+    said: str = "", no_longer_than: str | None = None, agreed: Agreed | None = None,
+) -> None:
+    """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
+    check_looked(svc, tx, wanted, obstacles)
+    changed = since_asked.changed(tx, waiter.acquisition_id, wanted)
+    tx.record(
+        ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
+    )
+    pending_unlocks.left_line(
+        tx, waiter.acquisition_id, "the lease ended unanswered; granted from line"
+    )
+    offered = None if waiter.held else min(waiter.ttl_ms, ms(svc.settings.leases.offered_ttl_s))
+    reply = grant(
+        svc, tx, waiter.agent, wanted, obstacles, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
+        description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
+        agreed=agreed, purpose=(
+            purposes.OFFERED if offered is not None and waiter.purpose == purposes.ASKED
+            else intern(waiter.purpose)),
+    )
+    reply.changed = changed
+    if said:
+        reply.warnings.append(said)
+    tell(tx, waiter.acquisition_id, reply)
+    # Others that wait for what this agent holds now let its other waiters pass.
+    tx.effects.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", waiter.agent)})
+    if said or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
+        names = [lease.resource for lease in reply.leases]
+        notices.post(
+            tx, waiter.agent, "granted",
+            f"{said or 'You waited for ' + ', '.join(names) + ':'} "
+            f"{'It' if said else 'it'} is yours until "
+            f"{short(from_iso(min(lease.expires_at for lease in reply.leases)))}. "
+            "Read it afresh before you write" + ("." if changed else "; it may have changed.")
+            + since_asked.told(changed),
+            acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,
+        )
+
+
+def tell(tx: Tx, acquisition: str, reply: rq.Acquired) -> None:
+    """All that wait at this place are told of the grant, once it is on disk; whose connection
+    breaks before that, and who asks again under its idempotency key, is told the same."""
+    tx.effects.granted.append((acquisition, reply))
+    for asker, asked in answered.awaited(tx, acquisition):
+        answered.note(tx, asker, asked, reply)
+        reply = had_already(reply)
+    answered.wait_no_more(tx, acquisition)
+
+
+def stop_holding(
+    svc: Service, tx: Tx, acquisition: str, stay: bool, last: bool = True, *, listens: bool = False
+) -> Refusal | None:
+    """A request that waited for this acquisition ends now: its answer.
+
+    Where it is the `last` of them the place is an ordinary waiter's from now on (`stay`), or given
+    up. None: nothing stands in its way by now, so that it is granted, and told as any grant is, as
+    long as somebody `listens`.
+    """
+    waiter = tx.first(WaiterRow, "waiter_get", acquisition)
+    if waiter is None:
+        return Refusal(Code.LOCKED, f"{acquisition} left the line. Nothing is held for it.",
+                       next="Ask again for what it waited for.", acquisition_id=acquisition)
+    tx.looked.require(_places(tx, acquisition))
+    located = _known(tx, acquisition)
+    # (Who is granted a turn to write later would not be there to write.)
+    is_turn = all(one.resource.name.startswith(WINDOW) for one in located)
+    stay = stay and not is_turn
+    wanted: list[Wanted] = [(one, waiter.mode) for one in located]
+    obstacles = weigh(
+        svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
+        acquisition=acquisition,
+    )
+    if listens and not is_turn and not (obstacles.blocked or obstacles.closed):
+        _give(svc, tx, waiter, wanted, obstacles)
+        return None
+    other = redirect.offer(svc, tx, waiter.agent)
+    circle = circles.find(
+        svc, tx, waiter.agent, obstacles, [one.resource for one in located],
+        priority=waiter.priority, before=acquisition,
+    ) if obstacles.leases or obstacles.waiters else None
+    if last:
+        answered.wait_no_more(tx, acquisition)
+    if last and stay:
+        tx.record(
+            ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)
+        )
+    elif last:
+        step_out(tx, waiter, "timed out")
+    return redirect.locked(
+        svc, tx, waiter.agent, located, obstacles, acquisition if stay or not last else None,
+        other, circle, task=waiter.task_id,
+    )
+
+
+def _resources(tx: View, acquisition: str) -> list[Resource]:
+    return [rule.as_resource(n, k, s) for n, k, s in tx.rows("waiter_resources_of", acquisition)]
+
+
+def _places(tx: Tx, acquisition: str) -> list[Place]:
+    return [place(name, kind, worktree)
+            for name, kind, _, worktree in tx.rows("waiter_places_of", acquisition)]
+
+
+def _known(tx: Tx, acquisition: str) -> list[Located]:
+    """Where a waiter's resources lie; as they were when it asked, where that cannot be told."""
+    out = []
+    for name, kind, scope, worktree in tx.rows("waiter_places_of", acquisition):
+        try:
+            out.append(tx.looked.located(place(name, kind, worktree)))
+        except Refusal:
+            out.append(Located(rule.as_resource(name, kind, scope), None, None, worktree))
+    return out
+
+
+def listing(svc: Service, view: View, *, about: Resource | None = None,
+            agent: str | None = None) -> list[rq.Waiter]:
+    """Who stands in line, in the order in which they will be looked at. `about`: only who waits for
+    what overlaps it. `agent`: only who is this agent, or waits for something that it holds. A
+    place is one in the whole line, whoever is shown."""
+    step = ms(svc.settings.leases.age_step_s)
+    waiters = view.each(WaiterRow, "waiters_all")
+    waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
+                                w.acquisition_id))
+    out = []
+    for position, w in enumerate(waiters, 1):
+        wanted = _resources(view, w.acquisition_id)
+        if about is not None and not any(overlaps(about, one) for one in wanted):
+            continue
+        held_by = _held_by(view, w)
+        if agent is not None and agent != w.agent and agent not in held_by:
+            continue
+        out.append(rq.Waiter(
+            acquisition_id=w.acquisition_id, agent=w.agent, resources=[r.name for r in wanted],
+            mode=w.mode, priority=w.priority, asked_at=w.asked_at, until=w.until, position=position,
+            description=w.description, held_by=held_by,
+        ))
+    return out
+
+
+def _held_by(view: View, waiter: WaiterRow) -> list[str]:
+    """Who holds something of what it waits for."""
+    out: dict[str, None] = {}
+    for asked in _resources(view, waiter.acquisition_id):
+        for lease in each_lease_near(view, asked):
+            if lease.expires_at > view.now and rule.conflicts(
+                    asked, waiter.mode, waiter.agent, lease):
+                out[lease.locked_by] = None
+            if len(out) == HOLDERS_TOLD_MAX:
+                return list(out)
+    met = view.row("waiter_met", waiter.acquisition_id) if not out else None
+    if met is not None and met[0]:  # what it waits for is leased by another name
+        out = {row.locked_by: None for row in view.each(LeaseRow, "leases_at_scope", met[0])
+               if row.expires_at > view.now}
+    return list(out)

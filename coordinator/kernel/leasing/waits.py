@@ -1,0 +1,170 @@
+"""Who waits for whom: by what leases, through the line, and through sub-agents. Only reads.
+
+An agent waits for the holders of what its waiters want; where only the line is in the way, for
+those whom the ones before it wait for; and for its sub-agents that stand in line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+import msgspec
+
+from coordinator.kernel import unserved
+from coordinator.kernel.core import Service, ms
+from coordinator.kernel.leasing.conflicts import Obstacles
+from coordinator.kernel.leasing.overlapping import each_lease_near, one_by_one
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, NearWaiter, Wanting
+from coordinator.words.resource_names import Resource, is_window
+
+#: Leases in the way of one resource, or waiters before it, that are followed.
+BLOCKERS_MAX = 50
+#: Leases of one agent that are looked at for whether anybody waits for them at all.
+HELD_MAX = 50
+
+
+class Wait(msgspec.Struct, frozen=True, gc=False):
+    """One agent waits for another."""
+
+    on: str
+    lease: LeaseRow | None = None
+    """What is in its way; None: it waits for its sub-agent."""
+    wanted: str = ""
+    """The resource that it asked for."""
+    waiter: str | None = None
+    """Its place in line; None: the request that is being served."""
+    priority: int = 0
+    gives_way_to: str | None = None
+    """It was told to give way, for this one's sake."""
+
+
+def asked(
+    svc: Service, view: View, agent: str, obstacles: Obstacles, located: Sequence[Resource],
+    priority: int, before: str | None,
+) -> list[Wait]:
+    """Whom `agent` waits for by the request that is being served. `before`: its place in line for
+    the same, if it has one."""
+    mark = next((row.gives_way_to for row in wants_of(view, before)), None) \
+        if before is not None else None
+    ways = [(lease, _wanted_for(located, lease)) for lease in obstacles.leases
+            if not _ends_by_itself(lease)]
+    if not ways:
+        ways = _before(svc, view, agent, obstacles.waiters)
+    return [Wait(lease.locked_by, lease, name, None, priority, mark) for lease, name in ways]
+
+
+def waits_of(svc: Service, view: View, agent: str, without: str | None) -> list[Wait]:
+    """Whom an agent waits for: by its places in line, and through its sub-agents."""
+    out: list[Wait] = []
+    for row in (Wanting(*raw) for raw in view.rows("wants_of_agent", agent)):
+        if row.acquisition_id == without or row.until <= view.now:
+            continue
+        asked = rule.as_resource(row.name, row.kind, row.scope)
+        ways = [(lease, row.name) for lease in _in_the_way(view, row, asked)]
+        if not ways:
+            ways = _before(svc, view, agent, _ahead(svc, view, row, asked), row.name)
+        out += [Wait(lease.locked_by, lease, name, row.acquisition_id, row.priority,
+                     row.gives_way_to) for lease, name in ways]
+    return out + [Wait(str(name)) for (name,) in view.rows("children_in_line", agent)]
+
+
+def wants_of(view: View, acquisition: str) -> list[Wanting]:
+    """What one waiter wants."""
+    return [Wanting(*raw) for raw in view.rows("wants_of", acquisition)]
+
+
+def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
+    """Leases that keep a waiter from this, also of the same file under another name."""
+    leases = each_lease_near(view, asked)
+    found = list(islice(
+        (lease for lease in leases if lease.expires_at > view.now and not _ends_by_itself(lease)
+         and rule.conflicts(asked, row.mode, row.agent, lease)), BLOCKERS_MAX))
+    if not found and row.met not in ("", asked.scope):
+        found = [
+            lease for lease in view.each(LeaseRow, "leases_at_scope", row.met)
+            if lease.locked_by != row.agent and lease.expires_at > view.now
+            and "exclusive" in (lease.mode, row.mode)
+        ]
+    return found
+
+
+def _ends_by_itself(lease: LeaseRow) -> bool:
+    """Whether it is an edit that is in the middle: that ends by itself, whatever its agent waits
+    for, and nobody could give it back."""
+    return is_window(lease.kind, lease.file_path)
+
+
+def _ahead(svc: Service, view: View, row: Wanting, asked: Resource) -> list[NearWaiter]:
+    """Waiters of others that stand before this one at a resource that nobody holds."""
+    step = ms(svc.settings.leases.age_step_s)
+    mine = (rule.standing(row.priority, row.asked_at, view.now_ms, step), row.acquisition_id)
+    out: list[NearWaiter] = []
+    for raw in islice(one_by_one(view, "waiters_near", asked), BLOCKERS_MAX):
+        other = NearWaiter(*raw)
+        theirs = rule.standing(other.priority, other.asked_at, view.now_ms, step)
+        if (
+            other.agent != row.agent and other.until > view.now
+            and "exclusive" in (other.mode, row.mode) and (theirs, other.acquisition_id) < mine
+            and overlaps(asked, rule.as_resource(other.name, other.kind, other.scope))
+            and not unserved.rests(view, "waiter", other.acquisition_id)
+        ):
+            out.append(other)
+    return out
+
+
+def _before(
+    svc: Service, view: View, agent: str, line: Iterable[NearWaiter], wanted: str = ""
+) -> list[tuple[LeaseRow, str]]:
+    """Leases that those wait for who stand before an agent in line, and what it wants itself. Who
+    waits for the very one behind it is passed."""
+    out: list[tuple[LeaseRow, str]] = []
+    met: set[str] = set()
+    todo = [(agent, one, wanted or one.name) for one in line]
+    while todo and len(out) < BLOCKERS_MAX:
+        behind, waiter, name = todo.pop()
+        if waiter.acquisition_id in met:
+            continue
+        met.add(waiter.acquisition_id)
+        leases: list[LeaseRow] = []
+        further: list[tuple[str, NearWaiter, str]] = []
+        for row in wants_of(view, waiter.acquisition_id):
+            asked = rule.as_resource(row.name, row.kind, row.scope)
+            held = _in_the_way(view, row, asked)
+            leases += held
+            if not held:
+                further += [(row.agent, one, name) for one in _ahead(svc, view, row, asked)]
+        if all(lease.locked_by != behind for lease in leases):
+            out += [(lease, name) for lease in leases if lease.locked_by != agent]
+            todo += further
+    return out
+
+
+def waited_for(tx: Tx, agent: str) -> bool:
+    """Whether anybody waits for what this agent holds, or the session that it works for: nearly
+    always nobody does, and there is nothing to be searched."""
+    one: str | None = agent
+    met: set[str] = set()
+    while one is not None and one not in met:
+        met.add(one)
+        held = tx.each(LeaseRow, "leases_of_holder", one)
+        if len(held) > HELD_MAX:
+            return True
+        for lease in held:
+            leased = rule.as_resource(lease.file_path, lease.kind, lease.scope)
+            if any(near[1] != one for near in one_by_one(tx, "waiters_near", leased)):
+                return True
+            if tx.rows("waiters_met", lease.scope):
+                return True
+        row = tx.agent(one)
+        one = row.parent if row is not None else None
+    return False
+
+
+def _wanted_for(located: Sequence[Resource], lease: LeaseRow) -> str:
+    """Which of the resources that were asked for this lease is in the way of."""
+    held = rule.as_resource(lease.file_path, lease.kind, lease.scope)
+    return next((one.name for one in located if overlaps(one, held)), located[0].name)

@@ -1,0 +1,34 @@
+"""Which files somebody wrote who held nothing of them, since their holder began to work there.
+
+A person, or a program that nobody knows: what these wrote stands among the holder's work by then.
+Read from the log, apart from the transaction; where that was cut, nothing is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coordinator.kernel.leasing.leased_meanwhile import first_since
+from coordinator.store.apart import apart
+from coordinator.store.ledger import Tx, View
+
+
+def by_nobody(tx: Tx, since: Mapping[str, str]) -> dict[str, str]:
+    """Those of these files, and when that was last (UTC). `since`: by path, from which instant on.
+
+    Raises:
+        Unready: the log is read first.
+    """
+    if not since:
+        return {}
+    first = min(since.values())
+
+    def written(view: View) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, at in view.rows("unleased_last_since", first_since(view, first), first):
+            path = name if name in since else str(name).rpartition("::")[0]  # or of a part of it
+            found[path] = max(found.get(path, ""), str(at))
+        return found
+
+    last = tx.looked.after(f"written without a lease since {first}", apart(tx, written))
+    return {path: last[path] for path in sorted(since) if last.get(path, "") >= since[path]}

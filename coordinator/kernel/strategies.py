@@ -1,0 +1,46 @@
+"""By which strategy each resource is shared here, and what follows for claims, hooks and landings.
+
+Decides nothing about who holds what: it says which leases are not asked for (isolated work, and
+optimistic work while it is thought about). Those that end with their write: `optimistic_writes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing.conflicts import Wanted
+from coordinator.rules.strategies import Strategy, strategy_of
+from coordinator.words.resource_names import Located, Resource
+
+
+def of(svc: Service, asked: Resource) -> Strategy:
+    """The strategy of a resource."""
+    by_glob = svc.settings.strategies.by_glob
+    return strategy_of(asked, by_glob, svc.fold_case) if by_glob else "pessimistic"
+
+
+def claimed(svc: Service, wanted: Sequence[Wanted]) -> list[Wanted]:
+    """What a claim has to lease: the rest is leased at its write, or not at all."""
+    if not svc.settings.strategies.by_glob:
+        return list(wanted)
+    return [(one, mode) for one, mode in wanted if of(svc, one.resource) == "pessimistic"]
+
+
+def written(svc: Service, wanted: Sequence[Located]) -> list[Located]:
+    """What a write has to lease: in a launch's worktree nothing of what is shared by branches."""
+    if not svc.settings.strategies.by_glob:
+        return list(wanted)
+    return [one for one in wanted if not (
+        of(svc, one.resource) == "isolated" and svc.is_launched_worktree(one.worktree))]
+
+
+def lands_free(svc: Service, asked: Resource) -> bool:
+    """Whether this lands by merging alone, where nobody holds it."""
+    return bool(svc.settings.strategies.by_glob) and of(svc, asked) == "isolated"
+
+
+def for_the_write(svc: Service, wanted: Sequence[Located]) -> bool:
+    """Whether all of these are leased for the moment of a write only."""
+    return bool(svc.settings.strategies.by_glob) and bool(wanted) and all(
+        of(svc, one.resource) == "optimistic" for one in wanted)

@@ -1,0 +1,262 @@
+"""One task: finding it, moving it from state to state, showing it. All moves go through `move`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from coordinator.kernel.core import Service, ms
+from coordinator.kernel.leasing import task_claims
+from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, holders_of, near
+from coordinator.kernel.unknown_ids import spellings, unknown
+from coordinator.rules import backlog as rule
+from coordinator.rules import leases as lease_rule
+from coordinator.rules.globs import overlaps
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.file_names import shown
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource
+from coordinator.words.texts import alternatives
+
+#: Tasks that one transaction tells of the end of what they come after.
+RIPPLE_MAX = 200
+#: How a task gets to the state that is due.
+_VERBS = {"ready": "unblock", "blocked": "block", "pending": "wait"}
+
+
+def find(view: View, text: str) -> TaskRow:
+    """The task called `T-12`, `t-12`, `12` or `T12`.
+
+    Raises:
+        Refusal: UNKNOWN_TASK.
+    """
+    name, *_ = names = spellings(text, "T")
+    for candidate in names:
+        row = view.first(TaskRow, "task_get", candidate)
+        if row is not None:
+            return row
+    raise unknown(Code.UNKNOWN_TASK, "task", "T", name)
+
+
+def named(view: View, text: str | None) -> str | None:
+    """The id of a task that something is to be about; None: of none.
+
+    Raises:
+        Refusal: UNKNOWN_TASK.
+    """
+    return None if text is None else find(view, text).task_id
+
+
+def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str = "",
+         **changes: Any) -> str:
+    """Take a task through one transition; the state it is in afterwards.
+
+    What is not named in `changes` stays, but a claim ends with every move other than `claim`.
+    Where what it comes after is not done (any more), it is not ready but waits for that.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    after = _change(tx, task, verb, agent=agent, why=why, **changes)
+    if after == "ready":
+        after = _follow(tx, find(tx, task.task_id), "what it comes after is not done")
+    if _tells_others(task.state, after):
+        _ripple(tx, [(task.task_id, 0)])
+    return after
+
+
+def _change(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str = "",
+            **changes: Any) -> str:
+    """Record one transition; the state afterwards. Nobody else is told.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    state = rule.after(task.state, verb)
+    if state is None:
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} is {rule.told_state(task.state)}; `{verb}` is for tasks that are "
+            f"{alternatives(map(rule.told_state, rule.states_before(verb)))}. It stays as it is.",
+            state=task.state,
+            next=f"`coord review list --task {task.task_id}`: a verdict decides about it."
+            if task.state == "review" else f"`coord task show {task.task_id}` tells more of it.",
+        )
+    fields: dict[str, Any] = {"partial": task.partial, "result": task.result,
+                              "attempts": task.attempts, **changes}
+    tx.record(
+        ev.TaskChanged(task=task.task_id, verb=verb, state=state, agent=agent, why=why, **fields)
+    )
+    if state == "ready":
+        tx.effects.offers = True
+    return state
+
+
+def _tells_others(before: str, after: str) -> bool:
+    """Whether tasks that come after one may now start, wait again, or never."""
+    return not {before, after}.isdisjoint(rule.CLOSED | {"blocked"})
+
+
+def _ripple(tx: Tx, todo: list[tuple[str, int]]) -> None:
+    """Tell the tasks that come after these (each from a number on), and those after them in turn.
+
+    A loop, not a recursion, and at most `RIPPLE_MAX` of them in one transaction: what is left is
+    recorded, and follows in others.
+    """
+    waiting = deque(todo)
+    while waiting:
+        name, after = waiting.popleft()
+        while True:
+            rows = tx.rows("task_dependents", name, after, RIPPLE_MAX)
+            for found, number_of in rows:
+                if tx.effects.rippled >= RIPPLE_MAX:
+                    for left, number in ((name, after), *waiting):
+                        tx.record(ev.RippleLeft(task=left, after=number))
+                    return
+                dependent, after = str(found), int(number_of)
+                tx.effects.rippled += 1
+                if _moved_along(tx, dependent, name):
+                    waiting.append((dependent, 0))
+            if len(rows) < RIPPLE_MAX:
+                break
+
+
+def settle(tx: Tx, name: str, why: str) -> None:
+    """Take a task to where what it comes after leaves it now; those that come after it follow."""
+    before = find(tx, name)
+    if _tells_others(before.state, _follow(tx, before, why)):
+        _ripple(tx, [(name, 0)])
+
+
+def _moved_along(tx: Tx, name: str, because: str) -> bool:
+    """Let a task follow what it comes after; whether others come after it that have to follow."""
+    task = find(tx, name)
+    state = _follow(tx, task, f"after {because}")
+    tells = state != task.state and _tells_others(task.state, state)
+    return tells and tx.row("task_has_dependents", name) is not None
+
+
+def _follow(tx: Tx, task: TaskRow, why: str) -> str:
+    """Take a task to where what it comes after leaves it, unless it is past that; its state."""
+    due = due_state(tx, task.task_id)
+    verb = _VERBS[due]
+    if due == task.state or rule.after(task.state, verb) is None:
+        return task.state
+    return _change(tx, task, verb, why=why)
+
+
+def due_state(view: View, name: str) -> str:
+    """The state of a task that nobody has claimed, as what it comes after is now."""
+    row = view.row("task_due_state", name)
+    assert row is not None
+    bad, unfinished = row
+    return "blocked" if bad else "pending" if unfinished else "ready"
+
+
+def go_on_rippling(tx: Tx) -> bool:
+    """Tell the next of those that were left; whether there may be more."""
+    left = [(str(name), int(after)) for name, after in tx.rows("ripples_some", RIPPLE_MAX)]
+    for name, _ in left:
+        tx.record(ev.RippleLeft(task=name, after=None))
+    _ripple(tx, left)
+    return bool(left)
+
+
+def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why: str,
+                 review: str | None = None, blocked: bool = False,
+                 exhausted: bool = False) -> str:
+    """A claim ended without success: review, backoff, dead letter, or straight back. `exhausted`:
+    whatever attempts it has left, a person is next."""
+    limits = svc.settings.backlog
+    if review is not None:
+        return move(tx, task, "flag", agent=agent, why=why, partial=review)
+    if blocked:
+        return move(tx, task, "defer", agent=agent, why=why, attempts=max(0, task.attempts - 1))
+    over = exhausted or task.attempts >= task.attempts_max
+    if over and task.partial is not None:
+        # Reassigned work that nobody finished: a human looks at it again.
+        tx.record(ev.ReviewUndone(review=task.partial, agent=agent, task=task.task_id, by="coord"))
+        return move(tx, task, "flag", agent=agent, why=why, partial=task.partial, result=why)
+    if over:
+        return move(tx, task, "exhaust", agent=agent, why=why, result=why)
+    rest = rule.backoff_ms(task.attempts, ms(limits.backoff_s), ms(limits.backoff_max_s))
+    return move(tx, task, "fail", agent=agent, why=why, result=why,
+                not_before=tx.later(rest))
+
+
+def broke(tx: Tx, task: TaskRow, *, why: str, result: str) -> str:
+    """What it finished was found to break something: it is ready again or, with no attempt left, a
+    person's; its state. What comes after it waits again, unless it has begun."""
+    verb = "exhaust" if task.attempts >= task.attempts_max else "redo"
+    return move(tx, task, verb, why=why, result=result)
+
+
+def offer_rested(tx: Tx) -> int:
+    """Failed tasks whose backoff is over are ready again; how many."""
+    rested = tx.rows("tasks_backed_off", tx.now, 200)
+    for (name,) in rested:
+        move(tx, find(tx, str(name)), "offer", why="its backoff is over")
+    return len(rested)
+
+
+def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = False) -> rq.Task:
+    """A task as it is told; `full` adds who holds what it needs, and which reviews bar it
+    (`quarantine`: each open one of its files does)."""
+    resources = view.rows("task_resources_of", task.task_id)
+    out = rq.Task(
+        task=task.task_id, title=task.title, prompt=task.prompt, state=task.state,
+        priority=task.priority,
+        resources=[f"shared:{n}" if mode == "shared" else n for n, _, _, mode in resources],
+        after=[str(r[0]) for r in view.rows("task_after_of", task.task_id)],
+        attempts=task.attempts, attempts_max=task.attempts_max, not_before=task.not_before,
+        claimed_by=task.claimed_by, claimed_at=task.claimed_at, claim_until=task.claim_until,
+        partial=task.partial, result=task.result, created_at=task.created_at,
+        updated_at=task.updated_at, may=rule.may(task.state),
+    )
+    held = task_claims.holder_of(view, task) if task.state not in rule.CLOSED else None
+    if held is not None:
+        out.locked_by, out.locked_at = held
+        row = view.agent(held[0])
+        said = row.description if row is not None and not row.is_label else ""
+        out.locked_by_name = said or held[0]
+    if full:
+        wanted = [(lease_rule.as_resource(n, k, s), str(m)) for n, k, s, m in resources]
+        out.held_by = holders_of(view, task.claimed_by or "", wanted)
+        barred = [] if out.held_by or task.state != "ready" else _barred_by(
+            view, task, [one for one, _ in wanted], quarantine)
+        out.explanation = _explanation(view, task, [*out.held_by, *barred])
+    return out
+
+
+def _barred_by(view: View, task: TaskRow, wanted: Sequence[Resource], quarantine: bool
+               ) -> list[str]:
+    """Sentences on reviews of what it needs: nobody begins on that before the verdict."""
+    found = {}
+    for asked in wanted:
+        for review, path, scope, state, left_by, unkept in near(view, "reviews_near", asked):
+            if ((state == "reassigned" and left_by == task.task_id) or not (unkept or quarantine)
+                    or not overlaps(asked, lease_rule.as_resource(str(path), "file", str(scope)))):
+                continue
+            found[str(review)] = (f"the review {review} of {shown(str(path))} waits for a verdict "
+                                  f"(`coord review show {review}`)")
+    return list(found.values())[:HOLDERS_TOLD_MAX]
+
+
+def _explanation(view: View, task: TaskRow, held_by: list[str]) -> str:
+    if task.state in ("pending", "blocked"):
+        missing = [
+            f"{name} ({state})" for name, state in view.rows("task_dependencies", task.task_id)
+            if state != "done"
+        ]
+        return "waits for " + ", ".join(missing)
+    if task.state == "failed":
+        return f"rests until {task.not_before}, then is offered again"
+    if task.state == "review":
+        return f"waits for the verdict on {task.partial}"
+    if task.state == "ready" and held_by:
+        return "ready, but " + "; ".join(held_by)
+    return ""

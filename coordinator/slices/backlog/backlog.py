@@ -1,0 +1,222 @@
+"""The backlog as a whole: adding tasks one or many, and taking them out as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.kernel import tasks
+from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.leasing.conflicts import once_wanted
+from coordinator.kernel.leasing.links import with_links
+from coordinator.looking.facts import Place
+from coordinator.rules import backlog as rule
+from coordinator.slices.backlog import known_tasks, text_formats
+from coordinator.slices.backlog.task_fields import (
+    ATTEMPTS_MAX,
+    PRIORITY_MAX,
+    PROMPT_CHARS_MAX,
+    TITLE_CHARS_MAX,
+    Item,
+)
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import READ, Located
+from coordinator.words.texts import quoted
+
+NOTHING = "Nothing was added."
+_LINE_ENDS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
+
+
+@dataclass(slots=True)
+class Draft:
+    """A task that is about to be added. `after` names tasks by id, or by `ref` within a batch."""
+
+    title: str
+    prompt: str = ""
+    resources: list[str] = field(default_factory=list)
+    priority: int = 0
+    after: list[str] = field(default_factory=list)
+    attempts_max: int | None = None
+    ref: str | None = None
+    where: str = ""
+    """Which task of a file it is, for refusals; empty: it came alone."""
+
+
+def add(svc: Service, tx: Tx, actor: Actor, req: rq.TaskAdd) -> rq.Task:
+    """See `requests.TaskAdd`."""
+    draft = Draft(
+        title=req.title, prompt=req.prompt, resources=req.resources, priority=req.priority,
+        after=req.after, attempts_max=req.attempts_max,
+    )
+    return _add_all(svc, tx, [draft], req.cwd)[0]
+
+
+def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Imported:
+    """See `requests.TaskImport`."""
+    read = text_formats.read(req.text.removeprefix("\ufeff"),
+                             req.format or text_formats.format_of(req.name, req.text))
+    known = known_tasks.among(tx, read.items, req.known)
+    read.warnings.extend(known_tasks.remarks(tx, read.items, req.known, known))
+    refs = {str(read.items[n].id): row.task_id for n, row in known.items() if read.items[n].id}
+    closed = {item.id for item in read.items if item.done}
+    drafts = [
+        Draft(
+            title=item.title, prompt=item.prompt, resources=item.resources, priority=item.priority,
+            after=[name for name in item.after if name not in closed],
+            attempts_max=item.attempts_max, ref=item.id,
+            where=f"task {n} ({quoted(item.title, 40)})",
+        )
+        for n, item in enumerate(read.items, 1)
+        if not item.done and n - 1 not in known
+    ]
+    left = sum(item.done for n, item in enumerate(read.items) if n not in known)
+    if left:
+        read.warnings.append("One task is marked done, and was not added." if left == 1 else
+                             f"{left} tasks are marked done, and were not added.")
+    return rq.Imported(
+        items=_add_all(svc, tx, drafts, None, refs), warnings=read.warnings,
+        known=[tasks.reply(tx, row) for row in known.values()])
+
+
+def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> rq.Exported:
+    """See `requests.TaskExport`."""
+    items = []
+    for task in view.each(TaskRow, "tasks_list", 0, 2**31, 0):
+        shown = tasks.reply(view, task)
+        items.append(
+            Item(
+                id=task.task_id, title=task.title, prompt=task.prompt, resources=shown.resources,
+                priority=task.priority, after=shown.after, attempts_max=task.attempts_max,
+                state=task.state, done=task.state == "done",
+            )
+        )
+    return rq.Exported(text=text_formats.write(items, req.format))
+
+
+def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
+             known: Mapping[str, str] | None = None) -> list[rq.Task]:
+    """Check all, then add all: nothing is half done. `known`: ids that stand for tasks which are
+    there already."""
+    limits = svc.settings.backlog
+    room = limits.tasks_max - int((tx.row("task_count") or (0,))[0])
+    if len(drafts) > room:
+        raise Refusal(
+            Code.LIMIT, f"With {len(drafts)} more there would be over {limits.tasks_max} tasks "
+            "(backlog.tasks_max). Nothing was added.",
+        )
+    tx.looked.require(place for draft in drafts for place in places(draft, cwd))
+    first = tx.last_number("task") + 1
+    ids = {d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}
+    if len(ids) != sum(1 for d in drafts if d.ref):
+        names = [d.ref for d in drafts if d.ref]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refusal(Code.INVALID, f"The id {twice!r} is used twice; nothing was added.")
+    ids = {**(known or {}), **ids}
+    for i, draft in enumerate(drafts):
+        if draft.ref is None and len(drafts) > 1:  # (of one alone, that is a task to come)
+            ids[f"T-{first + i}"] = f"T-{first + i}"
+    events = [
+        _draft_event(svc, tx, draft, f"T-{first + i}", first + i, ids, cwd)
+        for i, draft in enumerate(drafts)
+    ]
+    titles = {f"T-{first + i}": d.ref or f"T-{first + i}" for i, d in enumerate(drafts)}
+    circle = rule.cycle({e.task: e.after for e in events})
+    if circle:
+        named = " -> ".join(titles.get(name, name) for name in circle)
+        raise Refusal(
+            Code.INVALID, f"These tasks wait for each other: {named}. Nothing was added.",
+            next="Remove one of these `after`.", cycle=circle,
+        )
+    new = {e.task for e in events}
+    for event in events:
+        states = ["pending" if name in new else tasks.find(tx, name).state for name in event.after]
+        event.state = rule.state_for(states)
+    for event in events:
+        assert tx.number("task") == event.n
+        tx.record(event)
+    tx.effects.offers = True
+    return [tasks.reply(tx, tasks.find(tx, e.task)) for e in events]
+
+
+def _draft_event(
+    svc: Service, tx: Tx, draft: Draft, task_id: str, n: int, ids: dict[str, str], cwd: str | None
+) -> ev.TaskAdded:
+    after = []
+    try:
+        title, attempts, resources = checked(svc, tx, draft, cwd, NOTHING)
+        for name in draft.after:
+            after.append(ids[name] if name in ids else tasks.find(tx, name).task_id)
+    except Refusal as refusal:
+        if not draft.where:
+            raise
+        said = refusal.message.removesuffix(" Nothing was done.").removesuffix(f" {NOTHING}")
+        step = refusal.next
+        if refusal.code is Code.UNKNOWN_TASK:
+            step = ("Give the task that comes before an `id` in this file, and name that in "
+                    "`after`; or name one of `coord task list`.")
+        raise Refusal(refusal.code, f"{draft.where}: {said} {NOTHING}", next=step,
+                      **refusal.facts) from None
+    return ev.TaskAdded(
+        task=task_id, n=n, title=title, prompt=draft.prompt, priority=draft.priority,
+        state="pending", attempts_max=attempts, resources=resources,
+        after=list(dict.fromkeys(after)),
+    )
+
+
+def checked(
+    svc: Service, tx: Tx, draft: Draft, cwd: str | None, nothing: str
+) -> tuple[str, int, list[tuple[str, str, str, str]]]:
+    """The title, the attempts and the resources (name, kind, scope, mode) of a task, in bounds.
+
+    Raises:
+        Refusal: INVALID, LIMIT, OUTSIDE_REPO.
+        Unready: the resources were not looked at.
+    """
+    title = _LINE_ENDS.sub(" ", draft.title.strip())
+    if not title or len(title) > TITLE_CHARS_MAX or "\0" in title:
+        raise Refusal(
+            Code.INVALID, f"A task needs a title of 1 to {TITLE_CHARS_MAX} characters "
+            f"(got {len(title)}: {title[:60]!r}). {nothing}",
+        )
+    if len(draft.prompt) > PROMPT_CHARS_MAX:
+        raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} has {len(draft.prompt)} "
+                      f"characters; at most {PROMPT_CHARS_MAX} are taken. {nothing}")
+    if not -PRIORITY_MAX <= draft.priority <= PRIORITY_MAX:
+        raise Refusal(
+            Code.INVALID, f"`priority` is {draft.priority}; it must be between {-PRIORITY_MAX} and "
+            f"{PRIORITY_MAX}. {nothing}")
+    usual = svc.settings.backlog.attempts_max
+    attempts = usual if draft.attempts_max is None else draft.attempts_max
+    if not 1 <= attempts <= ATTEMPTS_MAX:
+        raise Refusal(
+            Code.INVALID, f"`attempts_max` is {attempts}; it must be between 1 and {ATTEMPTS_MAX}. "
+            f"{nothing}")
+    if len(draft.resources) > svc.settings.leases.resources_max:
+        raise Refusal(Code.LIMIT, f"{title[:60]!r} names {len(draft.resources)} resources; at "
+                      f"most {svc.settings.leases.resources_max} are taken "
+                      f"(leases.resources_max). {nothing}")
+    tx.looked.require(places(draft, cwd))
+    modes: list[tuple[Located, str]] = []
+    for text in draft.resources:
+        mode = "shared" if text.startswith(READ) else "exclusive"
+        modes += [(one, mode) for one in with_links(tx, [tx.looked.place(_named(text), cwd)])]
+    wanted = once_wanted(modes)
+    return title, attempts, [
+        (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
+    ]
+
+
+def places(draft: Draft, cwd: str | None) -> list[Place]:
+    """Where its resources lie."""
+    return [Place(_named(text), cwd) for text in draft.resources]
+
+
+def _named(text: str) -> str:
+    """The resource's own name; a space after `shared:` is no part of it."""
+    name = text.removeprefix(READ)
+    return name if name == text else name.lstrip(" ")

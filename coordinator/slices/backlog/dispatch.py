@@ -1,0 +1,187 @@
+"""Which task next: the best ready one that this agent could start now, in a few index look-ups.
+
+Best is by priority, then age. A candidate that meets something held is *parked* on what holds it
+and not looked at again until that is free (store/projections/ offers it again): so the cost
+does not grow with what is held, nor with the backlog. Tasks parked on the agent's own leases are
+candidates for it all the same. One that cannot be leased at all is set aside with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from coordinator.kernel import strategies, tasks, unserved
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing import lapse, task_locks
+from coordinator.kernel.leasing.conflicts import Obstacles, Wanted, lies, once_wanted, place, weigh
+from coordinator.kernel.leasing.grant import check_looked
+from coordinator.kernel.leasing.links import noted_links
+from coordinator.looking.facts import AnyNeed, Unready
+from coordinator.regions.languages import language_of
+from coordinator.rules import leases as rule
+from coordinator.slices.backlog import limits
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located, path_of, resource
+
+#: Own leases whose parked tasks are looked at too.
+OWN_MAX = 32
+#: Candidates whose files are looked at together, before it is known which of them it will be: so
+#: many at first, and at most, where one look after the other finds only blocked ones.
+AHEAD, AHEAD_MAX = 8, 256
+#: Tasks that one decision leaves to others, at most, for the agent itself reads what they need.
+LEFT_MAX = 64
+#: Before each task that is parked on something: a rank and a number.
+FIRST = (-(1 << 62), 0)
+#: Ready tasks among which hints choose: the next ones by priority and age. (A bound, so that
+#: choosing costs the same however many there are.)
+WINDOW = 32
+
+
+def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -> list[Wanted]:
+    """The task's resources as they are on disk now, in this linked worktree or the main one, with
+    the mode each is needed in; not those that are leased at their write only, or never.
+
+    Raises:
+        Refusal: one lies outside of the repository by now.
+        Unready: they were not looked at.
+    """
+    rows = tx.rows("task_resources_of", task_id)
+    tx.looked.require(_places(tx, task_id, worktree))
+    return strategies.claimed(svc, once_wanted(noted_links(tx, [
+        (_divided(svc, lies(tx, name, kind, scope, worktree, "followed")), mode)
+        for name, kind, scope, mode in rows])))
+
+
+def _divided(svc: Service, one: Located) -> Located:
+    """A file of a kind without regions is leased as a whole, whatever a task calls a part of it:
+    nobody could tell whose part was changed."""
+    if one.resource.kind != "region":
+        return one
+    path = path_of(one.resource.name, "region")
+    if language_of(path) is not None or "." not in path.rpartition("/")[2].strip("."):
+        return one  # (without an ending, its first line tells)
+    return msgspec.structs.replace(
+        one, resource=resource(path, "file", fold_case=svc.fold_case))
+
+
+def _places(view: View, task_id: str, worktree: str | None = None) -> list[AnyNeed]:
+    return [place(name, kind, worktree, "followed")  # (a link: itself, and what it leads to)
+            for name, kind, _, _ in view.rows("task_resources_of", task_id)]
+
+
+def needs(view: View, task_id: str | None) -> list[AnyNeed]:
+    """Where the files of one task lie, or of the next candidates, in the main working tree."""
+    names = [task_id] if task_id is not None else [
+        str(raw[0]) for raw in view.rows("ready_next", AHEAD)]
+    return [need for name in names for need in _places(view, name)]
+
+
+def best_ready(
+    svc: Service, tx: Tx, but: Collection[str] = ()
+) -> tuple[str, int, int] | None:
+    """The best task that is offered, `but` these: (task, rank, n), smaller ranks first. By
+    priority, then by what slices say for them (`rank_ready`), then by age; that chooses among the
+    next `WINDOW`."""
+    ranks: dict[str, float] = {}
+    for part in svc.slices:
+        for task, rank in part.rank_ready(svc, tx, WINDOW).items():
+            ranks[task] = ranks.get(task, 0.0) + rank
+    if not ranks and not but:
+        best = tx.row("ready_best")
+        return (str(best[0]), int(best[1]), int(best[2])) if best is not None else None
+    offered = [row for row in tx.rows("ready_offered", WINDOW + len(but)) if row[0] not in but]
+    if not offered:
+        return None
+    found = min(offered, key=lambda row: (row[1], -ranks.get(row[0], 0.0), row[2]))
+    return str(found[0]), int(found[1]), int(found[2])
+
+
+def choose(
+    svc: Service, tx: Tx, agent: str, *, beside: bool = False, worktree: str | None = None
+) -> tuple[TaskRow, list[Wanted], Obstacles] | None:
+    """The best task that `agent` could start now, with what it wants; None when there is none.
+
+    `beside`: it is in the middle of something, so nothing that touches what it holds is offered:
+    its own reads would go stale under it. `worktree`: the linked one that it works in.
+
+    Raises:
+        Unready: files have to be looked at, or lapsed leases to be closed before.
+    """
+    if limits.rest_of(tx, agent) is not None:
+        return None
+    tasks.offer_rested(tx)
+    others = limits.left_to_others(tx, agent)
+    left = others | {str(task) for (task,) in tx.rows("ready_read_beside", agent)}
+    most = len(left) + LEFT_MAX
+    seen: set[str] = set(left)
+    held = [] if beside else tx.each(LeaseRow, "leases_of_holder", agent)[:OWN_MAX]
+    own = {scope: tx.row("parked_after", scope, *FIRST, agent)
+           for scope in {lease.scope for lease in held}}
+    while len(left) < most:
+        best = best_ready(svc, tx, left)
+        for scope, parked in own.items():
+            while parked is not None and parked[0] in seen:
+                parked = own[scope] = tx.row("parked_after", scope, *parked[1:], agent)
+            if parked is not None and (best is None or parked[1:] < best[1:]):
+                best = parked
+        if best is None:
+            break
+        task_id = str(best[0])
+        try:
+            wanted = wanted_by(svc, tx, task_id, worktree)
+            obstacles = weigh(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
+                              task=task_id)
+            in_its_way = _own_in_the_way(tx, task_id, obstacles, beside)
+            if not obstacles.blocked and not obstacles.closed and in_its_way is None:
+                if not beside:
+                    check_looked(svc, tx, wanted, obstacles)
+                return tasks.find(tx, task_id), wanted, obstacles
+        except Unready as unready:
+            ahead = _ahead(tx, task_id, max(AHEAD, min(AHEAD * len(seen), AHEAD_MAX)), worktree)
+            raise Unready([*unready.needs, *ahead], unready.lapsed) from None
+        except Refusal as refusal:
+            unserved.put(tx, "task", task_id, refusal.message, task=task_id)
+            continue
+        seen.add(task_id)
+        if obstacles.blocked or obstacles.closed:
+            tx.park(task_id, obstacles.first_scope)
+        elif in_its_way is not None and any(
+            rule.conflicts(located.resource, mode, "", in_its_way) for located, mode in wanted
+        ):
+            tx.park(task_id, in_its_way.scope)
+        else:  # others read beside it, and may begin on this
+            left = left | {task_id}
+    due = [] if beside else lapse.due(tx)
+    if due:
+        raise Unready(lapsed=due)
+    return None
+
+
+def _own_in_the_way(
+    view: View, task_id: str, obstacles: Obstacles, beside: bool
+) -> LeaseRow | None:
+    """What the agent has itself, and cannot begin this task with."""
+    if beside and obstacles.mine:
+        return obstacles.mine[0]
+    return held_for_another(view, task_id, obstacles)
+
+
+def held_for_another(view: View, task_id: str, obstacles: Obstacles) -> LeaseRow | None:
+    """What the agent has by a lease of another task that it is at: it ends with that one, and this
+    one would go on without it."""
+    return next((row for row in (*obstacles.own.values(), *obstacles.elsewhere)
+                 if row.task_id not in (None, task_id) and row.expires_at > view.now), None)
+
+
+def _ahead(tx: Tx, chosen: str, count: int, worktree: str | None) -> list[AnyNeed]:
+    """Where the resources of the next candidates lie: looked at with those of the first, for it may
+    turn out to be blocked. `count` grows with those that were, so that a thousand blocked ones do
+    not take more looks than a decision is given."""
+    return [
+        need for raw in tx.rows("ready_next", count) if raw[0] != chosen
+        for need in _places(tx, str(raw[0]), worktree) if not tx.looked.has(need)
+    ]

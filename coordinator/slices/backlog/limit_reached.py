@@ -1,0 +1,85 @@
+"""An agent says that its provider's limit is reached: it rests, and its tasks go back.
+
+Leases and partial work end as with any task that is given back (`leasing/lapse`), and no attempt is
+counted. What follows for dispatch is `limits`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from coordinator.kernel.core import Actor, Service, check_at_rest, ms
+from coordinator.kernel.holders import agents
+from coordinator.kernel.leasing import lapse
+from coordinator.slices.backlog.limits import profile_of
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import TaskRow
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso, short
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import one_line, quoted
+
+#: The longest rest (seconds).
+REST_MAX_S = 7 * 86_400.0
+_ZONED = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
+
+
+def reached(svc: Service, tx: Tx, actor: Actor, req: rq.LimitReached) -> rq.Limited:
+    """See `requests.LimitReached`."""
+    until = _until(tx, req)
+    row = agents.may_act(tx, actor, req.agent)
+    if until is None:
+        agents.acting(tx, actor, req.agent, moved=False)
+        tx.record(ev.AgentRests(agent=req.agent, until=None))
+        tx.effects.offers = True
+        return rq.Limited(agent=req.agent, rests_until=None, given_back=[], reviews=[])
+    claimed = tx.each(TaskRow, "tasks_of_holder", req.agent)
+    check_at_rest(svc, [task.task_id for task in claimed])
+    for task in claimed:
+        lapse.look_first(svc, tx, req.agent, task.task_id)
+    agents.acting(tx, actor, req.agent, moved=False)
+    tx.record(ev.AgentRests(agent=req.agent, until=until, note=req.note))
+    why = f"its provider's limit is reached until {short(from_iso(until))}"
+    why += f": {quoted(req.note)}" if req.note else ""
+    reviews: list[str] = []
+    profile = profile_of(row)
+    for task in claimed:
+        ending = lapse.fail_claim(svc, tx, task, req.agent, why=why, log_tail=req.log_tail,
+                                  blocked=True)
+        reviews += ending.reviews
+        if profile:
+            tx.record(ev.TaskAvoids(task=task.task_id, agent=req.agent, profile=profile,
+                                    until=until))
+    return rq.Limited(agent=req.agent, rests_until=until,
+                      given_back=[task.task_id for task in claimed], reviews=reviews)
+
+
+def _until(tx: Tx, req: rq.LimitReached) -> str | None:
+    """Raises:
+    Refusal: INVALID.
+    """
+    if (req.until is None) == (req.for_s is None):
+        raise Refusal(Code.INVALID, "Say until when, or for how long: one of them. Nothing was "
+                      "done.", next=f"`coord limit --for 1h --agent {req.agent}`")
+    if req.until is not None:
+        try:
+            if _ZONED.search(req.until) is None:
+                raise ValueError("no one can tell which instant that is")
+            end_ms = from_iso(req.until)
+        except (ValueError, OverflowError):
+            raise Refusal(
+                Code.INVALID, f"{one_line(req.until[:60])!r} is no instant. Nothing was done.",
+                next="Write it like 2026-11-21T14:32:00Z, or use `--for 1h`.") from None
+        left_s = (end_ms - tx.now_ms) / 1000
+    else:
+        left_s = req.for_s if req.for_s is not None else 0.0
+        if left_s == 0:
+            return None
+    if not (math.isfinite(left_s) and 0 < left_s <= REST_MAX_S):
+        raise Refusal(
+            Code.INVALID, "A rest ends in the future, and within 7 days. Nothing was done.",
+            next=f"`coord limit --for 1h --agent {req.agent}`",
+        )
+    return iso(tx.now_ms + ms(left_s))

@@ -1,0 +1,255 @@
+"""Tasks as a Markdown check-list: each `- [ ] Title` is one, what it says in parentheses at the end
+(`(resources: a, b)`, `(after: T-1)`, `(priority: 3)`), its prompt indented below.
+
+Nothing that looks like a fact about a task becomes part of its title without a word: who means it
+so writes `\\(`. Headings and other text beside the list are nobody's. Names with commas or
+parentheses stand between backticks, as code does in Markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from coordinator.slices.backlog import task_fields
+from coordinator.slices.backlog.task_fields import TITLE_CHARS_MAX, Item, Warn
+from coordinator.words.refusals import Code, Refusal
+
+_BOX = re.compile(r"^(?:[-*+]|\d{1,9}[.)]) \[( |x|X)\] +(\S.*)$")
+#: What somebody may have meant as a box.
+_NEARLY = re.compile(r"^ ?(?:[-*+]|\d{1,9}[.)]) *\[ *[xX]? *\](?![(\[:])")
+_NESTED = re.compile(r"^\s+(?:[-*+]|\d{1,9}[.)]) \[[ xX]\] ")
+_FENCE = re.compile(r"^(`{3,}|~{3,})")
+#: `(word:` with the backslashes before it. A word that nobody knows needs a space after its colon:
+#: `(http://…)` and `(10:30)` say nothing about a task.
+_OPEN = re.compile(r"(\\*)\(\s*([A-Za-z][\w-]*)\s*:(\s|(?=\)))?")
+_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
+_MARKS = "'\"`"
+_NEEDS_QUOTES = re.compile(r"[,()'\"`]|^\s|\s$")
+#: Words for a field that people write in Markdown, beside its name and its older names.
+_SHORT = {"resource": "resources", "file": "resources", "prio": "priority"}
+_WORDS = {**dict.fromkeys(("resources", "after", "priority", "attempts_max", "id"), ""),
+          **task_fields.OLDER, **_SHORT}
+
+
+class _Fact(NamedTuple):
+    word: str
+    parts: list[str]
+    #: The first of them that begins or ends with a quotation mark, and should not.
+    odd: str | None
+    #: What is written there, for a field with one value.
+    text: str
+
+
+def read(text: str, warn: Warn) -> list[Item]:
+    """The tasks of a check-list.
+
+    Raises:
+        Refusal: INVALID, naming the line.
+    """
+    items: list[Item] = []
+    open_: Item | None = None
+    within, since = "", 0  # a comment or a block of code: what ends it, where it began
+    for number, line in enumerate(text.split("\n"), 1):
+        if within:
+            if (within == "-->" and within in line) or line.rstrip() == within:
+                within = ""
+        elif box := _BOX.match(line.rstrip()):
+            open_ = _from_box(box[2], box[1] != " ", number, warn)
+            items.append(open_)
+        elif open_ is not None and line.startswith(("  ", "\t")) and line.strip():
+            own = line[1:] if line.startswith("\t") else line[2:]
+            open_.prompt += ("\n" if open_.prompt else "") + own.rstrip()
+        elif not line.strip():
+            if open_ is not None and open_.prompt:
+                open_.prompt += "\n"
+        elif _NEARLY.match(line):
+            raise _refused(number, "this looks like a task and is none", "Write `- [ ] Title`.")
+        elif _NESTED.match(line):
+            raise _refused(number, "a task that is indented belongs to the prompt of the task "
+                           "above it, and there is none", "Begin the line with `- [ ]`.")
+        else:
+            open_ = None
+            fence, since = _FENCE.match(line), number
+            if fence:
+                within = fence[1]
+            elif line.startswith("<!--") and "-->" not in line:
+                within = "-->"
+    if within:
+        raise _refused(since, f"what begins here is not closed by `{within}`", "Close it.")
+    for item in items:
+        item.prompt = item.prompt.strip("\n")
+    return items
+
+
+def write(item: Item) -> str:
+    """A task as `read` takes it back."""
+    facts = ""
+    if item.resources:
+        facts += f" (resources: {', '.join(map(_quoted, item.resources))})"
+    if item.after:
+        facts += f" (after: {', '.join(map(_quoted, item.after))})"
+    if item.priority:
+        facts += f" (priority: {item.priority})"
+    if item.attempts_max:
+        facts += f" (attempts_max: {item.attempts_max})"
+    if item.id:
+        facts += f" (id: {_quoted(item.id)})"
+    lines = item.prompt.strip("\n").split("\n") if item.prompt.strip("\n") else []
+    prompt = "".join(f"  {line}\n" if line.strip() else "\n" for line in lines)
+    title = _OPEN.sub(lambda found: "\\" + found[1] + found[0], " ".join(item.title.split()))
+    return f"- [{'x' if item.done else ' '}] {title}{facts}\n{prompt}"
+
+
+def _from_box(title: str, done: bool, number: int, warn: Warn) -> Item:
+    where = f"Line {number}"
+    title, facts = _split(title, number)
+    given: dict[str, Any] = {}
+    for fact in facts:
+        field = _WORDS[fact.word] or fact.word
+        if fact.word in task_fields.OLDER:
+            warn(task_fields.older(where, fact.word, field))
+        if field in ("resources", "after"):
+            given[field] = [*given.get(field, []), *fact.parts]
+        elif field in given:
+            raise _refused(number, f"`{field}` is there twice", "Leave one of them out.")
+        else:
+            given[field] = fact.text
+            if field in ("priority", "attempts_max"):
+                given[field] = _number(fact, field, number)
+    return task_fields.item({"title": title, "done": done, **given}, where, warn)
+
+
+def _number(fact: _Fact, field: str, number: int) -> int:
+    try:
+        return int(fact.text)
+    except ValueError:
+        raise Refusal(
+            Code.INVALID, f"Line {number}: {field} must be a number, not {fact.text!r}. "
+            "Nothing was added.", line=number,
+        ) from None
+
+
+def _split(line: str, number: int) -> tuple[str, list[_Fact]]:
+    """The title, and the facts at its end.
+
+    Raises:
+        Refusal: INVALID: something that looks like a fact is none.
+    """
+    facts: list[_Fact] = []
+    title = line
+    for found in _OPEN.finditer(line, 0, 4 * TITLE_CHARS_MAX):
+        at = found.start() + len(found[1])
+        if len(found[1]) % 2 == 0 and _is_fact(found) and line[at - 1 : at] in ("", " ", "\t", ")"):
+            read_on = _to_the_end(line, at)
+            if read_on is not None:
+                title, facts = line[:at], read_on
+                break
+    for fact in facts:
+        if fact.word not in _WORDS:
+            raise _refused(number, f"`({fact.word}: …)` is not understood: "
+                           + task_fields.unknown(fact.word).rstrip("."), _OWN)
+        if fact.odd is not None:
+            raise _refused(number, f"the quotation marks of {fact.odd[:60]} are not understood",
+                           "Write the name between backticks.")
+    code = [found.span() for found in _CODE.finditer(title)]
+    for found in _OPEN.finditer(title):
+        at = found.start() + len(found[1])
+        if (len(found[1]) % 2 == 0 and found[2].lower() in _WORDS
+                and not any(begin < at < end for begin, end in code)):
+            raise _refused(number, f"`({found[2]}: …)` is not at the end of the line, or is not "
+                           "closed", _OWN)
+    return _OPEN.sub(lambda found: found[0].replace(
+        found[1], "\\" * (len(found[1]) // 2), 1) if len(found[1]) % 2 else found[0],
+        title).strip(), facts
+
+
+_OWN = "Correct it, or write `\\(` in its place if it belongs to the title."
+
+
+def _is_fact(found: re.Match[str]) -> bool:
+    return found[3] is not None or found[2].lower() in _WORDS
+
+
+def _to_the_end(line: str, at: int) -> list[_Fact] | None:
+    """The facts from here to the end of the line; None if there is anything else."""
+    facts = []
+    while at < len(line):
+        found = _OPEN.match(line, at)
+        if found is None or found[1] or not _is_fact(found):
+            return None
+        read = _parts(line, found.end())
+        if read is None:
+            return None
+        parts, odd, end = read
+        text = line[found.end() : end - 1].strip()
+        facts.append(_Fact(found[2].lower(), parts, odd, parts[0] if len(parts) == 1 else text))
+        at = end
+        while line[at : at + 1].isspace():
+            at += 1
+    return facts
+
+
+def _parts(line: str, at: int) -> tuple[list[str], str | None, int] | None:
+    """(what stands between commas, the first of it with odd quotation marks, where it goes on
+    behind the parenthesis that closes it)."""
+    parts: list[str] = []
+    odd: str | None = None
+    while True:
+        while line[at : at + 1].isspace():
+            at += 1
+        between = _between_marks(line, at)
+        if between is not None:
+            part, at = between
+            while line[at : at + 1].isspace():
+                at += 1
+        else:
+            begin, depth = at, 0
+            while at < len(line) and (depth or line[at] not in ",)"):
+                depth += {"(": 1, ")": -1}.get(line[at], 0)
+                at += 1
+            part = line[begin:at].strip()
+            if part and (part[0] in _MARKS or part[-1] in _MARKS):
+                odd = odd or part
+        if part:
+            parts.append(part)
+        ends = line[at : at + 1]
+        if ends not in (",", ")") or not ends:
+            return None
+        at += 1
+        if ends == ")":
+            return parts, odd, at
+
+
+def _between_marks(line: str, at: int) -> tuple[str, int] | None:
+    """A name between quotation marks or backticks (as many at its end as at its beginning; one
+    space within each side does not count), and where it ends. None: it stands between none."""
+    mark = line[at : at + 1]
+    if mark in ("'", '"') and mark:
+        end = line.find(mark, at + 1)
+        return (line[at + 1 : end], end + 1) if end > at + 1 and _over(line, end + 1) else None
+    found = _CODE.match(line, at) if mark == "`" else None
+    if found is None or not _over(line, found.end()):
+        return None
+    inner = found[0][len(found[1]) : -len(found[1])]
+    if inner[:1] == inner[-1:] == " " and inner.strip(" "):
+        inner = inner[1:-1]
+    return inner, found.end()
+
+
+def _over(line: str, at: int) -> bool:
+    return line[at:].lstrip()[:1] in (",", ")")
+
+
+def _quoted(name: str) -> str:
+    if not _NEEDS_QUOTES.search(name):
+        return name
+    longest = max(map(len, re.findall("`+", name)), default=0)
+    fence = "`" * (longest + 1)
+    padded = name[:1] in " `" or name[-1:] in " `"
+    return f"{fence} {name} {fence}" if padded else f"{fence}{name}{fence}"
+
+
+def _refused(number: int, why: str, then: str) -> Refusal:
+    told = f"Line {number}: {why}. Nothing was added."
+    return Refusal(Code.INVALID, told, line=number, next=then)

@@ -1,0 +1,247 @@
+"""Whose write was it? A file that a session's command changed is that session's from then on.
+
+Decides by which agents' calls ran when a file was written, as far as their hooks have told: a write
+to what nobody holds is adopted (leased to whoever made it, with what was there before), a write to
+what another holds and did not make is a violation. What cannot be told is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from coordinator.kernel import repository_files
+from coordinator.kernel.core import Actor, Service, listed
+from coordinator.kernel.holders import notices
+from coordinator.kernel.holders.families import owner
+from coordinator.kernel.leasing import leases
+from coordinator.kernel.leasing.conflicts import weigh
+from coordinator.kernel.leasing.grant import Before
+from coordinator.looking.facts import Place
+from coordinator.rules.commands import may_mean
+from coordinator.slices.guard.ended_rights import EndedRights
+from coordinator.store.ledger import Tx, View
+from coordinator.words import purposes
+from coordinator.words import requests as rq
+from coordinator.words.clock import iso
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located, path_of, path_scope, region_of, resource
+
+if TYPE_CHECKING:
+    from coordinator.slices.guard.seen_writes import Seen
+
+#: A file that was written so long (ms) before it was renamed has what it had at its old name.
+MOVED_AS_IT_WAS_MS = 1_000
+#: Files that one batch of changes may lease to one agent.
+ADOPTED_MAX = 200
+
+
+class Running(NamedTuple):
+    """A call of an agent that ran when a file was written. `words`: what its command may name.
+    `files`: what an edit names, as resources."""
+
+    holder: str
+    is_command: bool
+    words: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
+
+    def may_have_written(self, path: str, fold_case: bool) -> bool:
+        """Whether this call can have written that file: an edit writes what it names."""
+        return self.is_command or not self.files or path_scope(path, fold_case) in {
+            path_scope(one, fold_case) for one in self.files}
+
+
+class Adopted(NamedTuple):
+    """A write that is its writer's: `before` is the content that was last seen there, if any;
+    `there`, where it was moved from."""
+
+    agent: str
+    change: Seen
+    before: str | None
+    there: str | None = None
+
+
+def writer(view: View, change: Seen, *, but: str = "") -> str | None:
+    """The agent whose command wrote this, if it can only have been one; `but`: not this one."""
+    commands = [one for one in change.calls
+                if one.is_command and (not but or owner(view, one.holder) != owner(view, but))]
+    owners = {owner(view, one.holder) for one in commands}
+    if len(owners) > 1:  # as far as their words tell
+        commands = [one for one in commands if any(may_mean(word, change.path)
+                                                   for word in one.words)]
+        owners = {owner(view, one.holder) for one in commands}
+    if len(owners) != 1:
+        return None
+    holders = {one.holder for one in commands}
+    found = holders.pop() if len(holders) == 1 else owners.pop()
+    row = view.agent(found)
+    return found if row is not None and row.state != "gone" else None
+
+
+def late_writer(view: View, change: Seen, holder: str) -> str | None:
+    """The agent that has left running what wrote this, where no command ran: only one's has ended a
+    moment before, and none of the holder's own."""
+    if any(one.is_command for one in change.calls) or any(
+            owner(view, one.holder) == owner(view, holder) for one in change.lately):
+        return None
+    return writer(view, replace(change, calls=change.lately))
+
+
+def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
+    """Lease a file to whoever's command has written it, unless something stands in the way by now;
+    of one that it has renamed, both names.
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    path = found.change.path
+    located = _free(svc, tx, found.agent, Place(path, None, True, "itself"))
+    if located is not None and located.resource.scope.rstrip("/") != path_scope(
+            path, svc.fold_case).rstrip("/"):
+        return False  # below a link by now: what that leads to was not written
+    if located is None or _was_held_by_another_name(svc, tx, found, located):
+        return False
+    moved = _moved(svc, tx, found)
+    before = _before(tx, found)
+    if before is None and moved is not None and found.before is None:
+        before = Before(None)
+    if not _lease(svc, tx, found.agent, located, before):
+        return False
+    repository_files.keep(tx, found.change.now)  # no hook will have noted it
+    if moved is not None:
+        _lease(svc, tx, found.agent, *moved)
+    return True
+
+
+def _moved(svc: Service, tx: Tx, found: Adopted) -> tuple[Located, Before] | None:
+    """The name that a file was renamed from, and what it had there, kept; None: it was not, or
+    nobody knows, or that name is somebody's, or something stands there again.
+
+    Raises:
+        Unready: the name has to be looked at.
+    """
+    change, name = found.change, found.change.moved_from
+    if name is None:
+        return None
+    located = _free(svc, tx, found.agent, Place(name, None, True, "itself"))
+    if located is None or located.there or located.resource.scope != path_scope(
+            name, svc.fold_case):
+        return None
+    written, moved = change.changed_ms, change.touched_ms
+    if (written is not None and moved is not None and moved - written >= MOVED_AS_IT_WAS_MS
+            and change.now.kept):
+        repository_files.keep(tx, change.now)
+        return located, Before(change.hash)
+    if found.there is not None and tx.row("blob_has", found.there) is not None:
+        return located, Before(found.there)
+    if change.before_there.hash is not None and change.before_there.kept:
+        repository_files.keep(tx, change.before_there)
+        return located, Before(change.before_there.hash)
+    return None
+
+
+def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
+    """What this is, where the agent could have it and has nothing of it.
+
+    Raises:
+        Unready: it has to be looked at.
+    """
+    tx.looked.require([place])
+    try:
+        located = tx.looked.located(place)
+        obstacles = weigh(svc, tx, agent, [(located, "exclusive")])
+    except Refusal:
+        return None
+    taken = obstacles.blocked or obstacles.closed or obstacles.mine or obstacles.own
+    return None if taken else located
+
+
+def _was_held_by_another_name(svc: Service, tx: Tx, found: Adopted, located: Located) -> bool:
+    """Whether somebody else had the file under another name, a hard link, when it was written: then
+    it was no free file, though it is by now.
+
+    Raises:
+        Unready: its names were not looked at.
+    """
+    written = found.change.touched_ms
+    if located.links < 2 or located.path is None or written is None:
+        return False
+    ended = EndedRights()
+    ended.catch_up(tx)
+    for name in tx.looked.twins(located.path):
+        end = ended.last(resource(name, "file", fold_case=svc.fold_case))
+        if (end is not None and end.at >= iso(written)
+                and owner(tx, end.agent) != owner(tx, found.agent)):
+            return True
+    return False
+
+
+def adopt_part(svc: Service, tx: Tx, agent: str, name: str, whole: str) -> bool:
+    """Lease a region to whoever's command has changed it, unless something stands in the way by
+    now. `whole`: what its file held before, kept.
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    path, located = path_of(name, "region"), _free(svc, tx, agent, Place(name))
+    if located is None:
+        return False
+    try:
+        was = tx.looked.part(svc.where(None, path), region_of(name), of=whole)
+    except Refusal:
+        return False
+    tx.keep_found(was)
+    return _lease(svc, tx, agent, located, Before(was.hash, [(path, whole)]))
+
+
+def _lease(svc: Service, tx: Tx, agent: str, located: Located, before: Before | None) -> bool:
+    claimed = tx.rows("tasks_of_holder", agent) or tx.rows("tasks_of_holder", owner(tx, agent))
+    request = rq.Acquire(
+        agent=agent, resources=[located.resource.name], retry=False,
+        description="changed by its command",
+        task=str(claimed[0][0]) if len(claimed) == 1 else None,
+    )
+    try:
+        answer = leases.acquire_located(svc, tx, Actor(), request, [located], held_before=before,
+                                        purpose=purposes.ADOPTED)
+    except Refusal:
+        return False
+    return not isinstance(answer, Refusal)
+
+
+def _before(tx: Tx, found: Adopted) -> Before | None:
+    """What the file held before, kept; None: nobody knows, so that it begins with what is there."""
+    if found.before is not None and tx.row("blob_has", found.before) is not None:
+        return Before(found.before)
+    committed = found.change.before
+    if committed.hash is not None and committed.kept:
+        repository_files.keep(tx, committed)
+        return Before(committed.hash)
+    return Before(None) if found.change.is_new and found.before is None else None
+
+
+def doubtful(tx: Tx, change: Seen) -> bool:
+    """Whether commands of several agents ran when a file was written that nobody held: then these
+    are told."""
+    agents = sorted({owner(tx, one.holder) for one in change.calls if one.is_command})
+    for agent in agents if len(agents) > 1 else ():
+        others = [one for one in agents if one != agent]
+        notices.post(
+            tx, agent, "doubtful",
+            f"{change.path} was changed while commands of yours and of {listed(others)} ran, "
+            "and nobody had leased it. Look whether it is as you mean it, and lease it before you "
+            "write it again.", resource=change.path,
+        )
+    return len(agents) > 1
+
+
+def most(found: Sequence[Adopted]) -> list[Adopted]:
+    """Of these the first ones of each agent."""
+    count: dict[str, int] = {}
+    out = []
+    for one in found:
+        count[one.agent] = count.get(one.agent, 0) + 1
+        if count[one.agent] <= ADOPTED_MAX:
+            out.append(one)
+    return out

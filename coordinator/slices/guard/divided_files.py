@@ -1,0 +1,31 @@
+"""Which files may be leased by region, and what a region of one is as a place. Decides nothing of
+who may have it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from coordinator.kernel.core import Service
+from coordinator.regions.languages import language_of
+from coordinator.rules import globs
+from coordinator.words.resource_names import Located, resource
+
+
+def may_be_divided(svc: Service, located: Located) -> bool:
+    """Whether a file may be leased by region. What is linked twice, or lies in a working tree that
+    no launch made, is taken whole; so is what the policy says."""
+    name = located.resource.name
+    if (located.worktree is not None and not svc.is_launched_worktree(located.worktree)) or (
+            located.links != 1 or located.inode is None or language_of(name) is None):
+        return False
+    chosen = "region"
+    for pattern, by in svc.settings.leases.granularity.items():
+        if globs.matches(pattern, name, fold_case=svc.fold_case):
+            chosen = by
+    return chosen == "region"
+
+
+def region_place(svc: Service, located: Located, name: str) -> Located:
+    """A region of a file, by its name there."""
+    made = resource(f"{located.resource.name}::{name}", "region", fold_case=svc.fold_case)
+    return msgspec.structs.replace(located, resource=made)

@@ -1,0 +1,114 @@
+"""What all share in git was moved by a command, and git did not ask for its turn: who is told.
+
+HEAD and its branch concern everybody who is at work in the tree; a commit, and an entry of the
+index, whoever holds its files. They are told what there was before, so that it can be put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from coordinator.kernel.core import listed
+from coordinator.kernel.holders import notices
+from coordinator.kernel.holders.families import family, owner
+from coordinator.kernel.leasing.git_turn import HELD_MAX, is_turn
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words.resource_names import path_scope
+from coordinator.words.texts import quoted
+
+#: Entries of the index that one holder is told of by name.
+NAMED_MAX = 10
+
+
+class HeadMove(NamedTuple):
+    """HEAD is elsewhere than it was: `what` git says of it; of a commit the files it changed."""
+
+    what: str
+    is_commit: bool
+    files: list[str]
+
+
+class IndexChange(NamedTuple):
+    """An entry of the index, as git names it (mode and id); None: there was none, or is none."""
+
+    path: str
+    was: str | None
+    now: str | None
+
+
+class Moved(NamedTuple):
+    """What a command moved. `was`: in words, where HEAD was before it."""
+
+    was: str
+    heads: list[HeadMove]
+    staged: list[IndexChange]
+
+
+def has_turn(view: View, agent: str) -> bool:
+    """Whether git of this agent changes the main working tree just now, by right."""
+    mine = family(view, agent)
+    return any(row.locked_by in mine and row.worktree is None and row.expires_at > view.now
+               for row in view.each(LeaseRow, "leases_of_git"))
+
+
+def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str]) -> list[str]:
+    """A command of this agent moved what all share in git: the others are told; what the agent is
+    told.
+
+    Args:
+        since: when its command began (UTC).
+        busy: agents of whom a call ran meanwhile: a commit of their own files may be theirs.
+    """
+    mine = family(tx, agent)
+    others = [row for row in tx.each(
+        LeaseRow, "leases_live", tx.now, 0, None, HELD_MAX)
+        if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
+    at_it = {owner(tx, one) for one in busy} - {owner(tx, agent)}
+    theirs = [row for row in others if row.mode == "exclusive" and row.locked_at <= since
+              and owner(tx, row.locked_by) not in at_it]
+    who = f"A command of {agent}" + (
+        f" (or of {listed(sorted(at_it))}, at the same time)" if at_it else "")
+    said: dict[str, list[str]] = {}
+    for move in moved.heads:
+        if not move.is_commit:
+            for holder in dict.fromkeys(row.locked_by for row in others):
+                said.setdefault(holder, []).append(
+                    f"{who} moved the branch that all work on ({quoted(move.what)}).")
+            continue
+        for row in theirs:
+            files = [path for path in move.files if _is_of(row, path)]
+            if files:
+                said.setdefault(row.locked_by, []).append(
+                    f"A command of {agent} committed {listed(files)}, which you hold "
+                    f"({quoted(move.what)}).")
+    for sentences in said.values():
+        sentences.append(f"Before it, {moved.was}.")
+    for row in theirs:
+        for change in [one for one in moved.staged if _is_of(row, one.path)][:NAMED_MAX]:
+            said.setdefault(row.locked_by, []).append(
+                f"A command of {agent} changed what git's index has of {listed([change.path])}, "
+                f"which you hold: it was {change.was or 'nothing'}, and is "
+                f"{change.now or 'nothing'}.")
+    for holder, sentences in said.items():
+        text = " ".join(dict.fromkeys(sentences))
+        notices.post(tx, holder, "head", f"{text} Look where you are before you go on.")
+    if not said:
+        return []
+    tx.record(ev.Noted(what="git was changed while others were at work", facts={
+        "agent": agent, "before": moved.was, "moves": [move.what for move in moved.heads],
+        "told": sorted(said)}))
+    what = "moved HEAD" if moved.heads else "changed git's index of files that others hold"
+    return [f"[coord] Your command {what} while {listed(sorted(said))} were at work here; they "
+            "were told. Commit your own files only, and leave branches to a quiet moment."]
+
+
+def _is_of(row: LeaseRow, path: str) -> bool:
+    if is_turn(row.scope):
+        return False
+    name = as_resource(path, "file", path_scope(path))
+    return overlaps(name, as_resource(row.file_path, row.kind, row.scope))

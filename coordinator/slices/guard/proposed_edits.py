@@ -1,0 +1,199 @@
+"""What an edit tool's call has to lease: the regions that it changes, or the whole file.
+
+A call tells what it will write; a look has told which regions of the file that changes
+(`looking.facts.Proposed`). Those are leased, and the file's write window (`write_windows`) with
+them. Where it is not certain, or the policy says so, it is the whole file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.dialects.decode import HookCall
+from coordinator.kernel.core import Actor, Service, listed
+from coordinator.kernel.holders.families import family
+from coordinator.kernel.leasing import agreements
+from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.looking.facts import AnyNeed, Content, Parts, Proposed
+from coordinator.regions.languages import language_of
+from coordinator.rules.edits import Edit
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.slices.guard import broken_callers, write_windows
+from coordinator.slices.guard.divided_files import may_be_divided, region_place
+from coordinator.store.ledger import Tx
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located
+
+#: An edit that changes more regions than these is one of the whole file.
+REGIONS_MAX = 40
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What one call has to lease.
+
+    Attributes:
+        resources: regions and whole files.
+        regions: the names of the regions, by file.
+        why: of what an edit breaks elsewhere, why that is to be leased, too, by its name.
+        windows: files whose write windows the agent has, by name: of several that write one.
+        agreed: those of them that it writes by an agreement with others.
+        unplaced: files of which nobody can tell where it would change them.
+        whole: the new content of files that are replaced as a whole; None: nobody can tell it.
+    """
+
+    resources: list[Located] = field(default_factory=list)
+    regions: dict[str, list[str]] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
+    windows: set[str] = field(default_factory=set)
+    agreed: set[str] = field(default_factory=set)
+    unplaced: set[str] = field(default_factory=set)
+    whole: dict[str, str | None] = field(default_factory=dict)
+
+
+def needs(heard: HookCall) -> list[AnyNeed]:
+    """What to look at, beside the files themselves, before a write is decided."""
+    call = heard.call
+    if call is None or heard.moment != "before":
+        return []
+    return [Proposed(path, heard.cwd, edits) for path, edits in _edits(heard)
+            if edits and language_of(path) is not None]
+
+
+def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Located]) -> Wanted:
+    """What this write has to lease; `files` are what its paths mean.
+
+    Raises:
+        Unready: the files were not looked at.
+    """
+    out = Wanted()
+    proposed = {}
+    beside: list[Located] = []
+    out.whole = _replaced(tx, heard)
+    for path, edits in _edits(heard):
+        if edits and language_of(path) is not None:
+            need = Proposed(path, heard.cwd, edits)
+            tx.looked.require([need])
+            try:
+                located = tx.looked.place(path, heard.cwd, literal=True)
+                proposed[located.resource.scope, located.worktree] = need, tx.looked.parts(need)
+            except Refusal:
+                continue  # it lies outside, or cannot be looked at: as for the file itself
+    for located in files:
+        known = proposed.get((located.resource.scope, located.worktree))
+        if known is None:
+            _need(tx, agent, out, located, [located])
+            continue
+        edit, parts = known
+        broken = broken_callers.broken(svc, tx, agent, located, edit, parts)
+        out.why |= broken.why
+        beside += broken.resources
+        if parts.unplaced:
+            out.unplaced.add(located.resource.name)
+        names = None if broken.whole else _leasable(svc, tx, agent, located, parts)
+        if names is None or parts.hash is None:
+            _need(tx, agent, out, located, [located])
+            continue
+        name = located.resource.name
+        out.regions[name] = names
+        out.windows.add(name)
+        _need(tx, agent, out, located, [region_place(svc, located, one) for one in names])
+    taken = {one.resource.name for one in out.resources}
+    out.resources += [one for one in beside if one.resource.name not in taken]
+    return out
+
+
+def explained(refusal: Refusal, unplaced: Collection[str]) -> Refusal:
+    """The refusal of an edit of files that stands in no line, with the reason why."""
+    return Refusal(
+        refusal.code, f"{refusal.message} And the text that this edit replaces is not in "
+        f"{listed(sorted(unplaced))}, or not only once; so it was not put in line.",
+        next="Read the file before you edit it again.", **refusal.facts)
+
+
+def _need(tx: Tx, agent: str, out: Wanted, file: Located, places: Sequence[Located]) -> None:
+    """All of these have to be leased, but what the agent writes by an agreement with others."""
+    for one in places:
+        if agreements.by_which(tx, agent, one.resource) is None:
+            out.resources.append(one)
+        else:
+            out.windows.add(file.resource.name)
+            out.agreed.add(file.resource.name)
+
+
+def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall,
+                 files: Sequence[Located], wait_s: float) -> Wanted | Refusal:
+    """What this write has to lease, with the write windows of the files of which that is regions;
+    the refusal, if another's edit of one of them is in the middle. What is half written tells
+    nobody which regions an edit would change: so the window comes first.
+
+    Raises:
+        Unready: a file was not looked at since the last window of it closed.
+    """
+    edited = any(edits and language_of(path) is not None for path, edits in _edits(heard))
+    # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
+    chosen = [one for one in files
+              if one.worktree is None and may_be_divided(svc, one)] if edited else []
+    known = {one.resource.scope for one in chosen}
+    chosen += [one for one in files if one.resource.scope not in known
+               and agreements.by_which(tx, agent, one.resource) is not None]
+    tx.looked.require([Content(str(one.path)) for one in chosen])
+    chosen.sort(key=lambda one: one.resource.name)  # in one order for all
+    for located in chosen:
+        if write_windows.other(tx, located.resource.name, agent, svc.fold_case) is not None:
+            refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
+            if refusal is not None:
+                return refusal
+    out = wanted(svc, tx, agent, heard, files)
+    for located in chosen:
+        if located.resource.name in out.windows:
+            refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
+            if refusal is not None:
+                return refusal
+    return out
+
+
+# ---------------------------------------------------------------- which regions
+
+
+def _edits(heard: HookCall) -> list[tuple[str, tuple[Edit, ...]]]:
+    call = heard.call
+    if call is None or call.kind != "write" or len(call.edits) != len(call.paths):
+        return []
+    return list(zip(call.paths, call.edits, strict=True))
+
+
+def _replaced(tx: Tx, heard: HookCall) -> dict[str, str | None]:
+    """The files that a call replaces as a whole, with their new content as far as it tells. An
+    edit that names the text it replaces is none: it fits only what is there."""
+    call = heard.call
+    out: dict[str, str | None] = {}
+    if call is None:
+        return out
+    for at, path in enumerate(call.paths):
+        edits = call.edits[at] if at < len(call.edits) else ()
+        texts = [edit.new for edit in edits if edit.old is None]
+        if texts or (not edits and heard.can_read):
+            with contextlib.suppress(Refusal):
+                name = tx.looked.place(path, heard.cwd, literal=True).resource.name
+                out[name] = texts[0] if len(edits) == 1 else None
+    return out
+
+
+def _leasable(svc: Service, tx: Tx, agent: str, located: Located,
+              parts: Parts) -> list[str] | None:
+    """The regions to be leased; None: the whole file. What the agent, or its parent, holds whole
+    already is taken so."""
+    names = parts.names
+    if not names or len(names) > REGIONS_MAX or not may_be_divided(svc, located):
+        return None
+    mine = family(tx, agent)
+    for row in leases_near(tx, located.resource):
+        if (row.locked_by in mine and row.mode == "exclusive" and row.expires_at > tx.now
+                and row.worktree == located.worktree and row.kind in ("file", "dir", "glob")
+                and overlaps(located.resource, as_resource(row.file_path, row.kind, row.scope))):
+            return None
+    return names

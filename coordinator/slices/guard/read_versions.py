@@ -1,0 +1,353 @@
+"""What each agent knows of each file's content, and whether that is still what is there.
+
+Reads and writes that its hooks report are kept with the bytes, so that a write based on what
+somebody has replaced since is refused with the difference (VERSION_CHANGED).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from coordinator.kernel.holders.families import owner
+from coordinator.kernel.leasing import kept_edits
+from coordinator.kernel.leasing.file_differences import REGIONS_TOLD, make_difference
+from coordinator.kernel.leasing.kept_edits import KeptEdit
+from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts
+from coordinator.rules.versions import Known, carries, replaced, shown
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import ReadRow
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, copy_name, path_of
+
+#: Files of more bytes than these, all together, are not looked for in what a command prints.
+SHOWN_BYTES_MAX = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A file of which the agent has written regions.
+
+    Attributes:
+        name, path: the file, and where it is.
+        before: the content that its edit began with.
+        parts: what has changed since.
+    """
+
+    name: str
+    path: str
+    before: str
+    parts: Parts
+
+
+def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
+         but: Collection[str] = (), unread: Mapping[str, str | None] | None = None,
+         edited: bool = False) -> None:
+    """The agent has read (or written) these files, as they were looked at just now; `but` not
+    those of these names. `unread`: of which it knows this content still, and no later one (by
+    `copy_name`). `edited`: by an edit tool, and not by a command.
+
+    Raises:
+        Unready: they were not.
+    """
+    files = [one for one in files if one.resource.kind == "file" and one.path is not None
+             and one.resource.name not in but]
+    tx.looked.require([*(Content(str(one.path)) for one in files),
+                       *(Ignored(one.resource.name) for one in files)])
+    reads: list[tuple[str, str | None]] = []
+    versions: list[tuple[str, str | None, str | None]] = []
+    for located in files:
+        name = located.resource.name
+        if tx.looked.ignored(name):
+            continue
+        content = tx.looked.content(str(located.path))
+        tx.keep_found(content)
+        copy = copy_name(name, located.worktree)
+        known = _read_of(tx, agent, copy)
+        if not (unread and copy in unread) and (
+                known is None or known.hash != content.hash
+                or (known.base is not None and not written)):
+            reads.append((copy, content.hash))
+        if edited:
+            last = tx.row("version_get", name)
+            before = known.hash if known is not None else last[0] if last is not None else None
+            before = before if before != content.hash else None
+            kept_edits.note_edit(tx, agent, name, located.worktree,
+                                 KeptEdit(before, content.hash))
+        if written and located.worktree is None:
+            last = tx.row("version_get", name)
+            if last is None or last[0] != content.hash or last[2] != agent:
+                versions.append((name, content.hash, agent))
+    if reads:
+        tx.record(ev.ContentRead(agent=agent, reads=reads, how="written" if written else "read"))
+    partly = [(name, known) for name, known in (unread or {}).items()
+              if (row := _read_of(tx, agent, name)) is not None and not row.partial]
+    if partly:
+        tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
+    if versions:
+        tx.record(ev.VersionsSeen(versions=versions))
+
+
+def note_command(tx: Tx, agent: str, files: Sequence[Located],
+                 before: Mapping[str, tuple[str | None, str]]) -> None:
+    """A command of the agent has ended; `before`: what was in these files, which it holds, until
+    then, and since when it holds them (UTC), by path. What the command changed is the agent's own
+    writing; but what was there before the agent knows as far as it has read it, and no further.
+
+    Raises:
+        Unready: they were not looked at.
+    """
+    files = [one for one in files if one.path is not None]
+    tx.looked.require(Content(str(one.path)) for one in files)
+    for one in files:  # (what the watcher has seen already is not kept by that)
+        tx.keep_found(tx.looked.content(str(one.path)))
+    changed = [one for one in files
+               if tx.looked.content(str(one.path)).hash != before[str(one.path)][0]]
+    unread = {}
+    for one in changed:
+        copy = copy_name(one.resource.name, one.worktree)
+        was, since = before[str(one.path)]
+        read = _read_of(tx, agent, copy)
+        if read is not None and (read.partial or (read.hash != was and read.at < since)):
+            unread[copy] = read.hash
+    note(tx, agent, changed, written=True, unread=unread)
+
+
+def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> None:
+    """A command of the agent has printed this: of these files it has read those of which that
+    tells how they are now. (Some agents read by commands only.)
+
+    Raises:
+        Unready: they were not looked at.
+    """
+    read: list[Located] = []
+    room = SHOWN_BYTES_MAX
+    for one in files:
+        row = _read_of(tx, agent, copy_name(one.resource.name, one.worktree))
+        if row is None or one.path is None or one.resource.kind != "file":
+            continue
+        tx.looked.require([Content(one.path)])
+        content = tx.looked.content(one.path)
+        known = row.hash if row.base is None else row.base or None
+        if known == content.hash or content.hash is None:
+            continue
+        before, now = tx.source(known), content.data or tx.source(content.hash)
+        if not isinstance(now, bytes) or len(now) > room:
+            continue
+        room -= len(now)
+        if shown(_text(before), _text(now), output):
+            read.append(one)
+    note(tx, agent, read, written=False)
+
+
+def note_refused(tx: Tx, agent: str, files: Sequence[Located],
+                 parents: Collection[str] = (), *, parts: bool = True) -> None:
+    """The agent may not write all of these now, for others have them (or `parts` of them), or its
+    parent writes them (`parents`). Of what it has never read it knows at most what they began with:
+    when it is its turn, it is told what has become of that."""
+    reads: list[tuple[str, str | None]] = []
+    for one in files:
+        name = one.resource.name
+        if (one.resource.kind != "file" or one.worktree is not None
+                or _read_of(tx, agent, name) is not None):
+            continue
+        began: list[tuple[bool, str, str | None]] = []  # of several copies, that of this tree first
+        for row in leases_near(tx, one.resource):
+            elsewhere = row.worktree is not None
+            if (row.mode != "exclusive" or row.expires_at <= tx.now or row.locked_by == agent
+                    or path_of(row.file_path, row.kind) != name
+                    or not (name in parents or owner(tx, row.locked_by) != owner(tx, agent))):
+                continue
+            if row.kind == "region" and parts:
+                whole = tx.row("baseline_get", row.fencing_token, name)
+                began += [(elsewhere, row.locked_at, str(whole[0]))] if whole is not None else []
+            elif row.kind == "file":
+                began.append((elsewhere, row.locked_at, row.content_hash))
+        reads += [(name, known) for *_, known in sorted(began, key=lambda one: one[:2])[:1]]
+    if reads:
+        tx.record(ev.ContentRead(agent=agent, reads=reads))
+
+
+def _read_of(tx: Tx, agent: str, copy: str) -> ReadRow | None:
+    return tx.first(ReadRow, "read_get", agent, copy)
+
+
+def _text(source: object) -> str:
+    return source.decode(errors="replace") if isinstance(source, bytes) else ""
+
+
+def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
+    """The agent has written regions of these files, whose bytes are kept. What else is in them it
+    knows as far as it has read it: what others have changed since, it has not seen by that.
+
+    Raises:
+        Unready: they were not looked at.
+    """
+    tx.looked.require([*(Ignored(one.name) for one in edits),
+                       *(Content(one.path) for one in edits)])
+    versions: list[tuple[str, str | None, str | None]] = []
+    whole: list[tuple[str, str | None]] = []
+    partly: list[tuple[str, str | None]] = []
+    for one in edits:
+        now = one.parts.hash
+        if now == one.before or tx.looked.ignored(one.name):
+            continue
+        content = tx.looked.content(one.path)
+        if content.hash == now:
+            tx.keep_found(content)
+        # (Also what the watcher has seen while it ran: by the end of the edit it is still that.)
+        versions.append((one.name, now, agent))
+        kept_edits.note_edit(tx, agent, one.name, None, KeptEdit(one.before, now))
+        read = _read_of(tx, agent, one.name)
+        if read is None or read.hash in (None, one.before):
+            whole.append((one.name, now))
+        else:
+            partly.append((one.name, _known_then(tx, one, str(read.hash))))
+    if versions:
+        tx.record(ev.VersionsSeen(versions=versions))
+    if whole:
+        tx.record(ev.ContentRead(agent=agent, reads=whole))
+    if partly:
+        tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
+
+
+def _known_then(tx: Tx, one: Edited, read: str) -> str:
+    """What the agent had read, with what it wrote; where that cannot be told, what it had read."""
+    if not one.parts.names:
+        return read
+    try:
+        made = tx.looked.made(Overlaid(one.path, read, tuple(one.parts.names)))
+    except Refusal:
+        return read
+    return made.hash if made.hash is not None and tx.keep_found(made) else read
+
+
+def stale(
+    tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
+    receipt: list[ev.Event], *, by_command: bool = False,
+    regions: Mapping[str, Sequence[str]] | None = None, notes: list[str] | None = None,
+    agreed: Collection[str] = (), whole: Mapping[str, str | None] | None = None,
+) -> Refusal | None:
+    """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
+
+    `locked_at`: when the agent's leases on them were granted, by name. `receipt`: what to record
+    once the agent has been told, so that its next try passes if it is on the new content. `whole`:
+    of which files the write replaces the whole content, and by what, None where that cannot be
+    told. Until the agent has read such a file, its content has to carry what it was told of.
+    `by_command`: a shell command names them. What is not there any more it
+    makes anew (`touch`, `mv`), and can overwrite nobody's work. `regions`: of which files it is
+    about to write these regions only; what else was changed there is no reason, and goes to
+    `notes`. `agreed`: files that others write, too, so that a lease on them keeps nobody out.
+
+    Raises:
+        Unready: a file was not looked at.
+    """
+    told: list[str] = []
+    reads: list[tuple[str, str | None]] = []
+    cut = False
+    for located in files:
+        name, copy = located.resource.name, copy_name(located.resource.name, located.worktree)
+        row = _read_of(tx, agent, copy)
+        if row is None or located.path is None:
+            continue
+        content = tx.looked.content(located.path)
+        if by_command and content.hash is None:
+            continue
+        if whole and name in whole and row.base is not None:
+            if not _carries(tx, row, content, whole[name]):
+                cut = True
+                told.append(f"What you write of {name} still lacks what changed since you read it.")
+                continue
+            tx.record(ev.ContentRead(agent=agent, reads=[(copy, row.hash)], how="read"))
+        last = tx.row("version_get", copy)
+        own = regions.get(name) if regions else None
+        known = Known(
+            read=row.hash, now=content.hash, last=last[0] if last else None,
+            last_by=last[2] if last else None, partial=bool(row.partial),
+            held_since_read=name not in agreed and all(
+                locked_at.get(one, tx.now) <= row.at for one in (
+                    [name] if own is None else [f"{name}::{region}" for region in own])),
+            by_others=last is not None and last[0] == content.hash and (
+                last[2] is None or owner(tx, last[2]) != owner(tx, agent)),
+        )
+        foreign = known.last_by != agent
+        if own is not None and known.read != known.now and (foreign or known.partial):
+            changed = _changed(tx, located.path, known.read)
+            if changed is not None and not _meet(changed, own):
+                if changed and foreign and notes is not None:
+                    notes.append(_elsewhere(name, changed, known))
+                continue
+        if not replaced(known, agent):
+            continue
+        by = f", last by {known.last_by}" if known.last_by and foreign and (
+            known.last == known.now) else ""
+        text = make_difference(tx, name, row.hash, content)
+        if text is None:
+            cut = True
+            told.append(f"{name} was replaced{by}: read it again before you write it.")
+        else:
+            told.append(f"{name} was changed since you read it{by}:\n{text}")
+            tx.keep_found(content)
+            reads.append((copy, content.hash))
+    if not told:
+        return None
+    if reads:
+        receipt.append(ev.ContentRead(agent=agent, reads=reads, how="told"))
+    return Refusal(
+        Code.VERSION_CHANGED,
+        "Your environment changed while you were thinking. Re-evaluate your change against the "
+        "current state. " + "\n".join(told),
+        next="Read it again, then write." if cut else "Write again, on the content as it is now.",
+    )
+
+
+def _carries(tx: Tx, read: ReadRow, now: Bytes, text: str | None) -> bool:
+    """Whether a new content of a file has what the agent was told of and has not read."""
+    if text is None:
+        return False
+    base, told = (_text(tx.source(name or None)) for name in (read.base, read.told))
+    return carries(base, told, _text(now.data or tx.source(now.hash)), text)
+
+
+def unread(tx: Tx, agent: str, files: Sequence[Located]) -> Refusal | None:
+    """VERSION_CHANGED if somebody else wrote one of these files last, which the agent shares with
+    others and has never read.
+
+    Raises:
+        Unready: a file was not looked at.
+    """
+    for located in files:
+        name = located.resource.name
+        last = tx.row("version_get", name)
+        if (located.path is None or _read_of(tx, agent, name) is not None
+                or last is None or last[2] in (None, agent)):
+            continue
+        if tx.looked.content(located.path).hash is not None:
+            return Refusal(
+                Code.VERSION_CHANGED, f"{last[2]} has written {name}, which you share and have not "
+                "read. Nothing was written.", next="Read it, then write.", resource=name,
+            )
+    return None
+
+
+def _changed(tx: Tx, path: str, before: str | None) -> list[str] | None:
+    """The regions that differ from what the agent has read; None: that cannot be told."""
+    try:
+        return None if before is None else tx.looked.parts(Between(path, before)).names
+    except Refusal:
+        return None
+
+
+def _meet(changed: Sequence[str], own: Sequence[str]) -> bool:
+    return any(f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+               for one in changed for other in own)
+
+
+def _elsewhere(name: str, changed: Sequence[str], known: Known) -> str:
+    by = f" ({known.last_by} wrote last)" if known.last_by and known.last == known.now else ""
+    more = f" and {len(changed) - REGIONS_TOLD} more" if len(changed) > REGIONS_TOLD else ""
+    return (f"[coord] Since you read {name}, {', '.join(changed[:REGIONS_TOLD])}{more} "
+            f"changed{by}; what you are about to write did not. If your tool asks for it, read the "
+            "file once more and repeat the edit.")

@@ -1,0 +1,341 @@
+"""What the file watcher saw, told to the coordinator: versions, renames, writes without a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.kernel import repository_files
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing import git_turn
+from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.kernel.repository_files import NOTHING, Bytes
+from coordinator.looking.facts import Between
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.slices.guard.adoption import (
+    Adopted,
+    Running,
+    adopt_part,
+    doubtful,
+    late_writer,
+    writer,
+)
+from coordinator.slices.guard.ended_rights import LATE_MS, End, EndedRights, what_of
+from coordinator.slices.guard.foreign_writes import Foreign, hears, is_foreign
+from coordinator.slices.guard.unleased_writes import flag, is_verdict, keep_both, note
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
+from coordinator.words.clock import iso
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import (
+    HEADER,
+    Resource,
+    region_of,
+    resource,
+    write_window,
+)
+
+#: Regions of one change that are recorded.
+BEYOND_MAX = 8
+#: Versions in one event.
+VERSIONS_MAX = 500
+#: So long before (ms) it was heard of a file may have been deleted.
+HEARD_LATE_MS = 1_000
+_ENDINGS = frozenset({"lease_released", "lease_lapsed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One path that changed: its content now, and where it was moved from, if so. `is_new`: nothing
+    was there before.
+
+    `before` is what git has of it, for policies that want to show the difference; `before_there`,
+    what git has of the name that it was moved from. `calls` are those
+    of agents that ran when it was written, as far as hooks have told. Of what is gone `is_in_git`
+    says whether git has it, and `gone_ms` when that was heard of, if it is known. `looked_ms` is
+    the moment before it was looked at; None: it is taken to be as it is now.
+    """
+
+    path: str
+    now: Bytes
+    before: Bytes = NOTHING
+    moved_from: str | None = None
+    before_there: Bytes = NOTHING
+    is_new: bool = False
+    calls: tuple[Running, ...] = ()
+    lately: tuple[Running, ...] = ()
+    """Those, and what had ended a moment before."""
+    is_in_git: bool = False
+    gone_ms: int | None = None
+    looked_ms: int | None = None
+
+    @property
+    def hash(self) -> str | None:
+        """The name of its content; None: it is gone."""
+        return self.now.hash
+
+    @property
+    def changed_ms(self) -> int | None:
+        """When it was written (the file's own time); None: unknown, as of a file that is gone."""
+        return None if self.now.stamp is None else self.now.stamp[4] // 1_000_000
+
+    @property
+    def touched_ms(self) -> int | None:
+        """When it was written or put there (the kernel's own note); None as above."""
+        return None if self.now.stamp is None else self.now.stamp[5] // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """A change of a file that is held by its regions; `before`: what it was, kept."""
+
+    change: Seen
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A change that was looked at before something newer was recorded of its file: a hook, say, was
+    faster. It has to be looked at again, else what is newer would be forgotten."""
+
+    change: Seen
+
+
+def seen(
+    svc: Service, tx: Tx, changes: Sequence[Seen], ended: EndedRights | None = None
+) -> list[Adopted | Foreign | Divided | Outdated]:
+    """Record what the watcher saw; unleased writes are told apart. (Leases have followed the
+    renames among these before: `follow`.) `ended` goes from one slice of a batch to the next.
+
+    What is to be done about those whose writer is known, and which may be more than its holders
+    have, is returned: it needs a look at the disk.
+    """
+    policy = svc.settings.watch.unleased
+    active = bool((tx.row("agents_active") or (0,))[0])
+    versions: list[tuple[str, str | None, str | None]] = []
+    rights = _Rights(svc, tx, ended or EndedRights())
+    out: list[Adopted | Foreign | Divided | Outdated] = []
+    for change in changes:
+        known = tx.row("version_get", change.path)
+        same = known is not None and known[0] == change.hash
+        if same and not active:
+            continue
+        if (not same and known is not None and change.looked_ms is not None
+                and str(known[1]) > iso(change.looked_ms)):
+            out.append(Outdated(change))
+            continue
+        holder = rights.holder(change)
+        before = rights.before(change, known)
+        if same and before == change.hash:
+            continue
+        if rights.is_divided():  # a revert needs what lies around the regions
+            repository_files.keep(tx, change.now)
+        if (holder is not None and rights.holds(change, known[1] if known else None)
+                and is_foreign(tx, change, holder, svc.fold_case)):
+            agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
+            out.append(Foreign(holder, agent, change, before, rights.since(known)))
+            if rights.is_divided() and before is not None and tx.row("blob_has", before):
+                out.append(Divided(change, before))
+            versions.append((change.path, change.hash, None))
+            if agent is None and not rights.is_divided() and not is_verdict(tx, change):
+                note(svc, tx, change, before, {holder: [change.path]})
+            continue
+        if holder is None:
+            holder = writer(tx, change) if svc.settings.hooks.adopt else None
+            if holder is not None and change.hash is not None:
+                there = (None if change.moved_from is None
+                         else tx.row("version_get", change.moved_from))
+                out.append(Adopted(holder, change, before, there[0] if there else None))
+            elif holder is None and active and not is_verdict(tx, change):
+                if policy != "ignore":
+                    note(svc, tx, change, before)
+                if doubtful(tx, change):
+                    keep_both(svc, tx, change, before, str(known[1]) if known else None,
+                              flagged=policy == "review")
+        elif (rights.is_elsewhere() and change.hash is not None and svc.settings.hooks.adopt
+              and writer(tx, change) == holder):
+            out.append(Adopted(holder, change, str(known[0]) if known and known[0] else None))
+        elif rights.is_divided() and change.hash is not None:
+            was = before or rights.baseline(change)
+            if was is not None and tx.row("blob_has", was) is not None:
+                if policy != "ignore":
+                    out.append(Divided(change, was))
+                if not hears(tx, holder):  # it may have written another's part, too
+                    out.append(Foreign(holder, None, change, was, rights.since(known)))
+        versions.append((change.path, change.hash, holder))
+    for start in range(0, len(versions), VERSIONS_MAX):
+        tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
+    return out
+
+
+def beyond(svc: Service, tx: Tx, found: Divided) -> None:
+    """What was changed of a file that is held by its regions, and that nobody holds, is leased to
+    whoever's command did that; else it is recorded, or it would be in no list.
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    path = found.change.path
+    try:
+        parts = tx.looked.parts(Between(svc.where(None, path), found.before))
+    except Refusal:
+        return
+    if parts.names is None or parts.hash != found.change.hash:
+        return  # (changed again: that is seen, too)
+    file = resource(path, "file", fold_case=svc.fold_case)
+    held = [as_resource(row.file_path, row.kind, row.scope)
+            for row in leases_near(tx, file)
+            if row.expires_at > tx.now]
+    if any(one.kind != "region" or region_of(one.name) == HEADER for one in held):
+        return
+    rights = _Rights(svc, tx, EndedRights())
+    free = [name for name in (f"{path}::{one}" for one in parts.names)
+            if not rights.covers(resource(name, "region", fold_case=svc.fold_case), held)]
+    agent = writer(tx, found.change) if svc.settings.hooks.adopt else None
+    if agent is not None:
+        free = [name for n, name in enumerate(free) if n >= BEYOND_MAX or not adopt_part(
+            svc, tx, agent, name, found.before)]
+    for name in free[:BEYOND_MAX]:
+        tx.record(ev.UnleasedWrite(resource=name, hash=None))
+    if free and svc.settings.watch.unleased == "review":
+        flag(svc, tx, found.change, found.before, f"{', '.join(free[:BEYOND_MAX])} was changed "
+              "while agents were active and nobody had leased it.")
+
+
+class _Rights:
+    """Who may write what in this transaction, and who might lately."""
+
+    def __init__(self, svc: Service, tx: Tx, ended: EndedRights) -> None:
+        self._svc = svc
+        self._tx = tx
+        self._ended = ended
+        self._own: EndedRights | None = None
+        self._live: LeaseRow | None = None
+
+    def holds(self, change: Seen, seen_at: str | None) -> bool:
+        """Whether the holder that was found last has the right still, and had it at the write.
+
+        When a file was deleted no file tells. If it was not there when the lease began, nor was
+        seen (`seen_at`) since, it was gone before.
+        """
+        lease, written = self._live, change.touched_ms
+        if lease is None:
+            return False
+        if written is not None:
+            return iso(written) >= lease.locked_at
+        return ((seen_at is not None and seen_at >= lease.locked_at)
+                or self.baseline(change) is not None)
+
+    def before(self, change: Seen, known: tuple[Any, ...] | None) -> str | None:
+        """What was there before: what was seen last, or what the lease of its holder, who was found
+        last, began with, if it began later. (Another may have put the file back meanwhile, and the
+        watcher tells of what is there by now.) `known`: what was seen last, and when."""
+        last = str(known[0]) if known and known[0] else None
+        lease = self._live
+        if lease is None or (known is not None and str(known[1]) >= lease.began):
+            return last
+        return self.baseline(change)
+
+    def since(self, known: tuple[Any, ...] | None) -> str | None:
+        """Where the right that was found is to a part of the file: when the whole was as it was
+        before (UTC); as above."""
+        if self._live is None or not self.is_divided():
+            return None
+        return max(self._live.began, str(known[1])) if known else self._live.began
+
+    def baseline(self, change: Seen) -> str | None:
+        """What the file held when the lease of its holder, who was found last, began."""
+        lease = self._live
+        if lease is None or lease.kind == "file":
+            return lease.content_hash if lease is not None else None
+        row = self._tx.row("baseline_get", lease.fencing_token, change.path)
+        return str(row[0]) if row is not None else None
+
+    def holder(self, change: Seen) -> str | None:
+        """Who had the right to write this path when it was written: the writer, as far as a lease
+        can tell. Of a deletion the instant is hardly known: whoever has the right now, or had it
+        just before that was heard of."""
+        tx, written = self._tx, None
+        asked = resource(change.path, "file", fold_case=self._svc.fold_case)
+        if change.changed_ms is not None:
+            written = iso(change.changed_ms)
+        gone = None if change.gone_ms is None else iso(change.gone_ms - HEARD_LATE_MS)
+        since = max(written or gone or "", tx.later(-LATE_MS))
+        holder = None
+        self._live = None
+        writing = self._writing(change, written, since)
+        if writing is not None:
+            return writing
+        # (What is seen is the main tree's: of several leases of a holder the one there counts.)
+        rows = sorted(leases_near(tx, asked),
+                      key=lambda lease: lease.worktree is not None)
+        for lease in rows:
+            if (
+                lease.mode == "exclusive" and lease.expires_at > tx.now
+                and overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
+            ):
+                holder, self._live = lease.locked_by, lease
+                if written is None or written >= lease.locked_at:
+                    return holder
+        end = self._last_end(asked)
+        if end is not None and end.at >= since:
+            self._live = None
+            return end.agent
+        return holder or self._turn(change, since)
+
+    def covers(self, region: Resource, held: Sequence[Resource]) -> bool:
+        """Whether somebody has a region, or a part of it, or had it just before."""
+        if any(overlaps(region, one) for one in held):
+            return True
+        end = self._last_end(region)
+        return end is not None and end.at >= self._tx.later(-LATE_MS)
+
+    def is_divided(self) -> bool:
+        """Whether the right that was found is to a region of the file."""
+        return self._live is not None and self._live.kind == "region"
+
+    def is_elsewhere(self) -> bool:
+        """Whether the right that was found is to the copy in another working tree alone: the holder
+        has yet to get one to this."""
+        return self._live is not None and self._live.worktree is not None
+
+    def _writing(self, change: Seen, written: str | None, since: str) -> str | None:
+        """Whose edit of this file was in the middle when it was written, or just before."""
+        scope = write_window(change.path, self._svc.fold_case).scope
+        for row in self._tx.each(LeaseRow, "leases_at_scope", scope):
+            if written is None or written >= row.locked_at:
+                return row.locked_by
+        end = self._last_end(Resource(change.path, "key", scope))
+        return end.agent if end is not None and end.at >= since else None
+
+    def _turn(self, change: Seen, since: str) -> str | None:
+        """Whose git changes the tree just now, or did when this was written."""
+        if self._tx.present().turns:
+            asked = resource(change.path, "file", fold_case=self._svc.fold_case)
+            for lease in self._tx.each(LeaseRow, "leases_of_git"):
+                if lease.expires_at > self._tx.now and git_turn.changes(
+                        self._svc, lease.worktree, None, asked):
+                    return lease.locked_by
+        if self._last_end(git_turn.turn_in(None).resource) is None:
+            return None  # nor of any other tree
+        parts = change.path.split("/")
+        trees = [None, *(self._svc.where(None, "/".join(parts[:count]))
+                         for count in range(1, len(parts)))]
+        ends = (self._last_end(git_turn.turn_in(tree).resource, itself=True) for tree in trees)
+        return next((end.agent for end in ends if end is not None and end.at >= since), None)
+
+    def _last_end(self, asked: Resource, *, itself: bool = False) -> End | None:
+        """The last end of a right to what overlaps this file, if it was lately; or to it `itself`.
+        """
+        if self._own is None:
+            self._ended.catch_up(self._tx)
+            self._own = EndedRights()  # what this transaction has ended: not in the log yet
+            ends = self._tx.recorded_of(_ENDINGS)
+            for number, (at, agent, name, data) in enumerate(reversed(ends)):
+                self._own.note(at, number, agent, name, what_of(data))
+        if itself:
+            return self._own.last_of(asked) or self._ended.last_of(asked)
+        return self._own.last(asked) or self._ended.last(asked)

@@ -1,0 +1,469 @@
+"""Shell commands: what must not run, what is made read-only for them, what they changed after all.
+
+A command cannot be understood by reading it. Where it plainly names its targets, their leases are
+taken; what others hold is protected while it runs (by whoever starts it: see
+daemon/agent_hooks.py); and what changed all the same is a violation: bytes kept, review opened,
+both sides told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+from coordinator.dialects.decode import HookCall
+from coordinator.files.content import DIRECTORY, SPECIAL
+from coordinator.kernel import branches
+from coordinator.kernel.core import Service, listed
+from coordinator.kernel.holders import notices
+from coordinator.kernel.holders.families import family, owner
+from coordinator.kernel.leasing import agreements, changed_parts, partial_work
+from coordinator.kernel.leasing.overlapping import holders_of_regions, leases_near
+from coordinator.looking.facts import AnyNeed, Bytes, Content, Ignored, Place, Whole
+from coordinator.rules import commands
+from coordinator.rules.git_folders import Folder
+from coordinator.rules.globs import overlaps
+from coordinator.rules.landing import STATE_DIR
+from coordinator.rules.leases import as_resource
+from coordinator.slices.guard import git_turns, read_versions
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words import purposes
+from coordinator.words.clock import from_iso, short
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import Located, path_of, path_scope, resource
+from coordinator.words.texts import quoted
+
+#: Files of others that one command is protected from.
+PROTECTED_MAX = 2_000
+#: Words of one command that are looked up as files which it may have printed.
+NAMED_MAX = 12
+#: Words of one command of which git is asked whether they are files.
+ASKED_MAX = 5
+#: Files and directories of its own that are looked at after a command.
+OWN_MAX = 50
+#: So long (seconds) it is waited, at most, until all is recorded that a command has done.
+HEAR_S = 0.5
+#: For contents that nobody has read.
+UNKNOWN = "unknown"
+#: What stands at a name and holds no bytes of its own.
+NO_FILE = frozenset({DIRECTORY, SPECIAL})
+
+
+class Held(NamedTuple):
+    """A file or directory that somebody else holds: where it lies, its holder, what it is. Of a
+    glob: the working tree, for the files that are not there yet."""
+
+    path: str
+    name: str
+    holder: str
+    kind: Literal["file", "directory", "absent", "glob"]
+    token: int = 0
+    """The lease's fencing token, and when it was granted."""
+    since: str = ""
+    scope: str = ""
+    worktree: str | None = None
+    is_part: bool = False
+    """It is held in parts."""
+
+
+class Broken(NamedTuple):
+    """A file that a command changed though another holds it."""
+
+    name: str
+    holder: str
+    before: str | None
+    """The name of what was there: of its content, or `directory` and the like; None: nothing."""
+    worktree: str | None = None
+    now: str | None = None
+    """What stands there now, as far as that is no file: `directory`, `special`."""
+    since: str = ""
+    """When it was as before for certain (UTC), if that is known."""
+    also: tuple[str, ...] = ()
+    """Agents of whom a command ran, too, when it changed: it may have been theirs."""
+    holders: tuple[str, ...] = ()
+    """Who holds what was changed of it, where that is known."""
+
+
+def checked_out(tx: Tx, command: str, cwd: str | None) -> list[commands.Either]:
+    """What its `git checkout`s name without a `--`, as far as git takes that for files of this
+    repository.
+
+    Raises:
+        Unready: git was not asked yet.
+    """
+    found = []
+    for one in commands.either(command)[:ASKED_MAX] if cwd else ():
+        where = posixpath.join(cwd or "", one.folder)
+        try:
+            place = tx.looked.place(where, literal=True).path
+        except Refusal:
+            continue  # it lies elsewhere, which is none of ours
+        if place is not None and tx.looked.after(
+            f"a file to check out: {place} {one.word}", partial(branches.is_file, place, one.word)
+        ):
+            found.append(one)
+    return found
+
+
+def git_wide(
+    svc: Service, tx: Tx, agent: str, command: str, cwd: str | None,
+    files: Sequence[commands.Either] = (),
+) -> Refusal | None:
+    """Why a command that touches the whole working tree may not run; None if it may: then it has
+    git's turn (git_turns.py) until it ends. `files`: what it checks out (`checked_out`)."""
+    trees: dict[str | None, str] = {}
+    for one in commands.git_wide(command, files):
+        trees.setdefault(_tree_of(svc, tx, cwd, one.folder), one.said)
+    if not trees:
+        return None
+    return git_turns.take(svc, tx, agent, [(said, tree) for tree, said in trees.items()])
+
+
+def _tree_of(svc: Service, tx: Tx, cwd: str | None, folder: Folder | None) -> str | None:
+    """The tree that git changes which runs there (`git_turns.tree_of`)."""
+    if cwd is None:
+        return None
+    try:
+        if folder is None:  # it may go anywhere by itself
+            return tx.looked.place(cwd, literal=True).worktree
+        made = posixpath.join(cwd, folder.made) if folder.made else ""
+        return git_turns.tree_of(svc, tx, posixpath.join(cwd, folder.path), made)
+    except Refusal:
+        return None  # it may go into the repository by itself
+
+
+def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
+    """What to look at before that is decided."""
+    return git_turns.needs(cwd) if cwd and commands.git_wide(command) else []
+
+
+def target_needs(command: str, cwd: str | None) -> list[AnyNeed]:
+    """What to look at before it is said what a command writes."""
+    return [Whole(one.path, cwd, True, link=one.link) for target in _targets(command)
+            for one in (target, *(target.inside or ()))]
+
+
+def places(
+    tx: Tx, command: str, cwd: str | None, files: Sequence[commands.Either] = ()
+) -> list[Place]:
+    """Where the files are that the command plainly names to be written, and those that it checks
+    out (`files`). Of a directory into which it puts something, that alone.
+
+    Raises:
+        Unready: these have to be looked at.
+    """
+    def place(one: commands.Target) -> Place:
+        return Place(one.path, cwd, True, one.link)
+
+    named = [*_targets(command), *(commands.Target(one.path, "itself") for one in files)]
+    tx.looked.require(place(one) for one in named)
+    out: dict[Place, None] = {}
+    for one in named:
+        if one.inside is not None and _is_folder(tx, place(one), of_several=len(one.inside) > 1):
+            out.update((place(each), None) for each in one.inside)
+        else:
+            out[place(one)] = None
+    return list(out)
+
+
+def _targets(command: str) -> list[commands.Target]:
+    return [one for one in commands.targets(command) if not one.path.startswith("/dev/")]
+
+
+def _is_folder(tx: Tx, place: Place, *, of_several: bool) -> bool:
+    """Whether what is put there is put into it; `of_several`: then it is about to be one, too."""
+    try:
+        there = tx.looked.located(place)
+    except Refusal:
+        return False
+    return there.resource.kind == "dir" if there.there else of_several
+
+
+def held_by_others(view: View, agent: str) -> list[LeaseRow]:
+    """Leases of others than this agent (what its parent holds is its own), but for what it writes
+    together with them."""
+    mine = family(view, agent)
+    rows = _live(view)
+    agreed = agreements.names_of(rows, mine)
+    return [row for row in rows if row.locked_by not in mine and row.kind != "key"
+            and row.agreed_as not in agreed]
+
+
+def _live(tx: View) -> list[LeaseRow]:
+    return tx.each(LeaseRow, "leases_live", tx.now, 0, None, PROTECTED_MAX)
+
+
+def explained(tx: Tx, agent: str, command: str, output: str) -> str:
+    """Which lease stopped a command that met a read-only file, in a sentence; else nothing."""
+    met = commands.not_writable(output)
+    if met is None:
+        return ""
+    if any(STATE_DIR in word.split("/") for word in met):
+        return (f"[coord] {STATE_DIR} is coord's own, and read-only for agents' commands. Nothing "
+                "in it was changed. `coord status` tells what is held.")
+    rows = held_by_others(tx, agent)
+    named = [row for row in rows if any(_may_be_in(row, word) for word in met)]
+    if not rows or (met and not named):
+        return ""  # it was another file, which something else keeps from it
+    named = named or [row for row in rows if any(
+        _may_be_in(row, word) for word in commands.words(command))]
+    said = "; ".join(dict.fromkeys(
+        f"{row.file_path} is leased by {row.locked_by}"
+        + (f" ({quoted(row.task_description)})" if row.task_description else "")
+        + f" until {short(from_iso(row.expires_at))}"
+        for row in (named or rows)[:5]
+    ))
+    return (
+        f"[coord] Your command met files that others hold, which were read-only for it: {said}. "
+        "Nothing in them was changed. Do not try to work around it; do other work and come back."
+    )
+
+
+def _may_be_in(row: LeaseRow, word: str) -> bool:
+    """Whether a word may name what is leased, or what is in it, from wherever it was said."""
+    name, word = row.file_path.partition("::")[0].rstrip("/"), word.removeprefix("./").rstrip("/")
+    if row.kind == "glob":
+        return overlaps(as_resource(word, "file", path_scope(word)),
+                        as_resource(row.file_path, "glob", row.scope))
+    return f"/{word}".endswith(f"/{name}") or f"/{name}".endswith(f"/{word}") or (
+        row.kind == "dir" and f"/{name}/" in f"/{word}")
+
+
+def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
+    """After a command: what it did to files that its agent holds is the agent's own writing, and
+    what it printed of those and of others that it names is read.
+
+    Raises:
+        Unready: they were not looked at; or the watcher has not told yet of what the command has
+        done: once it is answered, what it wrote and renamed is nobody else's.
+    """
+    own: list[Located] = []
+    before: dict[str, tuple[str | None, str]] = {}
+    for row in tx.each(LeaseRow, "leases_of_holder", agent):
+        if row.kind == "file" and row.mode == "exclusive" and len(own) < OWN_MAX:
+            own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
+                               svc.where(row.worktree, row.file_path), row.worktree))
+            last = tx.row("version_get", row.file_path) if row.worktree is None else None
+            path = svc.where(row.worktree, row.file_path)
+            if last is not None and str(last[1]) >= row.began:
+                before[path] = last[0], str(last[1]) if row.lent_by else row.locked_at
+            else:
+                before[path] = row.content_hash, row.locked_at
+    if svc.hear is not None:
+        # (What the kernel has yet to tell is waited for where something is gone from its name.)
+        sure = _is_gone(svc, tx, agent, before)
+        tx.looked.after("what the command has done", partial(svc.hear, HEAR_S, sure))
+    read_versions.note_command(tx, agent, own, before)
+    if heard.output:
+        read_versions.note_shown(tx, agent, [*own, *_named(svc, tx, heard, own)], heard.output)
+
+
+def of_the_command(tx: Tx, agent: str, tool: str) -> list[LeaseRow]:
+    """Leases that end with a command of this agent: of what git ignores, if they were taken for a
+    command. (Logs, and what is built: the next agent builds it, too.)
+
+    Raises:
+        Unready: the rules have to be looked at.
+    """
+    rows = [row for row in tx.each(LeaseRow, "leases_of_holder", agent)
+            if row.kind in ("file", "dir") and row.worktree is None
+            and row.purpose == purposes.of_hook(tool)]
+    names = [row.file_path.rstrip("/") for row in rows]
+    tx.looked.require(Ignored(name, is_dir) for name in names for is_dir in (False, True))
+    return [row for row, name in zip(rows, names, strict=True)
+            if tx.looked.ignored(name, is_dir=True) or tx.looked.ignored(name)]
+
+
+def _is_gone(svc: Service, tx: Tx, agent: str,
+             before: Mapping[str, tuple[str | None, str]]) -> bool:
+    """Whether something that this agent holds in the main working tree does not stand at its name
+    any more, and did: a file of those that are known, one that it holds in parts, or a directory.
+    """
+    rows = [row for row in tx.each(LeaseRow, "leases_of_holder", agent)
+            if row.kind in ("dir", "region") and row.worktree is None
+            and row.mode == "exclusive"][:OWN_MAX]
+    paths = [svc.where(None, path_of(row.file_path, row.kind).rstrip("/")) for row in rows]
+    paths += [path for path, (was, _) in before.items() if was is not None]
+    places = [Place(path, None, True, "itself") for path in dict.fromkeys(paths)]
+    tx.looked.require(places)
+    for place in places:
+        with contextlib.suppress(Refusal):
+            if not tx.looked.located(place).there:
+                return True
+    return False
+
+
+def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> list[Located]:
+    """Files in the repository that words of the command name, beside these. What plainly lies
+    elsewhere is not looked at: it may be on a disk that does not answer."""
+    said = heard.call.command if heard.call is not None else ""
+    places = [Place(word, heard.cwd, True) for word in dict.fromkeys(commands.words(said))
+              if word[:1] not in "-~/" or word.startswith(f"{svc.root}/")][:NAMED_MAX]
+    tx.looked.require(places)
+    found = {}
+    for one in places:
+        try:
+            located = tx.looked.place(one.text, one.cwd, literal=True)
+        except Refusal:
+            continue
+        found[located.path] = located
+    known = {one.path for one in but}
+    return [one for path, one in found.items() if path not in known]
+
+
+def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
+    """Record that a command of `agent` changed what others hold: the bytes are kept, a review is
+    opened, the holders are told; what the agent is told. Where commands of others ran, too, all of
+    them are named, and it is recorded once.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    broken = _of_others(svc, tx, agent, _without_what_is_around(broken))
+    places = {one: svc.where(one.worktree, one.name.rstrip("/")) for one in broken}
+    tx.looked.require(map(Content, places.values()))
+    found = {one: tx.looked.content(place) for one, place in places.items()}
+    said: list[str] = []
+    for also in dict.fromkeys(one.also for one in broken):
+        some = [one for one in broken if one.also == also]
+        new = [one for one in some if not _is_told(svc, tx, agent, one, found[one])]
+        review = _flag(svc, tx, agent, new, found, also) if new else ""
+        names = listed([one.name for one in (some if also else new)])
+        held = _holders(svc, tx, agent, some)
+        holders = listed(sorted({holder for those in held for holder in those}))
+        look = f"A person will look at it{f' ({review})' if review else ''}."
+        if also:
+            said.append(
+                f"[coord] {names}, held by {holders}, changed while commands of yours and of "
+                f"{listed(also)} ran: it is not known whose it was. {look} Do not write there; do "
+                "not undo it by yourself.")
+        elif new:
+            said.append(
+                f"[coord] Your last command changed {names}, held by {holders}, without a lease. "
+                f"{look} Do not write there; do not undo it by yourself.")
+    return said
+
+
+def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[Broken]:
+    """Of these what was changed of what others hold: of a file of which they hold parts, only where
+    one of these was, with its holders.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    parts = {one: _parts_of_others(svc, tx, agent, one) for one in broken}
+    told_apart = [one for one in broken if parts[one] and one.now not in NO_FILE]
+    tx.looked.require(changed_parts.needs(
+        svc, tx, [(one.name, one.before) for one in told_apart]))
+    out = []
+    for one in broken:
+        changed = (changed_parts.since(svc, tx, one.name, one.before)
+                   if one in told_apart else None)
+        if changed is None:  # more than single parts, or nobody can tell: all who hold some
+            out.append(one._replace(holders=tuple(sorted({
+                row.locked_by for row in parts[one]}))))
+            continue
+        holders = {row.locked_by for row in parts[one] if any(overlaps(
+            as_resource(row.file_path, row.kind, row.scope), part) for part in changed)}
+        if holders:
+            out.append(one._replace(holders=tuple(sorted(holders))))
+    return out
+
+
+def _parts_of_others(svc: Service, tx: Tx, agent: str, one: Broken) -> list[LeaseRow]:
+    """What others hold of this file, where that is parts of it and nothing more."""
+    if one.worktree is not None or one.name.endswith("/"):
+        return []
+    mine = family(tx, agent)
+    rows = [row for row in leases_near(tx, resource(
+        one.name, "file", fold_case=svc.fold_case)) if row.worktree is None
+        and row.expires_at > tx.now and row.locked_by not in mine]
+    known = one.holder in {row.locked_by for row in rows}
+    return rows if known and all(row.kind == "region" for row in rows) else []
+
+
+def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Mapping[Broken, Bytes],
+          also: tuple[str, ...]) -> str:
+    """Open the review of these, and tell their holders; its name."""
+    files = []
+    for one in broken:
+        content = found[one]
+        before = None if one.before in NO_FILE else one.before
+        kept = (content.hash is None or tx.keep_found(content)) and (
+            before is None or tx.row("blob_has", before) is not None
+        )
+        stands = content.hash is not None or one.now in NO_FILE
+        change = "created" if one.before is None else "modified" if stands else "deleted"
+        name = one.name.rstrip("/")
+        files.append(ev.FlaggedFile(
+            path=name, scope=path_scope(name, svc.fold_case), change=change,
+            kept=kept, worktree=one.worktree, baseline_hash=before,
+            flagged_hash=content.hash,
+        ))
+        tx.record(ev.UnleasedWrite(resource=name, hash=content.hash, agent=agent))
+    held = _holders(svc, tx, agent, broken)
+    holders = sorted({holder for those in held for holder in those})
+    names = listed([one.name for one in broken])
+    flagged = partial_work.flag(
+        tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
+        why=f"{names}, held by {listed(holders)}, changed while commands of "
+        f"{listed([agent, *also])} ran; it is not known whose it was."
+        if also else f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
+    )
+    review = listed([flagged.review, *flagged.others])
+    seen: list[tuple[str, str | None, str | None]] = [
+        (f.path, f.flagged_hash, agent) for f in files if f.worktree is None
+    ]
+    if seen:
+        tx.record(ev.VersionsSeen(versions=seen))
+    for holder in holders:
+        theirs = [(one, file) for one, file, those in zip(broken, files, held, strict=True)
+                  if holder in those]
+        told = ("Both contents are kept in" if all(file.kept for _, file in theirs)
+                else "Not all contents could be kept for")
+        what = listed([one.name for one, _ in theirs])
+        happened = (
+            f"{what}, which you hold, changed while commands of {listed([agent, *also])} ran; it "
+            "is not known whose it was." if also else
+            f"A command of {agent} changed {what}, which you hold.")
+        notices.post(
+            tx, holder, "violated",
+            f"{happened} {told} {review}. Look at the file before you write it again.",
+            review=flagged.review,
+        )
+    return review
+
+
+def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[set[str]]:
+    """Who holds each of these: whoever is named, and all who hold regions of it."""
+    mine = family(tx, agent)
+    return [set(one.holders) or {one.holder} | (
+        holders_of_regions(tx, one.name, svc.fold_case) - mine
+        if one.worktree is None and not one.name.endswith("/") else set()) for one in broken]
+
+
+def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
+    """Without directories that are told of by what is in them."""
+    return [one for one in broken if not (one.now == DIRECTORY and any(
+        other.worktree == one.worktree and other.name.startswith(one.name.rstrip("/") + "/")
+        for other in broken if other != one))]
+
+
+def _is_told(svc: Service, tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
+    """Whether this is known already, as the doing of that agent, or of one that it may have been:
+    the watcher and the hooks of commands all see what was changed. The same content may have been
+    there before, and put away."""
+    known = tx.row("version_get", one.name)
+    if one.worktree is not None or known is None or str(known[1]) < one.since:
+        return False
+    by = str(known[2]) if known[2] else ""
+    if known[0] != now.hash or not (by == agent or owner(tx, by) in one.also):
+        return False
+    # (Who holds a part of it, too, counts as its writer until somebody has looked whose it is.)
+    return not one.holders or tx.row(
+        "review_of_unleased", path_scope(one.name, svc.fold_case), now.hash) is not None

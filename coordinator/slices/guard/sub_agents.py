@@ -1,0 +1,81 @@
+"""Leases that go from a session to its sub-agents and back.
+
+A sub-agent is a holder of its own. What its parent has exactly is handed down to it for its writes,
+once nothing else is in the way and no edit of the parent's is in the middle of it; and goes back
+when the sub-agent commits or ends. What contains a file stays its parent's, for whom it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.kernel.leasing import grant
+from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import AgentRow, LeaseRow
+from coordinator.words.resource_names import Located
+
+#: What goes from a session to its sub-agent and back: leases on single files and their regions.
+PLAIN = frozenset({"file", "region"})
+
+
+def parent_of(tx: Tx, agent: str) -> str | None:
+    """Whose sub-agent this is; None: it is none."""
+    row = tx.agent(agent)
+    return row.parent if row is not None else None
+
+
+def to_hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> tuple[str, list[LeaseRow]]:
+    """Who writes these files when a sub-agent wants to: itself, with the leases (told, too) that
+    its parent has on them and on their regions; or its parent, where the parent holds what contains
+    them. They go over with its grant (`leases.acquire_located`): a refusal leaves them where they
+    are."""
+    parent = parent_of(tx, agent)
+    if parent is None:
+        return agent, []
+    exact: dict[int, LeaseRow] = {}
+    for one in located:
+        for lease in leases_near(tx, one.resource):
+            if (lease.locked_by == parent and lease.kind in PLAIN and lease.expires_at > tx.now
+                    and overlaps(as_resource(lease.file_path, lease.kind, lease.scope),
+                                 one.resource)):
+                exact[lease.fencing_token] = lease
+    held = {lease.scope for lease in exact.values()}
+    for lease in tx.each(LeaseRow, "leases_of_holder", parent):
+        if lease.kind in ("dir", "glob") and lease.expires_at > tx.now and any(
+            overlaps(as_resource(lease.file_path, lease.kind, lease.scope), one.resource)
+            for one in located if one.resource.scope not in held
+        ):
+            return parent, []
+    return agent, list(exact.values())
+
+
+def hand_up(tx: Tx, agent: str) -> None:
+    """What a sub-agent holds of files is its parent's now; to write them again, it is handed down.
+    """
+    above = _parent(tx, agent)
+    if above is not None:
+        for lease in tx.each(LeaseRow, "leases_of_holder", agent):
+            if lease.kind in PLAIN and lease.expires_at > tx.now:
+                grant.lend(tx, lease, above.agent)
+
+
+def hand_back(tx: Tx, agent: str) -> None:
+    """A sub-agent ends: leases that it has of its parent, and those that belong to its parent's
+    task, go back to the parent."""
+    above = _parent(tx, agent)
+    if above is None:
+        return
+    for lease in tx.each(LeaseRow, "leases_of_holder", agent):
+        if (lease.expires_at > tx.now and lease.kind in PLAIN
+                and (lease.task_id is not None or lease.lent_by == above.agent)):
+            grant.hand_over(tx, lease, above.agent)
+
+
+def _parent(tx: Tx, agent: str) -> AgentRow | None:
+    """Whose sub-agent this is, where that is still there."""
+    name = parent_of(tx, agent)
+    row = tx.agent(name) if name is not None else None
+    return row if row is not None and row.state != "gone" else None

@@ -1,0 +1,395 @@
+"""What an agent's own hooks ask and are told: leases taken on its behalf before it writes.
+
+One function for each moment of an agent's life that its hooks report. Grants by the same rules as
+`leases.acquire`, durably; what is not in the repository is none of coord's business and passes
+without a word. Dialects are read and spoken elsewhere (`coordinator.dialects`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from coordinator.dialects.decode import HookCall
+from coordinator.kernel import strategies
+from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.holders import notice_delivery, sessions
+from coordinator.kernel.leasing import agreements, grant, kept_edits, leases
+from coordinator.kernel.leasing.waiting_line import same_again
+from coordinator.looking.facts import AnyNeed, Content, Place, Whole
+from coordinator.rules.commands import commits, words
+from coordinator.slices.guard import (
+    broken_callers,
+    git_turns,
+    optimistic_writes,
+    proposed_edits,
+    read_versions,
+    shell_commands,
+    sub_agents,
+    write_windows,
+)
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.words import purposes
+from coordinator.words import requests as rq
+from coordinator.words.refusals import HELD, Code, Refusal
+from coordinator.words.resource_names import Located
+
+#: A hook that may hold a call is answered this long before its agent stops waiting (seconds).
+MARGIN_S = 5.0
+
+
+@dataclass(slots=True)
+class Heeded:
+    """What a hook call came to. `deny` stops it; `context` and `again` are for the model."""
+
+    holder: str
+    deny: str = ""
+    context: str = ""
+    again: str = ""
+    protects: bool = False
+    """What others hold is looked at before the command that is about to run, and after it."""
+    waiting: Refusal | None = None
+    """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
+    wait_s: float = 0.0
+    """For how long."""
+    files: frozenset[str] = frozenset()
+    """What an edit that may run names, as resources."""
+    outside: list[str] = field(default_factory=list)
+    """Files of the call that lie outside of this repository: they may be another coordinator's."""
+    receipt: list[ev.Event] = field(default_factory=list)
+    """What is to be recorded once the agent has been told all this, and not before."""
+
+
+def serve(
+    svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
+    wait_s: float = 0.0, turn_wait_s: float = 0.0, git_asks: bool = False,
+    broken: Sequence[str] = (), on_the_way: Collection[str] = (), kept: bool = False,
+    window_wait_s: float = 0.0,
+    writing: Callable[[str], frozenset[str] | None] = lambda agent: None,
+    edits: Callable[[str], frozenset[str]] = lambda agent: frozenset(), goes_on: bool = False,
+    is_busy: Callable[[str], bool] = lambda agent: False,
+) -> Heeded:
+    """Serve one hook call.
+
+    Args:
+        can_add: whether the model reads what is added at this moment.
+        wait_s: how long the call may be held for what is leased by others.
+        turn_wait_s: the same while another's git changes the working tree.
+        git_asks: git itself asks before it changes the whole tree: it is not told from the words.
+        broken: sentences on leased files that a command of this agent has changed meanwhile.
+        on_the_way: agents whose messages another hook is about to print: those that came since
+            wait for the next call, so that all come once and in order.
+        kept: its shell commands cannot write what others hold, though a person started it.
+        window_wait_s: how long the call may be held while another writes the same file.
+        writing: the files of other edits of this agent that are running now, as resources; None:
+            none is.
+        edits: the files of edits of an agent that were allowed a moment ago and run still.
+        goes_on: the call was held, and has got what it waited for.
+        is_busy: whether commands of others than an agent run now.
+    """
+    if heard.moment == "other":
+        return Heeded("")
+    name = sessions.holder(svc, tx, actor, profile, heard)
+    # (A command's own doing is told from a loss at its end, whatever that costs.)
+    few = heard.moment in ("before", "after") and not (
+        heard.moment == "after" and heard.call is not None and heard.call.kind == "shell")
+    kept_edits.look_at(svc, tx, name, few=few)
+    heeded = Heeded(name)
+    edited = {write_windows.path(row) for row in write_windows.of(tx, name)}
+    noted = write_windows.noted(svc, tx, name) if edited else set()
+    others = writing(name)
+    over = set() if goes_on else edited if others is None else _over(tx, heard) & edited - others
+    if over:
+        broken = [*broken, *write_windows.close(svc, tx, name, over)]
+    if heard.moment == "before":
+        if turn_wait_s > wait_s and tx.present().turns:
+            wait_s = turn_wait_s
+        parent = sub_agents.parent_of(tx, name)
+        _before(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s,
+                others is not None,
+                frozenset() if parent is None or goes_on else edits(parent))
+        if heard.sub and not heeded.deny and _commits(heard):
+            sub_agents.hand_up(tx, name)  # what commits is the process, which is its parent's
+    elif heard.moment == "after":
+        _after(svc, tx, heard, heeded, git_asks, noted)
+    elif heard.moment == "session":
+        heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent or kept else profile)
+    elif heard.moment == "sub stop" and heard.sub:
+        sub_agents.hand_back(tx, name)
+        owner = sub_agents.parent_of(tx, name)
+        if owner is not None:
+            kept_edits.hand_back(tx, name, owner)
+        sessions.ended(svc, tx, actor, name, why="the sub-agent ended")
+    elif heard.moment == "end":
+        sessions.ended(svc, tx, actor, name, why="its session ended")
+        return heeded
+    elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
+        sessions.turn_over(tx, name)
+    kept_edits.check(svc, tx, name, but=edited | (others or frozenset()), few=few,
+                     is_busy=is_busy)
+    parts = [*broken]
+    if name not in on_the_way and (can_add or heeded.deny or heard.moment == "stop"):
+        parts += notice_delivery.deliver(svc, tx, name, heeded.receipt)
+    if heard.moment == "stop":
+        heeded.again = "\n".join(parts)
+    elif heeded.deny:
+        heeded.deny = "\n".join([heeded.deny, *parts])
+    else:
+        heeded.context = "\n".join(one for one in (heeded.context, *parts) if one)
+    return heeded
+
+
+def _before(
+    svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded, wait_s: float,
+    git_asks: bool, window_wait_s: float, writing: bool, parents: frozenset[str],
+) -> None:
+    """`writing`: another edit of this agent is in the middle; `parents`: the files of edits of its
+    parent that are."""
+    call = heard.call
+    if call is None:
+        return
+    if call.kind == "own" and heard.call_id and actor.agent is None:
+        svc.announce(heard.call_id, heeded.holder)
+    if call.kind == "write":
+        asked: proposed_edits.Wanted | Refusal | None = None
+        located, refusal = located_in(tx, _places(heard))
+        if refusal is None:
+            asked = write_windows.wait_for_parent(
+                svc, tx, actor, heeded.holder, located, parents, window_wait_s
+            ) or proposed_edits.open_windows(svc, tx, actor, heeded.holder, heard, located,
+                                             window_wait_s)
+            if isinstance(asked, Refusal):
+                refusal, wait_s = asked, window_wait_s
+            else:
+                wait_s = 0 if asked.unplaced else wait_s
+                refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
+                if refusal is not None:
+                    refusal = broken_callers.explained(refusal, asked.why)
+                if not writing:
+                    write_windows.drop(tx, heeded.holder, [] if refusal else asked.windows)
+        if refusal is None:
+            heeded.files = frozenset(one.resource.name for one in located)
+            heeded.outside = _outside(tx, heard)
+        elif refusal.code in HELD:
+            known = asked if isinstance(asked, proposed_edits.Wanted) else None
+            read_versions.note_refused(tx, heeded.holder, [
+                one for one in located if known is None or one.resource.name not in known.regions
+            ], parents, parts=known is not None)
+        _deny(heeded, refusal, wait_s)
+    elif call.kind == "shell":
+        refusal = None
+        files = shell_commands.checked_out(tx, call.command, heard.cwd)
+        if not git_asks:
+            refusal = shell_commands.git_wide(svc, tx, heeded.holder, call.command, heard.cwd,
+                                              files)
+        if refusal is None:
+            located, _ = located_in(tx, shell_commands.places(
+                tx, call.command, heard.cwd, files), all_or_none=False)
+            if located:
+                refusal = write_windows.wait_for_parent(
+                    svc, tx, actor, heeded.holder, located, parents, wait_s
+                ) or take(svc, tx, actor, heeded, located, heard.tool, wait_s,
+                               by_command=True)
+                if refusal is not None and not writing:
+                    refused = {one.resource.name for one in located}
+                    write_windows.drop(tx, heeded.holder, {
+                        write_windows.path(row) for row in write_windows.of(tx, heeded.holder)
+                    } - refused)
+        _deny(heeded, refusal, wait_s)
+        heeded.protects = refusal is None
+    elif call.kind == "unknown":
+        if svc.settings.hooks.unknown_tools == "deny":
+            heeded.deny = (
+                f"coord does not know what the tool {heard.tool[:60]} writes, and this "
+                "repository's policy is to stop such tools (hooks.unknown_tools)."
+            )
+        heeded.protects = True
+
+
+def _over(tx: Tx, heard: HookCall) -> set[str]:
+    """The files of the edit that has ended, where this says that one has."""
+    if heard.moment != "after" or heard.call is None or heard.call.kind != "write":
+        return set()
+    located, _ = located_in(tx, _places(heard))
+    return {one.resource.name for one in located}
+
+
+def _commits(heard: HookCall) -> bool:
+    return heard.call is not None and heard.call.kind == "shell" and commits(heard.call.command)
+
+
+def settle(tx: Tx, heeded: Heeded) -> None:
+    """The agent has been told: record what follows from that."""
+    row = tx.agent(heeded.holder)
+    if row is not None and row.state != "gone":
+        for event in heeded.receipt:
+            tx.record(event)
+
+
+def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
+    if refusal is None:
+        return
+    heeded.deny = told(refusal)
+    if wait_s > 0 and refusal.code in HELD:
+        heeded.waiting, heeded.wait_s = refusal, wait_s
+
+
+def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool,
+           noted: Collection[str]) -> None:
+    """`noted`: files of which it was noted what the agent wrote, as their windows closed."""
+    call = heard.call
+    if call is None:
+        return
+    if call.kind in ("write", "shell"):
+        optimistic_writes.over(svc, tx, heeded.holder)
+    if call.kind in ("write", "read"):
+        located, _ = located_in(tx, _places(heard))
+        written = call.kind == "write"
+        read_versions.note(tx, heeded.holder, located, written=written,
+                           but=noted if written else (), edited=written)
+        heeded.outside = _outside(tx, heard)
+    elif call.kind == "shell":
+        over = shell_commands.of_the_command(tx, heeded.holder, heard.tool)
+        shell_commands.settle_own(svc, tx, heeded.holder, heard)
+        kept_edits.note_command(svc, tx, heeded.holder, words(call.command))
+        for row in over:
+            grant.end(tx, row)
+        if not git_asks:
+            git_turns.end(tx, heeded.holder)
+        heeded.context = shell_commands.explained(
+            tx, heeded.holder, call.command, heard.output
+        )
+
+
+def needs(heard: HookCall) -> list[AnyNeed]:
+    """What to look at before a hook call is served: the files that the call plainly names."""
+    call = heard.call
+    if call is None or heard.moment not in ("before", "after"):
+        return []
+    if call.kind == "shell" and heard.moment == "before":
+        return [*shell_commands.git_wide_needs(call.command, heard.cwd),
+                *shell_commands.target_needs(call.command, heard.cwd)]
+    noted = heard.moment == "after"
+    named = call.kind == "write" or (call.kind == "read" and noted)
+    if not named:
+        return []
+    return [*(Whole(path, heard.cwd, True, noted) for path in call.paths),
+            *proposed_edits.needs(heard)]
+
+
+def _places(heard: HookCall) -> list[Place]:
+    """What a call of a tool for files names."""
+    return [Place(path, heard.cwd, True) for path in (heard.call.paths if heard.call else ())]
+
+
+def located_in(
+    tx: Tx, places: Sequence[Place], *, all_or_none: bool = True
+) -> tuple[list[Located], Refusal | None]:
+    """Where these lie; those outside the repository are left out. A path that can name
+    nothing is refused, and so is one that another coordinator guards; where not all or none are
+    wanted, it is left out, too."""
+    found: dict[tuple[str, str | None], Located] = {}
+    tx.looked.require(places)
+    for place in places:
+        try:
+            located = tx.looked.located(place)
+        except Refusal as refusal:
+            if not all_or_none or (
+                    refusal.code is Code.OUTSIDE_REPO and "coordinator" not in refusal.facts):
+                continue
+            return [], refusal
+        found.setdefault((located.resource.scope, located.worktree), located)
+    return list(found.values()), None
+
+
+def _outside(tx: Tx, heard: HookCall) -> list[str]:
+    """Those of what a call names that `located_in` leaves out."""
+    found = []
+    for place in _places(heard):
+        try:
+            tx.looked.located(place)
+        except Refusal as refusal:
+            if refusal.code is Code.OUTSIDE_REPO:
+                found.append(place.text)
+    return found
+
+
+def take(
+    svc: Service, tx: Tx, actor: Actor, heeded: Heeded, located: Sequence[Located], tool: str,
+    wait_s: float = 0.0, *, by_command: bool = False,
+    asked: proposed_edits.Wanted | None = None,
+) -> Refusal | None:
+    """Take the exclusive leases for a write of these files, or of what is `asked` of them; the
+    refusal, if it may not happen.
+
+    A lease taken while the agent works on one claimed task belongs to it, and ends with it. What a
+    sub-agent's parent holds is handed down to it.
+    """
+    if not located:
+        return None
+    if asked is None:  # a command: what it names it writes by itself, too
+        asked_of = [one for one in located
+                    if agreements.by_which(tx, heeded.holder, one.resource) is None]
+        taken = [one for one in located if one not in asked_of]
+        tx.looked.require([Content(str(one.path)) for one in taken])
+        for one in taken:
+            refusal = write_windows.open_one(svc, tx, actor, heeded.holder, one, wait_s)
+            if refusal is not None:
+                return refusal
+        wanted, agreed = asked_of, {one.resource.name for one in taken}
+    else:
+        wanted, agreed = asked.resources, asked.agreed
+    wanted = strategies.written(svc, wanted)
+    if not wanted and not agreed:
+        return None
+    brief = strategies.for_the_write(svc, wanted)
+    agent, lent = sub_agents.to_hand_down(tx, heeded.holder, wanted)
+    claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
+    # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
+    in_line = asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
+    request = rq.Acquire(
+        agent=agent, resources=[one.resource.name for one in wanted], wait_s=wait_s,
+        retry=in_line,
+        description=f"{tool[:180]} by its hook",
+        ttl_s=svc.settings.leases.window_s if brief else None,
+        task=str(claimed[0][0]) if len(claimed) == 1 else None,
+    )
+    since: dict[str, str] = {}
+    answer: rq.Acquired | Refusal | None = None
+    if wanted:
+        try:
+            answer = leases.acquire_located(svc, tx, actor, request, wanted, lent=lent,
+                                            waits=in_line, purpose=purposes.of_hook(tool))
+        except Refusal as refusal:
+            return refusal
+        if isinstance(answer, Refusal):
+            return answer if in_line or asked is None else proposed_edits.explained(
+                answer, asked.unplaced)
+        since = {lease.resource: lease.locked_at for lease in answer.leases}
+    unread = read_versions.unread(
+        tx, agent, [one for one in located if one.resource.name in agreed])
+    if unread is not None:
+        return unread
+    notes: list[str] = []
+    stale = read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command,
+                                regions=asked.regions if asked is not None else {}, notes=notes,
+                                agreed=agreed, whole=asked.whole if asked is not None else {})
+    if asked is not None:
+        said = broken_callers.told(asked.why, [one.resource.name for one in located])
+        notes += [said] if said else []
+    heeded.context = "\n".join(notes)
+    if stale is not None and isinstance(answer, rq.Acquired):
+        return optimistic_writes.lost(svc, tx, agent, located, answer, stale)
+    return stale
+
+
+def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:
+    parent = sub_agents.parent_of(tx, agent)
+    return list(tx.rows("tasks_of_holder", parent)) if parent is not None else []
+
+
+def told(refusal: Refusal) -> str:
+    """A refusal in words for a model: what happened, then the next step where it adds anything."""
+    step = refusal.next or ""
+    return refusal.message if step in refusal.message else f"{refusal.message} {step}".strip()

@@ -1,0 +1,57 @@
+"""What was written while no coordinator ran, of files that agents hold and have read.
+
+Who holds a file is taken for its writer, but for what is known to be another's. So what differs
+from what was seen last is noted as nobody's: a person's lines among it are not overwritten by an
+agent that has never seen them. Looks at no disk; the caller does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator.kernel.core import Service
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.slices.guard.adoption import Running
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow
+from coordinator.words.resource_names import ancestors, file_scope, path_scope, resource
+
+#: Leases, and files that their holders have read.
+LEASES_MAX, READS_MAX = 10_000, 10_000
+
+
+def to_look_at(svc: Service, view: View, running: Sequence[Running]) -> list[str]:
+    """The files in question, in the main working tree. What its holder may be writing just now
+    (calls that run still) is its own."""
+    leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
+              if row.worktree is None and row.kind != "key"]
+    if not leases:
+        return []
+    held = {file_scope(row.scope) for row in leases if row.kind != "glob"}
+    globs = [as_resource(row.file_path, row.kind, row.scope) for row in leases
+             if row.kind == "glob"]
+    found: dict[str, None] = {}
+    for agent, path in view.rows("reads_of_holders", view.now, READS_MAX):
+        if any(one.holder == agent and one.may_have_written(path, svc.fold_case)
+               for one in running):
+            continue
+        scope = path_scope(path, svc.fold_case)
+        if held.isdisjoint((scope, *ancestors(scope))):
+            asked = resource(path, "file", fold_case=svc.fold_case) if globs else None
+            if asked is None or not any(overlaps(asked, one) for one in globs):
+                continue
+        found[str(path)] = None
+    return list(found)
+
+
+def note(tx: Tx, found: Iterable[tuple[str, str | None]]) -> None:
+    """What is there by now (paths, and the names of their contents)."""
+    versions: list[tuple[str, str | None, str | None]] = []
+    for path, digest in found:
+        last = tx.row("version_get", path)
+        if last is not None and last[0] != digest:
+            versions.append((path, digest, None))
+    if versions:
+        tx.record(ev.VersionsSeen(versions=versions))

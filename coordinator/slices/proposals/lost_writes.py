@@ -1,0 +1,101 @@
+"""Writes without a lease that came too late: counted, and no agent loses for ever.
+
+Under the optimistic strategy whoever writes first wins. An agent that has lost `losses_max` times
+in a row gets a lease instead, in its turn: then nobody can write before it (no livelock).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.kernel.core import Actor, Service, ms
+from coordinator.kernel.leasing import grant, waiting_line
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.words import purposes
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, Resource, copy_name
+
+#: Codes of refusals by which work is lost.
+LOST = frozenset({Code.VERSION_CHANGED, Code.REGION_CHANGED})
+
+
+def note(svc: Service, tx: Tx, agent: str, located: Sequence[Located], refusal: Refusal) -> Refusal:
+    """An agent has lost a write of these: counted; after too many in a row it stands in line for a
+    lease on them. The refusal, with what follows from that."""
+    counted = [one for one in located if one.resource.name == refusal.facts.get("resource")]
+    most = 0
+    for one in counted or list(located)[:1]:
+        asked = one.resource
+        tx.record(ev.WriteLost(agent=agent, resource=asked.name, scope=asked.scope,
+                               wasted_ms=wasted(tx, agent, one)))
+        most = max(most, in_a_row(tx, agent, asked))
+    if most < svc.settings.strategies.losses_max:
+        return refusal
+    waiting = _stand_in_line(svc, tx, agent, located)
+    return Refusal(
+        refusal.code, f"{refusal.message} You have lost {most} times in a row, so you stand in "
+        "line for a lease now and will be told when it is yours: nobody can write before you then.",
+        next=refusal.next, **{**refusal.facts, "acquisition_id": waiting, "lost": most},
+    )
+
+
+def stood(svc: Service, tx: Tx, agent: str, written: Sequence[Resource]) -> None:
+    """An agent has written these: what it had lost before counts no more, and the lease that it was
+    to win by, or its place in line for that, is given up."""
+    scopes = {asked.scope for asked in written}
+    for asked in written:
+        if in_a_row(tx, agent, asked):
+            tx.record(ev.WriteStood(agent=agent, resource=asked.name, scope=asked.scope))
+    for waiter in tx.each(WaiterRow, "waiters_of_agent", agent) if tx.present().waiters else ():
+        if waiter.purpose == purposes.LOSSES and scopes.issuperset(
+                scope for _, _, scope in tx.rows("waiter_resources_of", waiter.acquisition_id)):
+            waiting_line.step_out(tx, waiter, "it has written it")
+    for row in tx.each(LeaseRow, "leases_of_holder", agent):
+        if row.purpose == purposes.LOSSES and row.scope in scopes:
+            grant.end(tx, row)
+
+
+def in_a_row(view: View, agent: str, asked: Resource) -> int:
+    """How often it has lost since it last wrote this."""
+    row = view.row("lost_in_a_row", agent, asked.scope)
+    return int(row[0]) if row is not None else 0
+
+
+def listing(svc: Service, view: View, actor: Actor, req: rq.LostWrites) -> rq.LostWriteList:
+    """See `requests.LostWrites`."""
+    return rq.LostWriteList(items=[
+        rq.LostWrite(agent=agent, resource=resource, in_a_row=row, total=total,
+                     wasted_s=wasted_ms / 1000, last_at=at)
+        for agent, resource, row, total, wasted_ms, at in view.rows("lost_writes", req.agent)
+    ])
+
+
+def wasted(tx: Tx, agent: str, one: Located) -> int:
+    """How long ago the agent has read the file (ms), where its hooks told."""
+    if one.resource.kind != "file":
+        return 0
+    row = tx.row("read_get", agent, copy_name(one.resource.name, one.worktree))
+    return max(0, tx.now_ms - from_iso(str(row[1]))) if row is not None else 0
+
+
+def _stand_in_line(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> str:
+    before = waiting_line.same_again(tx, agent, located)
+    if before is not None:
+        return before.acquisition_id
+    name = f"W-{tx.number('waiter')}"
+    limits = svc.settings.leases
+    tx.record(
+        ev.WaiterQueued(
+            acquisition_id=name, agent=agent, mode="exclusive", priority=0, asked_at=tx.now,
+            until=tx.later(ms(limits.line_s)), held=False, ttl_ms=ms(limits.ttl_s), task=None,
+            description="it has lost its writes too often", purpose=purposes.LOSSES,
+            resources=[(r.resource.name, r.resource.kind, r.resource.scope) for r in located],
+            worktrees={r.resource.name: r.worktree for r in located if r.worktree},
+        )
+    )
+    tx.effects.wake[name] = None  # nothing may be in its way
+    return name

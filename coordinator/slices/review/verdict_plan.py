@@ -1,0 +1,465 @@
+"""What a verdict would write: each file of a review as it is now, and what it is to become.
+
+Runs in a worker, before anything is decided: it reads files, merges, keeps what is large in
+`.coord/blobs`. It changes no file and no row. What has to hold again when the verdict begins
+(`may`, `free_to_write`) is here, too, so that both sides ask the same.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coordinator.files.beneath import Root
+from coordinator.files.content import digest, is_executable, is_link
+from coordinator.files.verdict_steps import fitting_mode
+from coordinator.kernel import repository_files
+from coordinator.kernel.core import Service, listed
+from coordinator.kernel.leasing import free_windows
+from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.kernel.repository_files import Bytes
+from coordinator.looking.facts import Lapsed, Unready
+from coordinator.merging.act import merge_texts
+from coordinator.merging.git_merge import GitFailed
+from coordinator.regions import json_commas
+from coordinator.regions.languages import language_of
+from coordinator.rules import leases as lease_rule
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.slices.review import parts, reviews
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow
+from coordinator.words import file_names
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, short
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import FROM_ROOT, Resource, resource
+
+#: Permission bits of a file whose own are not known.
+PLAIN_MODE = 0o644
+#: How long a merge may take (seconds).
+MERGE_S = 30.0
+#: Files that a refusal names.
+NAMED_MAX = 10
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a verdict would do.
+
+    Attributes:
+        steps: files to be written, in order; none: it writes no file.
+        keeps: contents that are overwritten, or were made: to be kept.
+        inodes: which file each path is now, by path.
+        parts: what it is about, where that is not the whole review.
+        seen: the review's files, and from which content to which they went.
+        beside: of files of which others hold parts, by path: the parts that are written.
+    """
+
+    review: str
+    what: str
+    steps: list[ev.VerdictStep] = field(default_factory=list)
+    keeps: list[Bytes] = field(default_factory=list)
+    inodes: dict[str, str | None] = field(default_factory=dict)
+    parts: list[ev.ReviewPart] = field(default_factory=list)
+    seen: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    beside: dict[str, list[Resource]] = field(default_factory=dict)
+
+
+def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
+         row: ReviewRow) -> Plan:
+    """Look at the files, and work out what each is to become.
+
+    Raises:
+        Refusal: why the verdict is not possible; nothing was changed.
+    """
+    may(view, request, row)
+    verdict = None if isinstance(request, rq.ReviewUndo) else request.verdict
+    undo = verdict is None
+    out = Plan(row.review_id, "undo" if undo else "revert")
+    files = view.each(ReviewFileRow, "review_files_of", row.review_id)
+    out.seen = [reviews.sides(file) for file in files]
+    made: dict[str, Bytes] = {}
+    if isinstance(request, rq.ReviewDecide):
+        chosen = parts.choose(svc, view, request, row, files)
+        files, out.parts, made = chosen.files, chosen.parts, chosen.made
+        out.keeps += made.values()
+    if verdict != "revert" and not (undo and row.state == "reverted"):
+        return out  # it writes no file
+    with ExitStack() as stack:
+        look = _Look(svc, view, row, stack, files, made)
+        wanted = look.undo(files, out) if undo else look.revert(files, out)
+        look.write_down(wanted, out)
+    return out
+
+
+def may(view: View, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow) -> None:
+    """Whether this review allows this verdict now.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    if isinstance(request, rq.ReviewUndo):
+        reviews.may_undo(view, row)
+    else:
+        reviews.may_decide(view, row, request.verdict)
+
+
+def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
+    """Whether nobody holds the files of a plan, or of those of which others hold parts what it
+    writes; and nobody is in the middle of writing one of these.
+
+    Raises:
+        Refusal: LOCKED; with `window` where that is over in a moment.
+        Unready: what has lapsed there has to be closed before.
+    """
+    lapsed: dict[Lapsed, None] = {}
+    for step in made.steps:
+        parts = made.beside.get(step.path)
+        rivals = _rivals(tx, step.path, step.scope)
+        for lease in rivals:
+            if lease.expires_at <= tx.now:
+                lapsed[Lapsed(lease.locked_by, lease.task_id)] = None
+            elif parts is None or not _is_beside(lease, parts):
+                raise _held(lease, step.path, made.what)
+    if lapsed:
+        raise Unready(lapsed=lapsed)
+    free_windows.check(svc, tx, [step.path for step in made.steps if step.path in made.beside],
+                       undone=_done(made.what), again="Repeat it.")
+
+
+def _rivals(view: View, path: str, scope: str) -> list[LeaseRow]:
+    asked = as_resource(path, "file", scope)
+    found = leases_near(view, asked)
+    return [lease for lease in found if lease_rule.conflicts(asked, "exclusive", "", lease)]
+
+
+def _is_beside(lease: LeaseRow, parts: Sequence[Resource]) -> bool:
+    """Whether a lease is on a part of the file, and on none of these."""
+    held = as_resource(lease.file_path, lease.kind, lease.scope)
+    return lease.kind == "region" and not any(overlaps(held, one) for one in parts)
+
+
+def _done(what: str) -> str:
+    return "reverted" if what == "revert" else "undone"
+
+
+def _held(lease: LeaseRow, path: str, what: str) -> Refusal:
+    name = lease.file_path if lease.kind == "region" else path
+    return Refusal(
+        Code.LOCKED,
+        f"{file_names.shown(name)} is leased by {lease.locked_by} until "
+        f"{short(from_iso(lease.expires_at))}; nothing was {_done(what)}.",
+        next="Repeat when it is free, or `coord unlock "
+        f"{shlex.quote(FROM_ROOT + lease.file_path)} --agent {lease.locked_by} --force`.",
+        conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One file: what is there, and what is to be. `mode`: permission bits, if they are known."""
+
+    file: ReviewFileRow
+    now: Bytes
+    new: str | None
+    mode: int | None = None
+
+
+class _Look:
+    """At the files of one review."""
+
+    def __init__(self, svc: Service, view: View, row: ReviewRow, stack: ExitStack,
+                 files: list[ReviewFileRow], made: dict[str, Bytes]) -> None:
+        self._made = made
+        self._svc, self._view, self._row, self._stack = svc, view, row, stack
+        #: Links that are part of the work itself; what lies below them is not there now.
+        self._own_links = {file.path for file in files
+                           if is_link(file.flagged_hash or "") or is_link(file.baseline_hash or "")}
+        self._roots: dict[str | None, Root | None] = {}
+
+    def revert(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
+        """Each to its baseline; where somebody changed it since, only the partial work goes out."""
+        wanted = []
+        for file in files:
+            held = self._held_parts(file, "revert")
+            now = self._now(file)
+            if now.hash == file.baseline_hash:
+                continue
+            if file.baseline_hash not in (None, *self._made) and (
+                    self._view.source(file.baseline_hash) is None):
+                raise Refusal(
+                    Code.INVALID,
+                    f"The earlier bytes of {file_names.shown(file.path)} were not kept "
+                    f"({reviews.why_not_kept(self._view, file)}), so coord cannot write them. "
+                    "Nothing was reverted.",
+                    next=f"If git or a backup has them ({file.baseline_hash}), restore it from "
+                    f"there; then `coord review keep {self._row.review_id}`.",
+                )
+            new = file.baseline_hash
+            if now.hash != file.flagged_hash:
+                new = self._merged(file, now, out)
+            self._beside(held, file, now, new, out)
+            wanted.append(_Wanted(file, now, new))
+        return wanted
+
+    def undo(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
+        """Each that the revert wrote to what was there before."""
+        wanted, changed = [], []
+        for file in files:
+            if file.verdict_hash == file.written_hash:
+                continue  # the revert did not write it
+            held = self._held_parts(file, "undo")
+            now = self._now(file)
+            if now.hash == file.verdict_hash:
+                continue
+            if file.verdict_hash is not None and self._view.source(file.verdict_hash) is None:
+                raise Refusal(
+                    Code.INVALID,
+                    f"The bytes of {file_names.shown(file.path)} before the revert are "
+                    "not kept any more. Nothing was undone.",
+                    next="Take them from git or from a backup, if they are there; what the "
+                    "revert wrote stays.",
+                )
+            new, mode = file.verdict_hash, file.verdict_mode
+            if now.hash != file.written_hash:  # what the revert took out is put back beside it
+                new, mode = self._merge(file.path, now, file.verdict_hash, file.written_hash,
+                                        out), None
+                if new is None:
+                    changed.append(file.path)
+                    continue
+            self._beside(held, file, now, new, out)
+            wanted.append(_Wanted(file, now, new, mode))
+        if changed:
+            names = listed([file_names.shown(path) for path in changed], NAMED_MAX)
+            raise Refusal(
+                Code.VERSION_CHANGED,
+                f"{names} {'was' if len(changed) == 1 else 'were'} changed since "
+                f"{'it was' if len(changed) == 1 else 'they were'} reverted, so that what was "
+                "there before does not fit in any more; nothing was undone.",
+                next="If another verdict did that, undo it first (`coord explain "
+                f"{shlex.quote(FROM_ROOT + changed[0])}`). `coord review show "
+                f"{self._row.review_id} --json` has the partial work.",
+                path=changed[0], paths=changed,
+            )
+        return wanted
+
+    def write_down(self, wanted: list[_Wanted], out: Plan) -> None:
+        """The steps: what goes first, so that its place is free for what comes."""
+        wanted.sort(key=lambda one: one.new is not None)
+        for n, one in enumerate(wanted):
+            file, now = one.file, one.now
+            if not now.kept:
+                raise Refusal(
+                    Code.LIMIT,
+                    f"What is at {file_names.shown(file.path)} now could not be kept (more than "
+                    "review.kept_bytes_max is, or the disk is full), so the verdict could not be "
+                    f"undone. Nothing was {'undone' if out.what == 'undo' else 'reverted'}.",
+                    next="`coord compact` removes what nothing needs; or raise the limit.",
+                )
+            root = self._roots[file.worktree]
+            out.inodes[file.path] = here = root.identity(file.path) if root is not None else None
+            out.keeps.append(now)
+            out.steps.append(ev.VerdictStep(
+                path=file.path, scope=file.scope, worktree=file.worktree, old=now.hash,
+                old_mode=now.mode, new=one.new, new_mode=self._mode(one),
+                aside=f".coord-{self._row.review_id}-{n}-{secrets.token_hex(4)}.tmp",
+                in_place=now.links > 1 and here is not None and here == file.inode,
+            ))
+
+    # ------------------------------------------------------------ one file
+
+    def _now(self, file: ReviewFileRow) -> Bytes:
+        root = self._root(file.worktree)
+        if root is None:
+            raise Refusal(
+                Code.VERSION_CHANGED,
+                f"The working tree {file.worktree or self._svc.tree.root}, in which "
+                f"{file_names.shown(file.path)} lay, is gone. Nothing was changed.",
+                next=f"`coord review show {self._row.review_id}` has both sides; "
+                f"{self._otherwise()}.",
+            )
+        now = repository_files.look(
+            self._svc, file.worktree, file.path, keep=True, root=root, strict=True
+        )
+        if now.hash == repository_files.BEHIND:
+            link = root.link_above(file.path)
+            if link not in self._own_links:
+                raise self._behind(file, link or "a directory above")
+            now = repository_files.NOTHING
+        if now.hash == repository_files.UNREADABLE:
+            raise Refusal(
+                Code.STORAGE, f"{file_names.shown(file.path)} cannot be read. Nothing was changed.",
+                next="Restore access to it, then repeat.", path=file.path,
+            )
+        return now
+
+    def _behind(self, file: ReviewFileRow, link: str) -> Refusal:
+        return Refusal(
+            Code.VERSION_CHANGED,
+            f"{file_names.shown(link)} is a symlink now, and was a directory when "
+            f"{file_names.shown(file.path)} was leased. coord does not follow it. Nothing was "
+            "changed.",
+            next=f"Put the directory back, then repeat; {self._otherwise()}.", path=file.path,
+        )
+
+    def _otherwise(self) -> str:
+        """What is left where the bytes cannot be put back."""
+        review = self._row.review_id
+        return (f"`coord review keep {review}` closes it" if self._row.state == "open" else
+                f"{review} stays {self._row.state}")
+
+    def _root(self, worktree: str | None) -> Root | None:
+        if worktree not in self._roots:
+            try:
+                opened: Root | None = self._stack.enter_context(
+                    repository_files.root_of(self._svc, worktree)
+                )
+            except OSError:
+                opened = None
+            self._roots[worktree] = opened
+        return self._roots[worktree]
+
+    def _held_parts(self, file: ReviewFileRow, what: str) -> list[LeaseRow]:
+        """What others hold of a file; where that is more than parts, it is not written."""
+        held = [lease for lease in _rivals(self._view, file.path, file.scope)
+                if lease.expires_at > self._view.now]
+        for lease in held:
+            if not _is_beside(lease, ()):
+                raise _held(lease, file.path, what)
+        return held
+
+    def _beside(self, held: Sequence[LeaseRow], file: ReviewFileRow, now: Bytes, new: str | None,
+                out: Plan) -> None:
+        """A file of which others hold parts is written beside these, as a commit of regions is.
+
+        Raises:
+            Refusal: LOCKED: it would change what one of them holds, or nobody can tell.
+        """
+        if not held:
+            return
+        after = None if new is None else (
+            next((one.data for one in out.keeps if one.hash == new), None) or self._blob(new))
+        names = None
+        if now.data is not None and after is not None and not is_link(now.hash or ""):
+            names, broken = self._svc.regions.changed(file.path, now.data, after)
+            names = None if broken else names
+        parts = [resource(f"{file.path}::{one}", "region", fold_case=self._svc.fold_case)
+                 for one in names or ()]
+        for lease in held:
+            if not parts or not _is_beside(lease, parts):
+                raise _held(lease, file.path, out.what)
+        out.beside[file.path] = parts
+
+    def _mode(self, one: _Wanted) -> int:
+        """Permission bits of the new file: those of the one that is there, as far as they fit."""
+        if one.new is None or is_link(one.new):
+            return 0
+        if one.mode is not None:
+            return fitting_mode(one.mode, one.new) if not _fits(one.mode, one.new) else one.mode
+        now = one.now
+        if now.hash is not None and not is_link(now.hash) and _fits(now.mode, one.new):
+            return now.mode
+        known = self._view.blob_mode(one.new)
+        if known is not None and _fits(known, one.new):
+            return known
+        there = now.hash is not None and not is_link(now.hash)
+        return fitting_mode(now.mode if there else PLAIN_MODE, one.new)
+
+    def _merged(self, file: ReviewFileRow, now: Bytes, out: Plan) -> str:
+        """What is there now without the partial work; its name.
+
+        Raises:
+            Refusal: VERSION_CHANGED: that is not possible without destroying later work.
+        """
+        name = self._merge(file.path, now, file.baseline_hash,
+                           file.flagged_hash or file.last_hash, out)
+        if name is None:
+            raise Refusal(
+                Code.VERSION_CHANGED,
+                f"{file_names.shown(file.path)} was changed after it was flagged, in the same "
+                "lines: reverting it would destroy that. Nothing was reverted.",
+                next=f"`coord review show {self._row.review_id}`, settle "
+                f"{file_names.shown(file.path)} by hand, then "
+                f"`coord review keep {self._row.review_id}`.",
+                path=file.path,
+            )
+        return name
+
+    def _merge(self, path: str, now: Bytes, to: str | None, from_: str | None,
+               out: Plan) -> str | None:
+        """What is there now with the change from one content to another; its name. None: that is
+        not possible without destroying later work."""
+        wanted, left = (self._blob(name) if repository_files.can_merge(name) else None
+                        for name in (to, from_))
+        current = now.data if repository_files.can_merge(now.hash) else None
+        data = _merge(wanted, left, current, path)
+        if data is None:
+            return None
+        assert now.hash is not None and from_ and to
+        here, theirs = is_executable(now.hash), is_executable(from_)
+        name = digest(data, executable=here if here != theirs else is_executable(to))
+        out.keeps.append(repository_files.stow(self._svc, name, data))
+        return name
+
+    def _blob(self, name: str | None) -> bytes | None:
+        if name in self._made:
+            return self._made[name].data
+        return self._view.blob(name, self._svc.settings.review.file_bytes_max)
+
+
+def _fits(mode: int, name: str) -> bool:
+    return bool(mode & 0o100) == is_executable(name)
+
+
+def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None,
+           path: str) -> bytes | None:
+    """Take the partial work (before -> flagged) out of `current`; None when that conflicts.
+
+    A three-way merge with the flagged bytes as the common ancestor, by `git merge-file`; and where
+    that finds no way, as of two functions side by side of which one went out before, by regions.
+    """
+    if before is None or flagged is None or current is None:
+        return None
+    texts = before, flagged, current
+    with_commas = language_of(path, current) == "json" and all(
+        json_commas.mended(one) == one for one in texts)
+    if with_commas:  # a comma is no difference between two members
+        before, flagged, current = (json_commas.ended(one) for one in texts)
+    merged = _merge_lines(before, flagged, current)
+    if merged is None:
+        merged = _merge_regions(before, flagged, current, path)
+    return json_commas.mended(merged) if merged is not None and with_commas else merged
+
+
+def _merge_regions(before: bytes, flagged: bytes, current: bytes, path: str) -> bytes | None:
+    try:
+        merged = merge_texts(flagged, current, before, path)
+    except GitFailed:
+        return None
+    return merged.data if merged.by != "conflict" else None
+
+
+def _merge_lines(before: bytes, flagged: bytes, current: bytes) -> bytes | None:
+    with tempfile.TemporaryDirectory(prefix="coord-merge-") as folder:
+        names = []
+        for name, data in (("current", current), ("flagged", flagged), ("before", before)):
+            (Path(folder) / name).write_bytes(data)
+            names.append(str(Path(folder) / name))
+        try:
+            done = subprocess.run(
+                ["git", "merge-file", "-p", "-q", *names], capture_output=True, timeout=MERGE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+    return done.stdout if done.returncode == 0 else None
+
+

@@ -1,0 +1,338 @@
+"""Changes of keys that a single owner applies, one by one.
+
+Whoever wants a change asks for it; it is on disk before that is answered. The owner of a key is
+whoever holds an exclusive lease on it, or on a key that it continues: so there is one, it ends with
+its session, and its fencing token tells a late one. It is given one change at a time, applies it to
+the value it was shown, and answers once: the value and the end of the change are one transaction,
+so that however often a change is given, it takes effect once.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from coordinator.kernel.core import Actor, Service, check_give, check_wait, ms, split_page
+from coordinator.kernel.holders import agents, notices
+from coordinator.kernel.unknown_ids import unknown
+from coordinator.rules import state as rule
+from coordinator.rules.backlog import backoff_ms
+from coordinator.slices.state import values
+from coordinator.slices.state.values import ABOVE
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import ChangeRow, LeaseRow
+from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource, ancestors
+from coordinator.words.texts import quoted
+
+PREFIX = "K-"
+#: Changes that are followed to see whether owners wait for each other.
+FOLLOWED_MAX = 200
+#: How long closed changes are kept (ms): as long as an idempotency key counts.
+KEPT_MS = 86_400_000
+
+
+def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
+    """See `requests.ChangeAdd`."""
+    key = values.key_of(req.key)
+    text = values.checked_json(svc, req.wanted, "wanted")
+    limits = svc.settings.state
+    if not 1 <= req.attempts_max <= 100:
+        raise Refusal(Code.INVALID, "`attempts_max` must be between 1 and 100. Nothing was asked.")
+    here, all_ = (int((tx.row(*asked) or (0,))[0]) for asked in (
+        ("changes_open_at", key.scope), ("changes_open",)))
+    if here >= limits.changes_of_key_max or all_ >= limits.changes_max:
+        raise Refusal(
+            Code.LIMIT, f"{here} changes of {key.name} wait to be applied, {all_} of all keys; "
+            f"{limits.changes_of_key_max} and {limits.changes_max} are the most. Nothing was "
+            "asked.", next=f"`coord state changes {key.name}` lists them; see that it has an "
+            "owner.",
+        )
+    during = find(tx, req.during) if req.during is not None else None
+    asking = agents.may_act(tx, actor, req.agent)
+    if during is not None:
+        _check_no_circle(tx, key, during, req.agent)
+    agents.noted(tx, req.agent, asking)
+    n = tx.number("change")
+    change = f"{PREFIX}{n}"
+    tx.record(
+        ev.ChangeAsked(
+            change=change, n=n, resource=key.name, scope=key.scope, agent=req.agent,
+            content=values.keep(svc, tx, text), attempts_max=req.attempts_max, note=req.note,
+            during=during.change_id if during is not None else None,
+        )
+    )
+    tx.effects.offers = True
+    return told(tx, find(tx, change))
+
+
+def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.ChangeGiven | Refusal:
+    """See `requests.ChangeNext`."""
+    key = values.key_of(req.key)
+    check_wait(svc, req.wait_s)
+    check_give(req.give_s)
+    agents.may_act(tx, actor, req.agent)
+    _check_owner(tx, key, req.agent)
+    late(svc, tx)
+    begun = tx.each(ChangeRow, "changes_given", key.scope, key.scope + ABOVE)
+    again: ChangeRow | None = None
+    for one in begun:
+        if one.given_to != req.agent:  # its lease ended, so its answer counts no more
+            _failed(svc, tx, one, f"{one.given_to} is not the owner any more")
+        elif one.attempts >= one.attempts_max or again is not None:
+            _failed(svc, tx, one, f"{req.agent} began it and did not finish")
+        else:
+            again = one
+    row = again or tx.first(ChangeRow, "change_next", key.scope, key.scope + ABOVE, tx.now)
+    agents.acting(tx, actor, req.agent)
+    if row is None:
+        return Refusal(Code.NOTHING_TO_DO, f"No change of {key.name} waits to be applied.",
+                       next="Wait and ask again (`wait_s`).")
+    _move(tx, row, "give", agent=req.agent, attempts=row.attempts + 1, given_to=req.agent,
+          given_until=tx.later(ms(req.give_s)))
+    given = find(tx, row.change_id)
+    of = values.key_of(given.key)
+    now = values.newest(tx, of.scope)
+    return rq.ChangeGiven(
+        change=told(tx, given),
+        state=values.told(tx, now) if now is not None else values.nothing(of),
+    )
+
+
+def done(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeDone) -> rq.Change:
+    """See `requests.ChangeDone`."""
+    row = _given(tx, actor, req.agent, req.change, req.attempt)
+    key = values.key_of(row.key)
+    text = values.checked_json(svc, req.value, "value")
+    lease = _check_owner(tx, key, req.agent)
+    before = values.newest(tx, key.scope)
+    values.check_room(svc, tx, before)
+    agents.acting(tx, actor, req.agent)
+    made = values.record(svc, tx, key, before, text, req.agent, lease.fencing_token, row.change_id)
+    _move(tx, row, "apply", agent=req.agent, version=made.version)
+    _tell(tx, row, f"{row.change_id} was applied: {row.key} is at version {made.version}.")
+    return told(tx, find(tx, row.change_id))
+
+
+def fail(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeFail) -> rq.Change:
+    """See `requests.ChangeFail`."""
+    row = _given(tx, actor, req.agent, req.change, req.attempt)
+    agents.acting(tx, actor, req.agent)
+    if req.refuse:
+        _move(tx, row, "refuse", agent=req.agent, why=req.why)
+        _tell(tx, row, f"{row.change_id}, a change of {row.key}, was refused by {req.agent}: "
+              f"{quoted(req.why, 500)}. Nothing was written.")
+    else:
+        _failed(svc, tx, row, req.why, agent=req.agent)
+    return told(tx, find(tx, row.change_id))
+
+
+def show(svc: Service, view: View, actor: Actor, req: rq.ChangeShow) -> rq.Change:
+    """See `requests.ChangeShow`: how it is now. Whoever serves it waits."""
+    return told(view, find(view, req.change))
+
+
+def is_closed(told: rq.Change) -> bool:
+    """Whether nothing happens to it any more, unless a person acts."""
+    return told.state in rule.CLOSED
+
+
+def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.ChangeList:
+    """See `requests.Changes`."""
+    limit = min(req.limit, 1000)
+    scope = values.key_of(req.key).scope if req.key is not None else None
+    above = scope + ABOVE if scope is not None else None
+    rows, more = split_page(view.each(
+        ChangeRow, "changes_list", req.after, req.state, scope, above, limit + 1), limit)
+    return rq.ChangeList(items=[told(view, row, wanted=False) for row in rows],
+                         next=rows[-1].n if more else None)
+
+
+def find(view: View, text: str) -> ChangeRow:
+    """The change called `K-3`, `k-3` or `3`.
+
+    Raises:
+        Refusal: UNKNOWN_CHANGE.
+    """
+    name = text.strip()
+    for candidate in (name, name.upper(), PREFIX + name):
+        row = view.first(ChangeRow, "change_get", candidate)
+        if row is not None:
+            return row
+    raise unknown(Code.UNKNOWN_CHANGE, "change", "K", name)
+
+
+def late(svc: Service, tx: Tx) -> int:
+    """Changes whose time is over: whoever was given them hangs, or has gone; how many."""
+    rows = [find(tx, str(name)) for (name,) in tx.rows("changes_late", tx.now)]
+    for row in rows:
+        _failed(svc, tx, row, f"{row.given_to} did not answer in time")
+    return len(rows)
+
+
+def forget(tx: Tx) -> None:
+    """Forget what was closed a day ago; what is dead stays until a person acts."""
+    old = [str(name) for (name,) in tx.rows("changes_old", tx.later(-KEPT_MS), 1000)]
+    if old:
+        tx.record(ev.ChangesForgotten(changes=old))
+
+
+def revive(tx: Tx, row: ChangeRow, by: str) -> None:
+    """A person lets a dead change be tried again, from its first attempt on."""
+    _move(tx, row, "retry", agent=by, attempts=0, why="put back by a person")
+    tx.effects.offers = True
+
+
+def drop(tx: Tx, row: ChangeRow, by: str) -> None:
+    """A person gives a change up."""
+    _move(tx, row, "drop", agent=by, why=f"given up by {by}")
+    _tell(tx, row, f"{row.change_id}, a change of {row.key}, was given up by {by}. Nothing was "
+          "written.")
+
+
+def told(view: View, row: ChangeRow, *, wanted: bool = True) -> rq.Change:
+    """A change as it is told."""
+    text = view.blob(row.content) if wanted else None
+    return rq.Change(
+        change=row.change_id, key=row.key, state=row.state, asked_by=row.asked_by,
+        asked_at=row.asked_at, wanted=msgspec.Raw(text) if text is not None else values.NULL,
+        note=row.note, during=row.during, attempts=row.attempts, attempts_max=row.attempts_max,
+        not_before=row.not_before, given_to=row.given_to, given_until=row.given_until, why=row.why,
+        version=row.version, closed_at=row.closed_at,
+    )
+
+
+# ------------------------------------------------------------ parts
+
+
+def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> ChangeRow:
+    """The change that this agent is at, in this attempt.
+
+    Raises:
+        Refusal: NOT_HOLDER, BAD_TRANSITION, STALE_TOKEN.
+    """
+    row = find(tx, change)
+    agents.may_act(tx, actor, agent)
+    if row.state in rule.CLOSED:
+        raise Refusal(
+            Code.BAD_TRANSITION, f"{row.change_id} is {row.state} already; it stays so, and "
+            "nothing was written.", next=f"`coord state get {row.key}` tells the value.",
+            state=row.state,
+        )
+    if row.given_to not in (None, agent):
+        raise Refusal(
+            Code.NOT_HOLDER, f"{row.change_id} is given to {row.given_to}, not to {agent}; nothing "
+            "was written.", holder=row.given_to,
+        )
+    if attempt > row.attempts:
+        raise Refusal(
+            Code.STALE_TOKEN, f"There was no attempt {attempt} of {row.change_id}: "
+            f"{f'the last was {row.attempts}' if row.attempts else 'it was not given yet'}. "
+            "Nothing was written.",
+            next=f"`coord state next {row.key} --agent {agent}` gives it.",
+        )
+    if row.given_to is None or row.attempts != attempt:
+        raise Refusal(
+            Code.STALE_TOKEN, f"Attempt {attempt} of {row.change_id} is over: its time had passed, "
+            f"or it was asked for again; attempt {row.attempts} is the last. Nothing was written.",
+            next=f"`coord state next {row.key} --agent {agent}` gives the next.",
+        )
+    return row
+
+
+def _check_owner(view: View, key: Resource, agent: str) -> LeaseRow:
+    """The lease by which this agent is the key's owner.
+
+    Raises:
+        Refusal: NOT_HOLDER.
+    """
+    lease = values.covering(view, key, agent)
+    if lease is None:
+        raise Refusal(
+            Code.NOT_HOLDER, f"{agent} holds no exclusive lease on {key.name}, so it is not its "
+            "owner; nothing was changed.", next=f"`coord lock {key.name} --agent {agent}`",
+            resource=key.name,
+        )
+    return lease
+
+
+def _owner_of(view: View, scope: str) -> str | None:
+    """Who holds an exclusive lease on a key, or on one that it continues."""
+    for one in (scope, *reversed(ancestors(scope))):
+        for row in view.each(LeaseRow, "leases_at_scope", one):
+            if row.mode == "exclusive" and row.expires_at > view.now:
+                return row.locked_by
+    return None
+
+
+def _check_no_circle(tx: Tx, key: Resource, during: ChangeRow, agent: str) -> None:
+    """Owners that ask each other in the course of their changes must not end up waiting for
+    themselves: followed from the owner that would have to apply this one, through the changes that
+    are asked for in the course of what each owner is at.
+
+    Raises:
+        Refusal: DEADLOCK.
+    """
+    todo, met = [(key.scope, key.name)], dict[str, str]()
+    while todo and len(met) < FOLLOWED_MAX:
+        scope, name = todo.pop()
+        owner = _owner_of(tx, scope)
+        if owner is None or owner in met:
+            continue
+        met[owner] = name
+        for row in tx.each(ChangeRow, "changes_given", "k/", "k/" + ABOVE):
+            if row.given_to != owner:
+                continue
+            if row.change_id == during.change_id:
+                way = " -> ".join([during.key, *met.values()])
+                raise Refusal(
+                    Code.DEADLOCK, f"{during.change_id} of {during.key} would wait for itself: the "
+                    f"owner of {key.name} cannot apply this before {agent} is done with "
+                    f"{during.change_id} ({way}). Nothing was asked.",
+                    next="Ask for it after that, without `during`, or put both under one owner.",
+                    circle=[during.key, *met.values()],
+                )
+            todo += [(child.scope, child.key)
+                     for child in tx.each(ChangeRow, "changes_during", row.change_id)]
+
+
+def _failed(svc: Service, tx: Tx, row: ChangeRow, why: str, agent: str | None = None) -> None:
+    """An attempt is over without success: it rests and is tried again, or is dead."""
+    if row.attempts >= row.attempts_max:
+        _move(tx, row, "exhaust", agent=agent, why=why)
+        _tell(tx, row, f"{row.change_id}, a change of {row.key}, failed {row.attempts} times and "
+              f"is dead ({quoted(why, 500)}). Nothing was written; a person can retry or drop it.")
+        return
+    limits = svc.settings.backlog
+    rest = backoff_ms(max(1, row.attempts), ms(limits.backoff_s) // 10, ms(limits.backoff_max_s))
+    _move(tx, row, "fail", agent=agent, why=why, not_before=tx.later(rest))
+
+
+def _move(tx: Tx, row: ChangeRow, verb: str, *, agent: str | None = None, why: str = "",
+          attempts: int | None = None, not_before: str | None = None, given_to: str | None = None,
+          given_until: str | None = None, version: int | None = None) -> None:
+    """Take a change through one transition.
+
+    Raises:
+        Refusal: BAD_TRANSITION.
+    """
+    state = rule.CHANGE_TRANSITIONS.get((row.state, verb))
+    if state is None:
+        raise Refusal(
+            Code.BAD_TRANSITION, f"{row.change_id} is {row.state}, which allows no `{verb}`. "
+            "It stays as it is.", next="`coord state changes --state all` lists them.",
+            state=row.state,
+        )
+    tx.record(
+        ev.ChangeMoved(
+            change=row.change_id, resource=row.key, state=state, agent=agent, why=why,
+            attempts=row.attempts if attempts is None else attempts, not_before=not_before,
+            given_to=given_to, given_until=given_until, version=version,
+        )
+    )
+    tx.effects.offers = True  # whoever waits for a change, or for its end, looks again
+
+
+def _tell(tx: Tx, row: ChangeRow, text: str) -> None:
+    notices.post(tx, row.asked_by, "change", text, change=row.change_id, key=row.key)

@@ -1,0 +1,354 @@
+"""Versioned JSON values of keys, which only the coordinator writes.
+
+A write names the version that it is based on (compare and set), and the fencing token of the lease
+where its writer holds one. No value stands in the log, in a message or in an error: the log names
+content by a digest that is sealed with the coordinator's secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from coordinator.kernel.core import Actor, Service, split_page
+from coordinator.kernel.holders import agents
+from coordinator.kernel.leasing import redirect
+from coordinator.kernel.leasing.conflicts import Obstacles, weigh
+from coordinator.rules import state as rule
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import LeaseRow, StateRow
+from coordinator.words import requests as rq
+from coordinator.words import resource_names
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Located, Resource, ancestors
+from coordinator.words.wrong_values import in_words
+
+#: JSON is nested no deeper than this.
+DEPTH_MAX = 100
+#: A difference longer than this (characters) is left out: the answer has the whole value.
+DIFF_CHARS_MAX = 4_000
+#: The end of a range of scopes: above all that begins with the scope.
+ABOVE = "\U0010ffff"
+#: Keys that are coord's own: what they stand for is kept elsewhere.
+_RESERVED = ("k/git/", "k/task/", "k/edit/")
+NULL = msgspec.Raw(b"null")
+#: Makes the text of the new value from the newest version; None: it is deleted.
+Make = Callable[[StateRow | None], bytes | None]
+
+
+def get(svc: Service, view: View, actor: Actor, req: rq.StateGet) -> rq.StateValue:
+    """See `requests.StateGet`."""
+    key = key_of(req.key)
+    row = newest(view, key.scope)
+    if req.version is not None and row is not None and req.version != row.version:
+        if not 0 < req.version < row.version:
+            raise _never(key, f"{key.name} was never at version {req.version}; it is at "
+                         f"{row.version}.", row.version)
+        row = view.first(StateRow, "state_at", key.scope, req.version)
+        if row is None:
+            raise _never(key, f"Version {req.version} of {key.name} is not kept any more.", None)
+    if row is None or (row.content is None and req.version is None):
+        raise _unknown(key, f"Nothing is stored under {key.name}.",
+                       row.version if row is not None else 0)
+    return told(view, row)
+
+
+def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateList:
+    """See `requests.StateKeys`."""
+    limit = min(req.limit, 1000)
+    below = key_of(req.prefix).scope if req.prefix is not None else "k/"
+    begin = key_of(req.after).scope if req.after is not None else below[:-1]
+    rows, more = split_page(view.each(
+        StateRow, "state_keys", begin, below + ABOVE, limit + 1), limit)
+    return rq.StateList(
+        items=[told(view, row, value=False) for row in rows if row.content is not None],
+        next=rows[-1].key if more else None,
+    )
+
+
+def history(svc: Service, view: View, actor: Actor, req: rq.StateHistory) -> rq.StateList:
+    """See `requests.StateHistory`."""
+    key = key_of(req.key)
+    limit = min(req.limit, rule.VERSIONS_KEPT)
+    rows = view.each(StateRow, "state_history", key.scope, limit)
+    if not rows:
+        raise _unknown(key, f"Nothing was ever stored under {key.name}.", 0)
+    return rq.StateList(items=[told(view, row) for row in rows])
+
+
+def watch(svc: Service, view: View, actor: Actor, req: rq.StateWatch) -> rq.StateWatched:
+    """See `requests.StateWatch`: how it is now. Whoever serves it waits."""
+    key = key_of(req.key)
+    row = newest(view, key.scope)
+    if row is None:
+        return rq.StateWatched(changed=False, state=nothing(key))
+    return rq.StateWatched(changed=row.version > req.after, state=told(view, row))
+
+
+def put(svc: Service, tx: Tx, actor: Actor, req: rq.StatePut) -> rq.StateValue | Refusal:
+    """See `requests.StatePut`."""
+    text = checked_json(svc, req.value, "value")
+    return _write(svc, tx, actor, req, lambda row: text)
+
+
+def patch(svc: Service, tx: Tx, actor: Actor, req: rq.StatePatch) -> rq.StateValue | Refusal:
+    """See `requests.StatePatch`."""
+    change = msgspec.json.decode(checked_json(svc, req.patch, "patch"))
+
+    def make(row: StateRow | None) -> bytes:
+        before = value_of(tx, row)
+        return _bounded(svc, msgspec.json.encode(rule.merged(before, change)), "value")
+
+    return _write(svc, tx, actor, req, make)
+
+
+def delete(svc: Service, tx: Tx, actor: Actor, req: rq.StateDelete) -> rq.StateValue | Refusal:
+    """See `requests.StateDelete`."""
+    key = key_of(req.key)
+    row = newest(tx, key.scope)
+    if row is None or row.content is None:
+        raise _unknown(key, f"Nothing is stored under {key.name}.",
+                       row.version if row is not None else 0)
+    return _write(svc, tx, actor, req, lambda row: None)
+
+
+def _write(
+    svc: Service, tx: Tx, actor: Actor, req: rq.StatePut | rq.StatePatch | rq.StateDelete,
+    make: Make,
+) -> rq.StateValue | Refusal:
+    key = key_of(req.key)
+    asking = agents.may_act(tx, actor, req.agent)
+    located = Located(key, None, None)
+    obstacles = weigh(svc, tx, req.agent, [(located, "exclusive")])
+    if obstacles.leases:
+        other = redirect.offer(svc, tx, req.agent)
+        agents.noted(tx, req.agent, asking)
+        return redirect.locked(svc, tx, req.agent, [located], obstacles, None, other)
+    token = check_token(key, obstacles, req.fencing_token)
+    row = newest(tx, key.scope)
+    if token is None and req.version is None:
+        raise Refusal(
+            Code.INVALID, f"Say which version of {key.name} you have read: without it a write of "
+            "somebody else would be lost. Nothing was written.",
+            next=f"`coord state get {key.name}` tells it (0: nothing is stored there yet); or "
+            f"lease it: `coord lock {key.name} --agent {req.agent}`.",
+            version=row.version if row is not None else 0,
+        )
+    if req.version is not None and not stands(row, req.version):
+        return changed_since(tx, key, row, req.version)
+    text = make(row)
+    check_room(svc, tx, row)
+    agents.noted(tx, req.agent, asking)
+    return told_as(record(svc, tx, key, row, text, req.agent, token), text)
+
+
+# ------------------------------------------------------------ parts, for proposals and changes, too
+
+
+def key_of(text: str) -> Resource:
+    """The key of this name.
+
+    Raises:
+        Refusal: INVALID: it is no key, or one of coord's own.
+    """
+    key = _key(text)
+    if key.scope.startswith(_RESERVED):
+        raise Refusal(
+            Code.INVALID, f"{text[:200]!r} is one of coord's own keys; no value is stored there. "
+            "Nothing was done.", next="Use another word before the colon.",
+        )
+    return key
+
+
+@lru_cache(maxsize=4096)
+def _key(text: str) -> Resource:
+    kind, _, _ = resource_names.parse(text)
+    if kind != "key":
+        raise Refusal(
+            Code.INVALID, f"{text[:200]!r} is no key: values are stored under keys, like "
+            "`key:account:12345`. Nothing was done.", next="Put a word and a colon before it.",
+        )
+    return resource_names.resource(text, "key")
+
+
+def checked_json(svc: Service, raw: msgspec.Raw, what: str) -> bytes:
+    """JSON text without white space, checked and bounded.
+
+    Raises:
+        Refusal: INVALID, LIMIT.
+    """
+    try:
+        text = msgspec.json.format(bytes(raw), indent=-1)
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+        raise Refusal(Code.INVALID, f"`{what}` is not JSON: {in_words(bad)}. Nothing was "
+                      "written.") from None
+    if text.count(b"[") + text.count(b"{") > DEPTH_MAX and not rule.depth(value, DEPTH_MAX):
+        raise Refusal(
+            Code.LIMIT, f"`{what}` is nested deeper than {DEPTH_MAX}. Nothing was written.",
+            next="Store its parts under keys of their own.",
+        )
+    return _bounded(svc, text, what)
+
+
+def _bounded(svc: Service, text: bytes, what: str) -> bytes:
+    most = svc.settings.state.value_bytes_max
+    if len(text) > most:
+        raise Refusal(
+            Code.LIMIT, f"The {what} has {len(text)} bytes; {most} are the most "
+            "(state.value_bytes_max). Nothing was written.",
+            next="Store its parts under keys of their own, or keep it in a file.", limit=most,
+        )
+    return text
+
+
+def newest(view: View, scope: str) -> StateRow | None:
+    """The newest version of a key; None if it never had one."""
+    return view.first(StateRow, "state_now", scope)
+
+
+def value_of(view: View, row: StateRow | None) -> Any:
+    """What is stored at a version; None where it is deleted or not kept."""
+    text = view.blob(row.content) if row is not None else None
+    return msgspec.json.decode(text) if text is not None else None
+
+
+def nothing(key: Resource) -> rq.StateValue:
+    """How a key is told that never had a value."""
+    return rq.StateValue(key=key.name, version=0, value=NULL, deleted=True, size=0,
+                         written_by=None, written_at=None, fencing_token=None)
+
+
+def told(view: View, row: StateRow, *, value: bool = True) -> rq.StateValue:
+    """One version as it is told."""
+    return told_as(row, view.blob(row.content) if value else None)
+
+
+def told_as(row: StateRow, text: bytes | None) -> rq.StateValue:
+    """One version as it is told, where its text is at hand; None: it has none, or it is left
+    out."""
+    return rq.StateValue(
+        key=row.key, version=row.version, value=msgspec.Raw(text) if text is not None else NULL,
+        deleted=row.content is None, size=row.size, written_by=row.written_by,
+        written_at=row.written_at, fencing_token=row.fencing_token,
+    )
+
+
+def stands(row: StateRow | None, version: int) -> bool:
+    """Whether a key is still as it was at this version; 0: nothing is stored there."""
+    if row is None:
+        return version == 0
+    return version == row.version or (version == 0 and row.content is None)
+
+
+def covering(view: View, key: Resource, agent: str) -> LeaseRow | None:
+    """The agent's live exclusive lease on the key, or on what it continues."""
+    for scope in (key.scope, *reversed(ancestors(key.scope))):
+        for row in view.each(LeaseRow, "leases_at_scope", scope):
+            if row.locked_by == agent and row.mode == "exclusive" and row.expires_at > view.now:
+                return row
+    return None
+
+
+def check_token(key: Resource, obstacles: Obstacles, given: int | None) -> int | None:
+    """The fencing token under which a write is made; None where its writer holds no lease.
+
+    Raises:
+        Refusal: INVALID: it holds one and does not say its token; STALE_TOKEN.
+    """
+    own = [row for row in obstacles.mine
+           if row.mode == "exclusive" and key.scope.startswith(row.scope)]
+    if not own and given is None:
+        return None
+    if given is None:
+        raise Refusal(
+            Code.INVALID, f"You hold a lease on {own[0].file_path}: say its fencing token, so that "
+            "a write of yours that comes after its end is known for one. Nothing was written.",
+            next=f"Repeat it with the fencing token {own[0].fencing_token} (typed: `--token "
+            f"{own[0].fencing_token}`).",
+            fencing_token=own[0].fencing_token,
+        )
+    if given not in {row.fencing_token for row in own}:
+        raise Refusal(
+            Code.STALE_TOKEN, f"The lease with the token {given} gives no right to {key.name} (any "
+            "more); nothing was written.", resource=key.name,
+        )
+    return given
+
+
+def changed_since(tx: Tx, key: Resource, row: StateRow | None, version: int) -> Refusal:
+    """VERSION_CHANGED for a key, with what is there and how that differs from what was read."""
+    now = row.version if row is not None else 0
+    by = f", written by {row.written_by}" if row is not None else ""
+    seen = tx.first(StateRow, "state_at", key.scope, version)
+    before = value_of(tx, seen) if seen is not None else None
+    value = value_of(tx, row)
+    return Refusal(
+        Code.VERSION_CHANGED, "Your environment changed while you were thinking. Re-evaluate your "
+        f"change against the current state. {key.name} is at version {now}{by}; you have read "
+        f"version {version}. Nothing was written.", resource=key.name, version=now, value=value,
+        written_by=row.written_by if row is not None else None, diff=difference(before, value),
+    )
+
+
+def difference(before: Any, now: Any) -> str:
+    """How two values differ, line by line; empty where that would be long."""
+    lines = difflib.unified_diff(_pretty(before), _pretty(now), "read", "now", lineterm="", n=2)
+    text = "\n".join(lines)
+    return text if len(text) <= DIFF_CHARS_MAX else ""
+
+
+def _pretty(value: Any) -> list[str]:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode().splitlines()
+
+
+def check_room(svc: Service, tx: Tx, row: StateRow | None) -> None:
+    """Raises:
+    Refusal: LIMIT: too many keys.
+    """
+    if row is None and (count := (tx.row("state_count") or (0,))[0]) >= svc.settings.state.keys_max:
+        raise Refusal(
+            Code.LIMIT, f"{count} keys have values, which are the most (state.keys_max). Nothing "
+            "was written.", next="Put several into one value.",
+        )
+
+
+def record(svc: Service, tx: Tx, key: Resource, row: StateRow | None, text: bytes | None,
+           agent: str, token: int | None, change: str | None = None) -> StateRow:
+    """Write the next version of a key; None deletes it."""
+    content = keep(svc, tx, text) if text is not None else None
+    version = row.version + 1 if row is not None else 1
+    tx.record(
+        ev.KeyWritten(
+            resource=key.name, scope=key.scope, version=version, content=content,
+            size=len(text) if text is not None else 0, agent=agent, fencing_token=token,
+            change=change,
+        )
+    )
+    tx.effects.keys_written = True
+    return StateRow(key.scope, version, key.name, content, len(text) if text is not None else 0,
+                    agent, tx.now, token)
+
+
+def keep(svc: Service, tx: Tx, text: bytes) -> str:
+    """Keep a text in `blobs`; its name there, which tells nothing of it without coord's secret."""
+    content = f"state:{hashlib.blake2b(text, key=svc.secret[:64], digest_size=32).hexdigest()}"
+    tx.keep_text(content, text)
+    return content
+
+
+def _never(key: Resource, message: str, version: int | None) -> Refusal:
+    return Refusal(Code.UNKNOWN_KEY, message, resource=key.name, version=version,
+                   next=f"`coord state history {key.name}` lists the versions.")
+
+
+def _unknown(key: Resource, message: str, version: int | None) -> Refusal:
+    return Refusal(Code.UNKNOWN_KEY, message, resource=key.name, version=version,
+                   next=f"`coord state put {key.name} VALUE --version {version or 0} --agent NAME` "
+                   "stores one.")

@@ -1,0 +1,237 @@
+"""What each agent was at, and when, gathered from the log event by event: a lane for each of them.
+
+A lane has periods of six kinds: tasks, leases, waits, thinking, refusals and reviews. `thinking` is
+made of the log's silence: the agent had a task or a lease, waited for nothing, and the log has
+nothing of it. It was at its model then, or ran a program. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from coordinator.slices.review import verdicts
+from coordinator.slices.story.wait_queue import WaitQueue
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso
+from coordinator.words.refusals import Code
+
+#: Kinds of events that lanes take, and that a report has no use for.
+LANES_ALONE = frozenset({"review_opened", "review_decided", "review_undone", "review_split",
+                         "content_read", "edits_kept", "message_sent", "key_written", "agent_seen"})
+#: A shorter silence (ms) is the time between two steps, and no thinking.
+THINKING_MS = 2_000
+#: How a refused event is called in the catalogue.
+CODES = {"acquisition_refused": Code.LOCKED.value, "gives_way": Code.DEADLOCK.value,
+         "write_lost": Code.VERSION_CHANGED.value}
+
+
+#: Which period is open: its kind, and the task, fencing token, acquisition or review.
+_Key = tuple[rq.SpanKind, str | int]
+
+
+class Period(msgspec.Struct, gc=False):
+    """A time in which an agent was at one thing. There may be a hundred thousand of them: the
+    collector, which stops everybody, has nothing to look for in them."""
+
+    agent: str
+    kind: rq.SpanKind
+    since_ms: int
+    event: int  # which began it
+    subject: str  # the task, the resource or the review
+    text: str = ""  # its title, or why
+    until_ms: int = 0
+    resources: list[str] = []
+    holders: list[str] = []
+    is_open: bool = False  # it went on when the window ended
+    count: int = 1  # how many it stands for
+
+
+class Lanes:
+    """All periods that end after an instant.
+
+    Args:
+        since_ms: what had ended by then is left out.
+    """
+
+    def __init__(self, since_ms: int) -> None:
+        self.periods: list[Period] = []
+        self._since_ms = since_ms
+        self._now_ms = 0
+        self._event = 0
+        self._open: dict[_Key, Period] = {}
+        self._queue = WaitQueue()
+        self._titles: dict[str, str] = {}
+        #: Agent -> how many tasks and leases it has, how many places in the queue, and the instant
+        #: of the last that the log has of it.
+        self._busy: Counter[str] = Counter()
+        self._waits: Counter[str] = Counter()
+        self._last: dict[str, tuple[int, int]] = {}
+        self._taking: dict[str, Callable[[dict[str, Any]], None]] = {
+            "task_added": self._name_task, "task_edited": self._name_task,
+            "task_changed": self._change_task, "lease_granted": self._grant,
+            "lease_moved": self._move, "lease_released": self._release,
+            "lease_lapsed": self._lapse, "waiter_queued": self._enter_queue,
+            "waiter_changed": self._note_act, "waiter_left": self._leave_queue,
+            "review_opened": self._open_review, "review_undone": self._open_review,
+            "review_split": self._split_review, "review_decided": self._decide_review,
+            "content_read": self._note_act, "edits_kept": self._note_act,
+            "message_sent": self._note_act, "key_written": self._note_act,
+            "agent_seen": self._note_act,
+        }
+
+    def take(self, event: int, at_ms: int, kind: str, data: dict[str, Any]) -> None:
+        """One event, in its order."""
+        self._now_ms, self._event = max(at_ms, self._now_ms), event
+        if kind in CODES:
+            self._refuse(kind, data)
+        elif (taking := self._taking.get(kind)) is not None:
+            taking(data)
+
+    def end(self, end_ms: int) -> list[Period]:
+        """All periods in the order of their beginning; what is still open ends now."""
+        self._now_ms = max(end_ms, self._now_ms)
+        ended = len(self.periods)
+        for agent in list(self._last):
+            self._act(agent, self._now_ms)
+        for silence in self.periods[ended:]:
+            silence.is_open = True
+        for key in list(self._open):
+            self._open[key].is_open = True
+            self._close(key, self._now_ms)
+        return sorted(self.periods, key=lambda period: (
+            period.since_ms, period.event, period.agent, period.kind, period.subject))
+
+    # ------------------------------------------------------------ periods
+
+    def _begin(self, key: _Key, agent: str, subject: str, text: str,
+               resources: list[str]) -> Period:
+        period = self._open[key] = Period(
+            agent, key[0], self._now_ms, self._event, subject, text, resources=resources)
+        return period
+
+    def _close(self, key: _Key, until_ms: int) -> Period | None:
+        period = self._open.pop(key, None)
+        if period is not None:
+            self._add(period, until_ms)
+        return period
+
+    def _add(self, period: Period, until_ms: int) -> None:
+        period.until_ms = max(until_ms, period.since_ms)
+        if period.until_ms >= self._since_ms:
+            self.periods.append(period)
+
+    def _note_act(self, data: dict[str, Any]) -> None:
+        self._act(data["agent"], self._now_ms)
+
+    def _act(self, agent: str, at_ms: int) -> None:
+        """The log has something of this agent: if it was silent until then, that was thinking."""
+        last_ms, event = self._last.get(agent, (at_ms, 0))
+        silent = at_ms - last_ms >= THINKING_MS
+        if silent and self._busy[agent] and not self._waits[agent]:
+            self._add(Period(agent, "thinking", last_ms, event, ""), at_ms)
+        self._last[agent] = max(at_ms, last_ms), self._event
+
+    # ------------------------------------------------------------ events
+
+    def _refuse(self, kind: str, data: dict[str, Any]) -> None:
+        agent = data["agent"]
+        self._act(agent, self._now_ms)
+        resources = list(data.get("resources", ())) or [data.get("resource", "")]
+        holders = [data["to"]] if kind == "gives_way" else list(data.get("holders", ()))
+        self._add(Period(agent, "refusal", self._now_ms, self._event, resources[0], CODES[kind],
+                         resources=resources, holders=holders), self._now_ms)
+        if kind == "acquisition_refused":
+            self._queue.note_refusal(data, self._now_ms)
+            self._name_holders(agent)
+
+    def _name_holders(self, agent: str) -> None:
+        """Whom a waiter waits for is known by the refusal, which may come after it."""
+        for acquisition, waiting in self._queue.places.items():
+            period = self._open.get(("wait", acquisition))
+            if waiting.agent == agent and period is not None:
+                period.holders = waiting.holders
+
+    def _name_task(self, data: dict[str, Any]) -> None:
+        self._titles[data["task"]] = data["title"]
+
+    def _change_task(self, data: dict[str, Any]) -> None:
+        task = data["task"]
+        taker = data.get("claimed_by") if data["state"] == "claimed" else None
+        claimed = self._open.get(("task", task))
+        if claimed is not None:
+            self._act(claimed.agent, self._now_ms)
+            if claimed.agent == taker:
+                return
+            self._close(("task", task), self._now_ms)
+            self._busy[claimed.agent] -= 1
+        if taker:
+            self._act(taker, self._now_ms)
+            self._begin(("task", task), taker, task, self._titles.get(task, ""), [])
+            self._busy[taker] += 1
+
+    def _grant(self, data: dict[str, Any]) -> None:
+        agent, name = data["agent"], data["resource"]
+        if not verdicts.is_own(agent):
+            self._act(agent, self._now_ms)
+            self._begin(("lease", data["fencing_token"]), agent, name,
+                        data.get("description", ""), [name])
+            self._busy[agent] += 1
+
+    def _move(self, data: dict[str, Any]) -> None:
+        period = self._open.get(("lease", data["fencing_token"]))
+        if period is not None:
+            period.subject = data["resource"]
+            period.resources = [data["resource"]]
+
+    def _release(self, data: dict[str, Any]) -> None:
+        self._end_lease(data["fencing_token"], self._now_ms)
+
+    def _lapse(self, data: dict[str, Any]) -> None:
+        self._end_lease(data["fencing_token"], min(self._now_ms, from_iso(data["expired_at"])))
+
+    def _end_lease(self, token: int, at_ms: int) -> None:
+        period = self._open.get(("lease", token))
+        if period is not None:
+            self._act(period.agent, at_ms)
+            self._close(("lease", token), at_ms)
+            self._busy[period.agent] -= 1
+
+    def _enter_queue(self, data: dict[str, Any]) -> None:
+        agent, acquisition = data["agent"], data["acquisition_id"]
+        self._act(agent, self._now_ms)
+        if ("wait", acquisition) in self._open:  # it asked again, and keeps its place
+            return
+        self._queue.enter(data, self._now_ms)
+        waiting = self._queue.places[acquisition]
+        names = waiting.resources
+        self._begin(("wait", acquisition), agent, names[0] if names else "",
+                    data.get("description", ""), names).holders = waiting.holders
+        self._waits[agent] += 1
+
+    def _leave_queue(self, data: dict[str, Any]) -> None:
+        acquisition = data["acquisition_id"]
+        self._queue.leave(acquisition, self._now_ms)
+        period = self._open.get(("wait", acquisition))
+        if period is not None:
+            self._act(period.agent, self._now_ms)
+            self._close(("wait", acquisition), self._now_ms)
+            self._waits[period.agent] -= 1
+
+    def _open_review(self, data: dict[str, Any]) -> None:
+        self._begin_review(data["review"], data.get("agent"), data.get("summary", ""))
+
+    def _split_review(self, data: dict[str, Any]) -> None:
+        whole = self._open.get(("review", data["review"]))
+        self._begin_review(data["part"], data.get("agent"), whole.text if whole else "")
+
+    def _begin_review(self, review: str, agent: str | None, summary: str) -> None:
+        text = self._titles.setdefault(review, summary)
+        if agent is not None and ("review", review) not in self._open:
+            self._begin(("review", review), agent, review, text, [])
+
+    def _decide_review(self, data: dict[str, Any]) -> None:
+        self._close(("review", data["review"]), self._now_ms)

@@ -1,0 +1,207 @@
+"""The story: events as sentences, the story of one subject, and the log held against the state."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from coordinator.kernel import tasks
+from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.holders.agents import HUMAN
+from coordinator.kernel.leasing.typed_names import held_by_link
+from coordinator.rules import recovery
+from coordinator.rules.backlog import told_state
+from coordinator.store.ledger import View
+from coordinator.store.rebuild import differences
+from coordinator.store.rows import LogRow, MessageRow, ReviewRow
+from coordinator.words import requests as rq
+from coordinator.words.events import SENTENCES
+from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import WHOLE, kind_of
+from coordinator.words.texts import one_line, quoted
+
+#: Fields of events that hold somebody's own words.
+_QUOTED = frozenset({("unlock_asked", "reason"), ("task_added", "title"), ("task_edited", "title"),
+                     ("message_sent", "text"),
+                     ("agent_rests", "note")})
+QUOTED_MAX = 500
+#: What else has an id: a place in line (W), a change (K), a step (S), ….
+_ID = re.compile(r"[A-Z]{1,2}-[0-9]{1,15}")
+#: What an id that nothing has was an id of, by its first letter.
+_UNKNOWN = {"T": Code.UNKNOWN_TASK, "R": Code.UNKNOWN_REVIEW, "M": Code.UNKNOWN_MESSAGE,
+            "K": Code.UNKNOWN_CHANGE, "S": Code.UNKNOWN_STEP, "W": Code.UNKNOWN_LEASE,
+            "A": Code.UNKNOWN_LEASE}
+#: Events that are told at once: on a page, and as a story.
+PAGE_MAX, STORY_MAX = 5000, 2000
+
+
+class _Lenient(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def sentence(row: LogRow, stamp: bool = True) -> str:
+    """One event as a sentence, with its instant before it."""
+    data: dict[str, Any] = msgspec.json.decode(row.data)
+    facts = _Lenient()
+    for key, value in data.items():
+        if isinstance(value, list):
+            facts[key] = ", ".join(str(v[0] if isinstance(v, list) and v else v) for v in value[:4])
+        elif isinstance(value, str) and (row.kind, key) in _QUOTED:
+            facts[key] = quoted(value, QUOTED_MAX)
+        else:
+            instant = key == "expires_at" and isinstance(value, str)
+            facts[key] = "" if value is None else f"{value[11:16]}Z" if instant else value
+    if row.kind == "unlock_answered" and data["status"] == "coexisting":
+        facts["status"] = "agreed to be shared"
+    if row.kind == "task_changed":
+        facts["told_state"] = told_state(data["state"])
+    text = SENTENCES.get(row.kind, row.kind).format_map(facts).strip()
+    if row.kind == "agent_rests" and data.get("until") is None:
+        text = f"{data['agent']} goes on: its provider's limit is over"
+    elif row.kind == "agent_rests" and not data.get("note"):
+        text = text.removesuffix("?").removesuffix(": ")
+    if row.kind == "task_changed":
+        text += f" by {data['agent']}" if data.get("agent") else ""
+        text += f": {data['why']}" if data.get("why") else ""
+    if row.kind == "candidate_judged":
+        text += recovery.describe_remedy(str(data["remedy"]))
+    if row.kind == "lease_placed" and data.get("worktree"):
+        text += f" in {data['worktree']}"
+    if row.kind == "acquisition_refused" and data.get("before"):
+        text = text.replace(f"(held by {facts['holders']})", _in_the_way(data))
+    if row.kind == "acquisition_refused" and data.get("redirect"):
+        text += f"; sent to {data['redirect']}"
+    if row.kind == "lease_released" and data.get("by"):
+        text += f" (by {'a person' if data['by'] == HUMAN else data['by']}, override)"
+    if row.kind == "unlock_answered":
+        text += " (override)" if data.get("override") else ""
+        text += f": {quoted(data['answer'], QUOTED_MAX)}" if data.get("answer") else ""
+    if row.kind == "verdict_ended" and data.get("why"):
+        text += f": {data['why']}"
+    if row.kind == "noted" and data.get("facts"):
+        text += ": " + ", ".join(f"{k} {v}" for k, v in data["facts"].items())
+    text = one_line(text)
+    return f"{row.at[:19]}Z {text}" if stamp else text
+
+
+def _in_the_way(data: dict[str, Any]) -> str:
+    """Who holds what was asked for, and who only asked for it before."""
+    held = [one for one in data["holders"] if one not in data["before"]]
+    parts = [f"held by {', '.join(held[:4])}"] if held else []
+    return f"({'; '.join([*parts, 'before it in line: ' + ', '.join(data['before'][:4])])})"
+
+
+def event_reply(row: LogRow) -> rq.EventRow:
+    """An event as it is told."""
+    return rq.EventRow(
+        seq=row.seq, at=row.at, kind=row.kind, agent=row.agent, task=row.task,
+        resource=row.resource, data=msgspec.json.decode(row.data), text=sentence(row, stamp=False),
+    )
+
+
+def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventList:
+    """See `requests.Events`.
+
+    Raises:
+        Refusal: INVALID: there is no such kind. UNKNOWN_TASK.
+    """
+    if req.kind is not None and req.kind not in SENTENCES:
+        near = [one for one in SENTENCES if req.kind and req.kind in one] or get_close_matches(
+            req.kind, SENTENCES, 3)
+        raise Refusal(
+            Code.INVALID, f"There is no kind of event called {one_line(req.kind[:60])!r}. Nothing "
+            "was looked up.", kinds=list(SENTENCES), next=(
+                (f"The nearest: {', '.join(near[:8])}. " if near else "")
+                + "`coord events --json` shows the kind of each."))
+    limit = min(req.limit, PAGE_MAX)
+    name = "events_last" if req.tail else "events_after"
+    task, resource = tasks.named(view, req.task), req.resource
+    if resource is not None:
+        with suppress(Refusal):  # (whatever else may stand there is looked for as it is)
+            resource = view.looked.place(resource, req.cwd).resource.name
+    # (What comes after the last ones is not written yet: those are asked for without one more.)
+    rows = view.each(LogRow, name, req.after, req.agent, task, resource, req.kind,
+                     limit + (not req.tail))
+    items = [event_reply(row) for row in rows[:limit]]
+    return rq.EventList(items=items, next=items[-1].seq if len(rows) > limit else None,
+                        task=task, resource=resource)
+
+
+def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story:
+    """See `requests.Explain`. The subject is an agent, a resource, or an id: of a task, a review,
+    an unlock request, a message, or whatever else has one.
+
+    Raises:
+        Refusal: INVALID: it is empty, or no name. OUTSIDE_REPO. UNKNOWN_TASK and the like: nothing
+            has this id.
+    """
+    subject = req.subject.strip()
+    if not subject:
+        raise Refusal(Code.INVALID, "`subject` is empty: nothing was looked up.",
+                      next="Name a task, a review, a request, a message, an agent or a file.")
+    upper = subject.upper()
+    if view.row("task_get", upper):
+        rows = view.each(LogRow, "events_of_task", upper, STORY_MAX)
+        return _story(upper, rows)
+    review = view.first(ReviewRow, "review_get", upper)
+    if review is not None:
+        rows = view.each(LogRow, "events_of_review", review.events_from, review.task_id,
+                         review.agent, STORY_MAX)
+        return _story(upper, list(reversed(rows)))
+    if view.row("unlock_get", upper):
+        return _story(upper, view.each(LogRow, "events_of_unlock", upper, STORY_MAX))
+    if (message := view.first(MessageRow, "message_get", upper)) is not None:
+        return _story(upper, view.each(LogRow, "events_of_thread", message.thread, STORY_MAX))
+    if view.row("agent_get", subject):
+        return _story(subject, view.each(LogRow, "events_of_agent", subject, STORY_MAX))
+    if _ID.fullmatch(upper) and (
+            rows := view.each(LogRow, "events_of_id", f'"{upper}"', STORY_MAX)):
+        return _story(upper, rows)
+    found = view.looked.place(subject, req.cwd)
+    meant = found.resource
+    by_name = held_by_link(svc, view, subject, meant, req.cwd)
+    subject = by_name[0].file_path if by_name else meant.name
+    # (What looks like an id and is no file is none, whatever was held around it.)
+    around = _around(subject) if found.there or not _ID.fullmatch(upper) else "[]"
+    rows = view.each(LogRow, "events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
+    link = svc.tree.relative(found.through[0]) if found.through else None
+    if link:  # what was done to the link is told, too
+        of_link = view.each(LogRow, "events_of_resource", link, f'"{link}"', STORY_MAX, "[]")
+        rows = sorted({row.seq: row for row in (*rows, *of_link)}.values(),
+                      key=lambda row: row.seq)[-STORY_MAX:]
+    if not rows and _ID.fullmatch(upper):
+        raise Refusal(
+            _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
+            "the log reaches back.", next="`coord events` tells the last changes.")
+    story = _story(subject, rows)
+    seen = view.row("version_get", subject)
+    if seen is not None and seen[2] and (not rows or str(seen[1]) > rows[-1].at):
+        did = "wrote" if seen[0] else "deleted"
+        last = f"{seen[1][:19]}Z {seen[2]} {did} {one_line(subject)}"
+        story.sentences = [*story.sentences, last] if rows else [last]
+    return story
+
+
+def _around(name: str) -> str:
+    """The directories that a path lies in, as JSON."""
+    if kind_of(name) not in ("file", "dir"):
+        return "[]"
+    parts = name.rstrip("/").split("/")[:-1]
+    return msgspec.json.encode(
+        [WHOLE, *("/".join(parts[:n + 1]) + "/" for n in range(len(parts)))]).decode()
+
+
+def _story(subject: str, rows: list[LogRow]) -> rq.Story:
+    said = [sentence(row) for row in rows]
+    return rq.Story(subject=subject, sentences=said or [f"The log tells nothing of {subject}."])
+
+
+def replay(svc: Service, view: View, actor: Actor, req: rq.Replay) -> rq.ReplayResult:
+    """See `requests.Replay`."""
+    applied, found = differences(view.db)
+    return rq.ReplayResult(events=applied, equal=not found, differences=found)

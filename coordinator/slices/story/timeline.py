@@ -1,0 +1,132 @@
+"""How a time of work went: a bounded number of spans for the agents' lanes, and the demand for each
+file, part by part of the window. Gathered with the report, in one pass over the log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from coordinator.kernel.core import Actor, Service
+from coordinator.slices.story.lanes import Lanes, Period
+from coordinator.slices.story.report import gather, read_window, summarize
+from coordinator.store.ledger import View
+from coordinator.words import requests as rq
+from coordinator.words.clock import from_iso, iso
+
+#: Spans that are told at most.
+SPANS_MAX = 20_000
+#: How near spans are that are drawn together first, as a part of the window.
+NEAR = 4000
+#: Holders that a span names.
+HOLDERS_MAX = 8
+
+
+def timeline(svc: Service, view: View, actor: Actor, req: rq.Timeline) -> rq.TimelineReply:
+    """See `requests.Timeline`.
+
+    Raises:
+        Refusal: INVALID: no instants, or the first is the later one.
+    """
+    window = read_window(view, "timeline", req.since, req.until)
+    lanes = Lanes(from_iso(window.since) if window.since else 0)
+    gathered, begun = gather(view, window, lanes)
+    report = summarize(gathered, begun, window, req.limit)
+    end_ms = from_iso(window.end)
+    begin_ms = from_iso(begun) if begun else end_ms
+    periods = lanes.end(end_ms)
+    most = min(req.spans, SPANS_MAX)
+    shown = draw_together(periods, most, max(1, end_ms - begin_ms))
+    return rq.TimelineReply(
+        since=begun, until=window.end, spans=[_span(period) for period in shown[:most]],
+        together=len(shown) < len(periods), left_out=max(0, len(shown) - most),
+        demand=measure_demand(periods, [file.resource for file in report.files], begin_ms, end_ms,
+                              req.parts),
+        report=report,
+    )
+
+
+def draw_together(periods: Sequence[Period], most: int, window_ms: int) -> list[Period]:
+    """The periods, with near ones of one agent and kind as one, until there are no more than
+    `most`; what is left then is one period for each agent and kind at least.
+
+    Args:
+        periods: in the order of their beginning.
+    """
+    shown, near_ms = list(periods), max(1, window_ms // NEAR)
+    while len(shown) > most:
+        shown = _join(periods, near_ms)
+        if near_ms > window_ms:
+            break
+        near_ms *= 2
+    return shown
+
+
+def _join(periods: Iterable[Period], near_ms: int) -> list[Period]:
+    joined: list[Period] = []
+    last: dict[tuple[str, str], Period] = {}
+    for period in periods:
+        lane = period.agent, period.kind
+        before = last.get(lane)
+        if before is None or period.since_ms - before.until_ms > near_ms:
+            before = last[lane] = _copy(period)
+            joined.append(before)
+        else:
+            before.until_ms = max(before.until_ms, period.until_ms)
+            before.is_open = before.is_open or period.is_open
+            before.holders = list(dict.fromkeys([*before.holders, *period.holders]))[:HOLDERS_MAX]
+            before.count += 1
+    return joined
+
+
+def _copy(period: Period) -> Period:
+    return Period(period.agent, period.kind, period.since_ms, period.event, period.subject,
+                  period.text, period.until_ms, period.resources, period.holders, period.is_open)
+
+
+def _span(period: Period) -> rq.Span:
+    return rq.Span(
+        agent=period.agent, kind=period.kind, since=iso(period.since_ms),
+        until=iso(period.until_ms), event=period.event, subject=period.subject,
+        text=period.text, holders=period.holders[:HOLDERS_MAX], open=period.is_open,
+        count=period.count)
+
+
+def measure_demand(periods: Iterable[Period], names: Sequence[str], begin_ms: int, end_ms: int,
+                   parts: int) -> list[rq.Demand]:
+    """For each name how many agents had it and waited for it, part by part of the window."""
+    length_ms = max(1, end_ms - begin_ms) / parts
+    wanted = set(names)
+    held: dict[str, list[float]] = defaultdict(lambda: [0.0] * parts)
+    waited: dict[str, list[float]] = defaultdict(lambda: [0.0] * parts)
+    refused: dict[str, list[int]] = defaultdict(lambda: [0] * parts)
+    for period in periods:
+        for name in period.resources:
+            if name not in wanted:
+                continue
+            if period.kind == "refusal":
+                if begin_ms <= period.since_ms <= end_ms:
+                    refused[name][_part(period.since_ms - begin_ms, length_ms, parts)] += 1
+            elif period.kind in ("lease", "wait"):
+                _spread((held if period.kind == "lease" else waited)[name],
+                        max(0, period.since_ms - begin_ms),
+                        min(end_ms, period.until_ms) - begin_ms, length_ms)
+    return [rq.Demand(resource=name, held=_rounded(held[name]), waited=_rounded(waited[name]),
+                      refused=refused[name]) for name in names]
+
+
+def _part(offset_ms: float, length_ms: float, parts: int) -> int:
+    return min(parts - 1, int(offset_ms / length_ms))
+
+
+def _spread(sums: list[float], first_ms: float, last_ms: float, length_ms: float) -> None:
+    """Add the time between two offsets to the parts that it lies in, as shares of each."""
+    if last_ms <= first_ms:
+        return
+    for part in range(_part(first_ms, length_ms, len(sums)),
+                      _part(last_ms, length_ms, len(sums)) + 1):
+        begin, end = part * length_ms, (part + 1) * length_ms
+        sums[part] += max(0.0, min(last_ms, end) - max(first_ms, begin)) / length_ms
+
+
+def _rounded(sums: Iterable[float]) -> list[float]:
+    return [round(value, 3) for value in sums]

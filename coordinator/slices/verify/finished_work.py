@@ -1,0 +1,150 @@
+"""What a task leaves when it is done: the content of each file that it changed, at that instant.
+
+Several agents write into one tree, so what lies there is never made of whole tasks alone. This is:
+of a file of which others hold regions, their regions are taken as they were when they got them. The
+bytes are kept. What is made of it, and verified, is `verifications`' business.
+
+Not seen: what a task changed without a lease, and in a directory that it gave back before its end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.kernel import branches
+from coordinator.kernel.core import Service
+from coordinator.kernel.leasing import partial_work
+from coordinator.kernel.leasing.overlapping import leases_near, near
+from coordinator.looking.facts import Bytes, Content, Rewound
+from coordinator.rules.landing import STATE_DIR
+from coordinator.store import events as ev
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow, TaskRow
+from coordinator.words import resource_names
+from coordinator.words.refusals import Refusal
+from coordinator.words.resource_names import region_of, resource
+
+#: The content of a file of which a part alone was looked at.
+UNKNOWN = "unknown"
+
+
+class Finished(NamedTuple):
+    """What a task has left: path and content (None: deleted); of what landed, the commits that it
+    is between; and the commit that was checked out."""
+
+    files: list[tuple[str, str | None]]
+    head: str | None
+    before: str | None = None
+    after: str | None = None
+
+
+def look(svc: Service, tx: Tx, task: TaskRow, landed: str | None) -> Finished | None:
+    """What it has left; None where nothing is verified, or it has changed nothing. The bytes are
+    kept. Comes before the first record.
+
+    Raises:
+        Unready: the files have to be looked at.
+    """
+    if not svc.settings.verify.command.strip():
+        return None
+    if landed is not None:
+        found = tx.row("landed_last", task.task_id, landed) if landed else None
+        between = (str(found[0]), str(found[1])) if found is not None else (None, None)
+        files: list[tuple[str, str | None]] = []
+    else:
+        between = None, None
+        files = _changed(svc, tx, task)
+    if not files and between[0] is None and tx.row("work_open_of", task.task_id) is None:
+        return None
+    head = tx.looked.after("the commit that is checked out", lambda: branches.head(svc))
+    return Finished(files, head, *between)
+
+
+def note(tx: Tx, task: str, agent: str, left: Finished) -> None:
+    """Write it down."""
+    tx.record(ev.WorkFinished(n=tx.number("work"), task=task, agent=agent, files=left.files,
+                              head=left.head, before=left.before, after=left.after))
+
+
+def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:
+    """A person took partial work as it was for a task's whole work."""
+    base = tx.row("verified_base")
+    if base is None:
+        return
+    left: dict[str, str | None] = dict(tx.rows("review_files_of_kept_parts", row.review_id))
+    files = tx.each(ReviewFileRow, "review_files_of", row.review_id)
+    left |= {one.path: one.flagged_hash for one in files if one.worktree is None}
+    if left:
+        note(tx, task, row.agent or "operator", Finished(sorted(left.items()), None))
+
+
+def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]]:
+    """The files that it changed in the shared tree, with their contents."""
+    rows = [row for row in tx.each(LeaseRow, "leases_of_task", task.task_id)
+            if row.worktree is None]
+    begun = _of_partial_work(tx, task)
+    beside = {}
+    for path in {partial_work.path_of(row) for row in rows if row.kind == "region"}:
+        rewound = _without_others(svc, tx, task, path)
+        if rewound is not None:
+            beside[path] = rewound
+    before = _given_back(svc, tx, task, rows)
+    contents = {path: Content(svc.where(None, path)) for path in (*begun, *before)}
+    tx.looked.require([*partial_work.needed(svc, rows), *contents.values(), *beside.values()])
+    left = {one.path: one.flagged_hash for one in partial_work.changed_since(svc, tx, rows)
+            if one.worktree is None}
+    for path, whole in contents.items():
+        if path in left:
+            continue
+        found = tx.looked.content(whole.path)
+        if path in begun or found.hash != before[path]:
+            left[path] = _kept(tx, found)
+    for path, own in beside.items():
+        if path in left:
+            try:
+                left[path] = _kept(tx, tx.looked.made(own))
+            except Refusal:
+                continue  # it cannot be divided: as it is
+    return sorted((path, name) for path, name in left.items()
+                  if not path.startswith(STATE_DIR + "/"))
+
+
+def _kept(tx: Tx, found: Bytes) -> str | None:
+    tx.keep_found(found)
+    return found.hash
+
+
+def _of_partial_work(tx: Tx, task: TaskRow) -> list[str]:
+    """Files of the work that it was begun with: what it left as it was is not changed since."""
+    if task.partial is None:
+        return []
+    files = tx.each(ReviewFileRow, "review_files_of", task.partial)
+    return [one.path for one in files if one.worktree is None]
+
+
+def _given_back(svc: Service, tx: Tx, task: TaskRow,
+                rows: list[LeaseRow]) -> dict[str, str | None]:
+    """Files that it leased and gave back before its end, with what they held then. What another
+    holds by now is left to that one: its content has this task's changes in it."""
+    held = {partial_work.path_of(row) for row in rows if row.kind in ("file", "region")}
+    found: dict[str, str | None] = {}
+    for name, kind, was in tx.rows("work_leased", task.task_id, task.claimed_at):
+        path = resource_names.path_of(str(name), kind)
+        if path not in held:
+            found.setdefault(path, was if kind == "file" else UNKNOWN)
+    return {path: was for path, was in found.items()
+            if not near(tx, "rivals", resource(path, "file", fold_case=svc.fold_case))}
+
+
+def _without_others(svc: Service, tx: Tx, task: TaskRow, path: str) -> Rewound | None:
+    """The file with the regions that others hold as they were when these got them; None: nobody
+    holds one."""
+    asked = resource(path, "file", fold_case=svc.fold_case)
+    others = [row for row in leases_near(tx, asked) if row.kind == "region"
+              and row.mode == "exclusive" and row.inode is not None and row.worktree is None
+              and row.task_id != task.task_id
+              and not (row.task_id is None and row.locked_by == task.claimed_by)]
+    if not others:
+        return None
+    return Rewound(svc.where(None, path), tuple(sorted(
+        (region_of(row.file_path), row.content_hash) for row in others)))
