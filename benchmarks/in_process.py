@@ -14,6 +14,7 @@ from typing import Any
 from coordinator.kernel import errands, use_cases
 from coordinator.kernel.core import OPERATOR, Actor, Service
 from coordinator.kernel.leasing import waiting_line
+from coordinator.kernel.operations import Operation, allowed
 from coordinator.kernel.tasks import RIPPLE_MAX
 from coordinator.kernel.use_cases import (
     Commit,
@@ -28,7 +29,6 @@ from coordinator.kernel.use_cases import (
 )
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Budget, Looker
-from coordinator.operations.listing import Operation, allowed
 from coordinator.store.effects import Effects
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.words.refusals import Refusal

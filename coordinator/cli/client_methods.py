@@ -17,8 +17,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from coordinator.kernel.operations import Operation
 from coordinator.operations.field_meanings import meaning
-from coordinator.operations.listing import OPERATIONS, Operation
+from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import (
     BY_HAND,
     BY_PLACE,

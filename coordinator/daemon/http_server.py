@@ -39,9 +39,10 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.serving import who
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
+from coordinator.kernel.operations import Operation
 from coordinator.operations import malformed
 from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
-from coordinator.operations.listing import OPERATIONS, Operation
+from coordinator.operations.listing import OPERATIONS
 from coordinator.slices.story.story import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal

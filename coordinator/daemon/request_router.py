@@ -21,14 +21,10 @@ from coordinator.daemon.serving import Asker
 from coordinator.daemon.writer import Answer
 from coordinator.kernel import answered, errands, tasks
 from coordinator.kernel.leasing import sweep
+from coordinator.kernel.operations import Operation, check_person
 from coordinator.kernel.use_cases import UseCase
 from coordinator.operations import malformed
-from coordinator.operations.listing import (
-    OPERATIONS,
-    Operation,
-    check_person,
-    decode,
-)
+from coordinator.operations.listing import OPERATIONS, decode
 from coordinator.slices.review import verdicts
 from coordinator.store.effects import Effects
 from coordinator.words import requests as rq

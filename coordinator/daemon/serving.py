@@ -16,9 +16,9 @@ from coordinator.daemon.once_only import Later
 from coordinator.kernel import answered
 from coordinator.kernel.answered import Once
 from coordinator.kernel.core import OPERATOR, Actor, Service, token_hash
+from coordinator.kernel.operations import Operation, allowed
 from coordinator.kernel.use_cases import Write
 from coordinator.looking.facts import Looked
-from coordinator.operations.listing import Operation, allowed
 from coordinator.slices.review import verdicts
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.words.refusals import HELD, Code, Refusal

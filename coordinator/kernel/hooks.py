@@ -7,7 +7,7 @@ a slice does not have does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from coordinator.store.ledger import Tx, View
@@ -16,10 +16,13 @@ from coordinator.words.resource_names import Resource
 
 if TYPE_CHECKING:
     from coordinator.kernel.core import Service
+    from coordinator.kernel.operations import Operation
 
 
 class Slice:
-    """One capability's hooks."""
+    """One capability: what can be asked of it, and its hooks."""
+
+    operations: Sequence[Operation] = ()
 
     # ------------------------------------------------------------ in the course of time
 

@@ -58,6 +58,14 @@ class Holding(AsyncAsking):
             agent=agent or await self.name(), clean=clean, reason=reason, log_tail=log_tail,
         ))
 
+    async def agents(self, *, all: bool = False) -> rq.AgentList:
+        """Registered agents; those that left only with `all`.
+
+        Args:
+            all: Those that left, too.
+        """
+        return await self.call(rq.Agents(all=all))
+
     async def limit_reached(
         self, *, agent: str | None = None, until: str | None = None, for_s: float | None = None,
         note: str = "", log_tail: str = "",
@@ -77,14 +85,6 @@ class Holding(AsyncAsking):
             agent=agent or await self.name(), until=until, for_s=for_s, note=note,
             log_tail=log_tail,
         ))
-
-    async def agents(self, *, all: bool = False) -> rq.AgentList:
-        """Registered agents; those that left only with `all`.
-
-        Args:
-            all: Those that left, too.
-        """
-        return await self.call(rq.Agents(all=all))
 
     async def open_session(
         self, *, agent: str | None = None, ends: bool = True, path: str = "", directory: str = "",

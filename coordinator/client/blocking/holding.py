@@ -56,6 +56,14 @@ class Holding(Asking):
             agent=agent or self.name(), clean=clean, reason=reason, log_tail=log_tail,
         ))
 
+    def agents(self, *, all: bool = False) -> rq.AgentList:
+        """Registered agents; those that left only with `all`.
+
+        Args:
+            all: Those that left, too.
+        """
+        return self.call(rq.Agents(all=all))
+
     def limit_reached(
         self, *, agent: str | None = None, until: str | None = None, for_s: float | None = None,
         note: str = "", log_tail: str = "",
@@ -74,14 +82,6 @@ class Holding(Asking):
         return self.call(rq.LimitReached(
             agent=agent or self.name(), until=until, for_s=for_s, note=note, log_tail=log_tail,
         ))
-
-    def agents(self, *, all: bool = False) -> rq.AgentList:
-        """Registered agents; those that left only with `all`.
-
-        Args:
-            all: Those that left, too.
-        """
-        return self.call(rq.Agents(all=all))
 
     def open_session(
         self, *, agent: str | None = None, ends: bool = True, path: str = "", directory: str = "",

@@ -6,13 +6,21 @@ from collections.abc import Mapping
 
 from coordinator.kernel.core import Service
 from coordinator.kernel.hooks import Slice
+from coordinator.kernel.operations import Operation
+from coordinator.kernel.use_cases import read, write
 from coordinator.slices.signals import signals
 from coordinator.store.ledger import Tx
+from coordinator.words import requests as rq
 from coordinator.words.resource_names import Resource
 
 
 class Signals(Slice):
     """See `kernel.hooks.Slice`."""
+
+    operations = (
+        Operation(rq.SignalAdd, write(signals.add, signals.needs)),
+        Operation(rq.Signals, read(signals.listing)),
+    )
 
     def tidy(self, svc: Service, tx: Tx) -> None:
         signals.fade(tx)
