@@ -11,7 +11,8 @@ from typing import Any
 import apsw
 import pytest
 
-from coordinator.store import database, snapshot
+from coordinator.daemon import log_summary
+from coordinator.store import database
 from coordinator.store.database import in_memory, open_writer
 from coordinator.store.migrations import SCHEMA_VERSION
 from coordinator.store.rebuild import rebuild, restore_into, state
@@ -131,10 +132,10 @@ def test_a_snapshot_is_made_beside_the_coordinator(
     world: World, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     nice: list[int] = []
-    monkeypatch.setattr(snapshot.os, "nice", nice.append)
+    monkeypatch.setattr(os, "nice", nice.append)
     for n in range(3):
         world.task(f"t{n}")
-    assert snapshot.main([str(world.state_dir.database), "2"]) == 0 and nice == [snapshot.NICE]
+    assert log_summary.main(["snapshot", str(world.state_dir.database), "2"]) == 0 and nice == [log_summary.NICE]
     body = capfdbinary.readouterr().out
     then, applied = rebuild(world.db, 2)
     assert applied == 2
@@ -142,8 +143,8 @@ def test_a_snapshot_is_made_beside_the_coordinator(
     restore_into(made, body)
     assert state(made) == state(then) != world.rows()
     assert made.execute("SELECT task_id FROM ready_tasks ORDER BY n").fetchall() == [("T-1",), ("T-2",)]
-    monkeypatch.setattr(snapshot.os, "nice", lambda by: (_ for _ in ()).throw(OSError(1, "not allowed")))
-    assert snapshot.main([str(world.root / "absent"), "2"]) == 1
+    monkeypatch.setattr(os, "nice", lambda by: (_ for _ in ()).throw(OSError(1, "not allowed")))
+    assert log_summary.main(["snapshot", str(world.root / "absent"), "2"]) == 1
     assert b"Nothing was changed" in capfdbinary.readouterr().err
 
 
