@@ -37,6 +37,7 @@ export async function showMerge(host: HTMLElement, path: string, before: string,
     EditorView.theme(
       {
         "&": { fontSize: "13px" },
+        "&.cm-focused": { outline: "3px solid var(--best)", outlineOffset: "-3px" },
         ".cm-scroller": { fontFamily: "ui-monospace, monospace" },
         ".cm-gutters": { background: "var(--raised)", color: "var(--dim)", borderColor: "var(--line)" },
         ".cm-collapsedLines": { background: "var(--raised)", color: "var(--text)" },

@@ -1,0 +1,209 @@
+"""The page where something is not as usual: clocks, sleep, what goes away below the keyboard's focus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator.words import requests as rq
+from tests.conftest import Repo
+from tests.waiting import until
+from tests.web.conftest import Person
+
+pytestmark = pytest.mark.web
+Leave = Callable[..., str]
+HOUR_MS = 3_600_000
+#: The browser's own clock is so much ahead of the coordinator's (ms).
+CLOCK_AHEAD = """ahead => {
+    const Real = Date;
+    window.Date = class extends Real {
+        constructor(...given) { given.length === 0 ? super(Real.now() + ahead) : super(...given); }
+        static now() { return Real.now() + ahead; }
+    };
+}"""
+
+#: How thick the outline of what has the focus is; in a difference the whole side has it.
+OUTLINE = """() => {
+    const inside = document.activeElement.shadowRoot?.activeElement;
+    const at = inside ? inside.closest('.cm-editor') ?? inside : document.activeElement;
+    const {outlineStyle, outlineWidth} = getComputedStyle(at);
+    return outlineStyle === 'none' ? 0 : outlineStyle === 'auto' ? 3 : parseFloat(outlineWidth);
+}"""
+
+
+def focused(page: Any) -> str:
+    """What has the focus: its label, its id, or its text."""
+    return str(page.evaluate("""() => {
+        const {id, ariaLabel, textContent, localName} = document.activeElement;
+        return localName === 'body' ? 'nothing' : ariaLabel || id || textContent;
+    }"""))
+
+
+@pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])
+def test_times_are_told_by_the_coordinators_clock(person: Person, repo: Repo, ahead_ms: int) -> None:
+    person.page.add_init_script(f"({CLOCK_AHEAD})({ahead_ms})")
+    repo.coord("lock", "src/pay.py", "--agent", "ann")
+    page = person.open()
+    person.go("Agents and leases")
+    page.get_by_text("30 min left").wait_for()
+    assert page.get_by_role("row", name="ann").get_by_text("s ago").count() == 1
+    assert person.errors == []
+
+
+def test_a_clock_that_is_put_while_the_page_is_open_changes_no_time(person: Person, repo: Repo) -> None:
+    person.page.clock.install()
+    repo.coord("lock", "src/pay.py", "--agent", "ann")
+    page = person.open()
+    person.go("Agents and leases")
+    page.get_by_text("30 min left").wait_for()
+    page.evaluate(f"({CLOCK_AHEAD})({HOUR_MS})")
+    page.clock.run_for(15_000)
+    page.get_by_text("30 min left").wait_for()
+    assert page.get_by_text("over", exact=True).count() == 0
+
+
+def test_an_answer_that_came_late_for_the_page_slept_delays_nothing_after_it(person: Person, repo: Repo) -> None:
+    page = person.page
+    page.clock.install()
+    person.open()
+    person.go("Agents and leases")
+    slept: list[bool] = []
+
+    def sleep_meanwhile(route: Any) -> None:
+        answer = route.fetch()
+        if not slept:
+            slept.append(True)
+            page.clock.fast_forward(HOUR_MS)
+        route.fulfill(response=answer)
+
+    page.route("**/v1/status?*", sleep_meanwhile)
+    repo.coord("lock", "src/a.py", "--agent", "ann")
+    page.get_by_role("button", name="ann", exact=True).wait_for()
+    assert slept == [True]
+    repo.coord("lock", "src/b.py", "--agent", "bob")
+
+    def bob_is_shown() -> bool:
+        page.clock.run_for(1_000)
+        return page.get_by_role("button", name="bob", exact=True).count() == 1
+
+    until(bob_is_shown)
+
+
+def test_a_stream_that_says_nothing_any_more_is_taken_up_again(person: Person, repo: Repo) -> None:
+    page = person.page
+    page.clock.install()
+    streams: list[str] = []
+    page.on("request", lambda request: streams.append(request.url) if request.url.endswith("/events/stream") else None)
+    # Of the first connection nobody is at the other end, and nothing says so.
+    page.add_init_script("""
+        const real = window.fetch;
+        let first = true;
+        window.fetch = (url, options) => {
+            if (!String(url).endsWith('/events/stream') || !first) return real(url, options);
+            first = false;
+            const silent = new ReadableStream({start(end) {
+                options.signal?.addEventListener('abort', () => end.error(new DOMException('aborted', 'AbortError')));
+            }});
+            return Promise.resolve(new Response(silent, {status: 200}));
+        };""")
+    person.open()
+    person.go("Agents and leases")
+    repo.coord("lock", "src/a.py", "--agent", "ann")
+
+    def ann_is_shown() -> bool:
+        page.clock.run_for(5_000)
+        return page.get_by_role("button", name="ann", exact=True).count() == 1
+
+    until(ann_is_shown)
+    assert len(streams) == 1, "it was asked for again"
+
+
+def test_the_focus_stays_near_what_has_gone(person: Person, repo: Repo, leave_review: Leave) -> None:
+    with repo.client() as client:
+        client.call(rq.Register(agent="ann"))
+        for text in ("first", "second", "third"):
+            client.call(rq.MessageSend(agent="ann", to="human", text=text))
+    page = person.open()
+    page.get_by_role("button", name="Mark as read").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("first").wait_for(state="detached")
+    # The neighbour has the focus, and none of its buttons: a key that is held down deals with one thing alone.
+    until(lambda: "second" in focused(page))
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.card') !== null"), "the next key goes on from there"
+    assert page.get_by_role("button", name="Mark as read").count() == 2
+
+    for name in ("src/a.py", "src/b.py"):
+        repo.coord("lock", name, "--agent", "ann")
+    person.go("Agents and leases")
+    page.get_by_role("button", name="src/a.py", exact=True).focus()
+    page.keyboard.press("Enter")
+    until(lambda: focused(page) == "About src/a.py")
+    page.keyboard.press("Escape")
+    until(lambda: focused(page) == "src/a.py")
+
+    page.get_by_role("button", name="Unlock src/a.py").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="src/a.py", exact=True).wait_for(state="detached")
+    until(lambda: "b.py" in focused(page))
+    page.keyboard.press("Enter")
+    assert page.get_by_role("button", name="src/b.py", exact=True).count() == 1, "nothing else was unlocked"
+
+    leave_review({"pay.py": ("a = 1\n", "a = 2\n")}, agent="cyd")
+    person.go("Needs you")
+    page.get_by_role("button", name="Look at it").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("article").wait_for()
+    assert focused(page) == "main", "another screen begins at its beginning"
+    assert person.errors == []
+
+
+def test_a_person_who_leaves_a_place_is_not_brought_back(person: Person, repo: Repo) -> None:
+    repo.coord("lock", "src/a.py", "--agent", "ann")
+    page = person.open()
+    person.go("Agents and leases")
+    page.get_by_role("button", name="src/a.py", exact=True).focus()
+    page.evaluate("document.activeElement.blur()")
+    repo.coord("unlock", "src/a.py", "--agent", "ann")
+    page.get_by_role("button", name="src/a.py", exact=True).wait_for(state="detached")
+    assert focused(page) == "nothing"
+
+
+def test_the_focus_is_seen_and_nothing_keeps_it(person: Person, repo: Repo, leave_review: Leave) -> None:
+    with repo.client() as client:
+        client.call(rq.Register(agent="ann"))
+        client.call(rq.TaskAdd(title="a task"))
+    repo.coord("lock", "src/a.py", "--agent", "ann")
+    leave_review({"pay.py": ("a = 1\n", "a = 2\n")}, agent="cyd")
+    page = person.open()
+    page.emulate_media(color_scheme="dark")
+    for screen in ("Agents and leases", "Reviews", "Backlog", "Time", "More", "Needs you"):
+        person.go(screen)
+        page.get_by_role("heading", level=2).first.wait_for()
+        if screen == "Reviews":
+            page.locator(".cm-mergeView").wait_for()
+        page.evaluate("document.activeElement.blur()")
+        stops = 0
+        while stops < 200:
+            page.keyboard.press("Tab")
+            if focused(page) == "nothing":
+                break
+            until(lambda: page.evaluate(OUTLINE) >= 2, seconds=3)
+            stops += 1
+        assert 5 < stops < 200, (screen, "the keyboard comes out at the end")
+
+
+def test_what_is_chosen_is_seen_where_colours_are_forced(person: Person, repo: Repo, leave_review: Leave) -> None:
+    leave_review({"a.py": ("a\n", "b\n"), "b.py": ("a\n", "b\n")})
+    person.page.emulate_media(forced_colors="active", reduced_motion="reduce")
+    page = person.open()
+    person.go("Reviews")
+    page.locator(".cm-mergeView").wait_for()
+    wide = """selector => [...document.querySelectorAll(selector)].map(element => parseFloat(getComputedStyle(element).borderTopWidth))"""
+    chosen = page.evaluate(wide, "[aria-current], [aria-pressed=true], [aria-selected=true]")
+    others = page.evaluate(wide, "nav button:not([aria-current]), [aria-pressed=false], .files button:not([aria-current])")
+    assert len(chosen) >= 4 and len(others) >= 4 and min(chosen) >= 3 > 1 >= max(others)
+    assert page.evaluate("document.getAnimations().length") == 0
