@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
 from tests.conftest import Repo
 from tests.waiting import until
 from tests.web.conftest import Person
@@ -207,3 +209,58 @@ def test_what_is_chosen_is_seen_where_colours_are_forced(person: Person, repo: R
     others = page.evaluate(wide, "nav button:not([aria-current]), [aria-pressed=false], .files button:not([aria-current])")
     assert len(chosen) >= 4 and len(others) >= 4 and min(chosen) >= 3 > 1 >= max(others)
     assert page.evaluate("document.getAnimations().length") == 0
+
+
+@pytest.mark.parametrize("width", [360, 640, 3840])
+def test_names_and_texts_as_long_as_they_may_be_fit_into_the_page(person: Person, repo: Repo, leave_review: Leave, width: int) -> None:
+    name, path = "A" * 100, "/".join(letter * 200 for letter in "xyz") + ".py"
+    with repo.client() as client:
+        token = client.call(rq.Register(agent=name, description="D" * 1000)).token
+        client.call(rq.MessageSend(agent=name, to="human", text="M" * 2000))
+        client.call(rq.TaskAdd(title="T" * 200, prompt="P" * 50_000, resources=[path]))
+        waiting = client.call(rq.Register(agent="B" * 100)).token
+    with repo.client(name, token=token) as client:
+        client.call(rq.Acquire(agent=name, resources=[path, "src/a.py"], description="Q" * 500))
+    with repo.client("B" * 100, token=waiting) as client:
+        with contextlib.suppress(Refusal):
+            client.call(rq.Acquire(agent="B" * 100, resources=[path], description="W" * 500))
+        client.call(rq.RequestFile(agent="B" * 100, resource="src/a.py", reason="R" * 500))
+    leave_review({path.replace("x", "r"): ("a\n", "b" * 5000 + "\n")}, agent="C" * 100)
+    page = person.open()
+    page.set_viewport_size({"width": width, "height": 800})
+
+    def assert_fits(where: str) -> None:
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), where
+
+    for screen in ("Needs you", "Agents and leases", "Reviews", "Backlog", "Time", "More"):
+        person.go(screen)
+        page.get_by_role("heading", level=2).first.wait_for()
+        assert_fits(screen)
+    person.go("Agents and leases")
+    page.get_by_role("button", name=name, exact=True).click()
+    for tab in ("Leases", "Changes", "Requests", "Story"):
+        page.get_by_role("tab", name=tab).click()
+        page.get_by_role("tabpanel").locator("> *").first.wait_for()
+        assert_fits(tab)
+    person.go("Backlog")
+    page.locator(".task-card .title").first.click()
+    page.get_by_role("complementary").get_by_text("PPPP").first.wait_for()
+    assert_fits("a task's panel")
+    assert person.errors == []
+
+
+def test_three_hundred_agents_leave_room_for_what_they_hold(person: Person, repo: Repo) -> None:
+    with repo.client() as client:
+        for number in range(300):
+            client.call(rq.Register(agent=f"agent-{number:03}"))
+    repo.coord("lock", "hot.py", "--agent", "agent-000")
+    page = person.open()
+    person.go("Agents and leases")
+    page.get_by_role("button", name="agent-299", exact=True).wait_for()
+    page.get_by_role("button", name="Unlock hot.py").wait_for()
+    assert page.evaluate("document.documentElement.scrollHeight < 3 * window.innerHeight")
+    page.get_by_role("button", name="agent-150", exact=True).focus()
+    repo.coord("lock", "other.py", "--agent", "aaa")
+    page.get_by_role("button", name="aaa", exact=True).wait_for()
+    assert focused(page) == "agent-150", "what is drawn anew keeps the focus"
+    person.check_accessible()
