@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -264,3 +266,63 @@ def test_three_hundred_agents_leave_room_for_what_they_hold(person: Person, repo
     page.get_by_role("button", name="aaa", exact=True).wait_for()
     assert focused(page) == "agent-150", "what is drawn anew keeps the focus"
     person.check_accessible()
+
+
+#: Has the page take itself to be in a tab that is seen, or is not.
+SET_HIDDEN = """hidden => {
+    Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
+    Object.defineProperty(document, 'visibilityState', {configurable: true, get: () => hidden ? 'hidden' : 'visible'});
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+def test_more_tabs_than_a_browser_has_connections(person: Person, repo: Repo) -> None:
+    tabs = [person.open()]
+    for _ in range(8):
+        tabs[-1].evaluate(SET_HIDDEN, True)
+        tab = person.context.new_page()
+        tab.set_default_timeout(15_000)
+        tab.goto(person.url())
+        tab.get_by_role("heading", name="Needs you").wait_for()
+        tabs.append(tab)
+    with repo.client() as client:
+        client.call(rq.Register(agent="ann"))
+        client.call(rq.MessageSend(agent="ann", to="human", text="Which currency?"))
+    tabs[-1].get_by_text("Which currency?").wait_for()
+    until(lambda: sum(tab.title().startswith("(1)") for tab in tabs) == 2)  # and one that nobody sees tells it, too
+    tabs[-1].evaluate(SET_HIDDEN, True)
+    tabs[3].evaluate(SET_HIDDEN, False)
+    tabs[3].get_by_text("Which currency?").wait_for()
+    # Whoever of the unseen has told it so far is closed, or is not: another goes on.
+    for tab in tabs[1:3] + tabs[4:-1]:
+        tab.close()
+    left = [tabs[0], tabs[3], tabs[-1]]
+    with repo.client() as client:
+        client.call(rq.MessageSend(agent="ann", to="human", text="And which year?"))
+    until(lambda: sum(tab.title().startswith("(2)") for tab in left) == 2)
+    tabs[3].get_by_role("button", name="Mark as read").first.click()
+    tabs[3].get_by_text("is read").wait_for()
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_verdict_that_was_not_answered_is_not_said_to_have_changed_nothing(
+        person: Person, repo: Repo, leave_review: Leave, *, is_done: bool) -> None:
+    review = leave_review({"src/pay.py": ("a = 1\n", "a = 2\n")})
+    page = person.open()
+    person.go("Reviews")
+    page.locator(".cm-mergeView").wait_for()
+
+    def kill_before_the_answer(route: Any) -> None:
+        if is_done:
+            route.fetch()
+        os.kill(repo.pid(), signal.SIGKILL)
+        route.abort("connectionreset")
+
+    page.route("**/decide", kill_before_the_answer)
+    page.keyboard.press("r")
+    page.get_by_text("this may be done, or not").wait_for()
+    assert page.get_by_text("nothing was changed").count() == 0
+    repo.coord("review", "list")  # starts it again
+    page.get_by_text("The coordinator does not answer.").wait_for(state="detached")
+    page.get_by_text("No review waits." if is_done else f"{review}:").first.wait_for()
+    assert repo.read("src/pay.py") == ("a = 1\n" if is_done else "a = 2\n")

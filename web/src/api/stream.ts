@@ -5,6 +5,7 @@
  */
 import type { Connection } from "../state/connection";
 import { isOurs, token } from "./entrance";
+import { hasTurn, waitForTurn, watchTurns } from "./turns";
 
 export interface CoordEvent {
   seq: number;
@@ -26,8 +27,15 @@ const SILENT_MS = 40_000;
 /** Follow the events until the page's token has ended. */
 export async function follow(listener: Listener): Promise<void> {
   let last: number | null = null;
+  let stop = (): void => undefined;
+  watchTurns(() => stop());
   for (let tries = 0; ; tries += 1) {
+    if (!hasTurn()) {
+      listener.onConnection("connecting");
+      await waitForTurn();
+    }
     const silent = new AbortController();
+    stop = () => silent.abort();
     let timer = 0;
     const heard = (): void => {
       clearTimeout(timer);
@@ -60,6 +68,9 @@ export async function follow(listener: Listener): Promise<void> {
       // Nobody listens there now, or the connection broke: both are tried again below.
     } finally {
       clearTimeout(timer);
+    }
+    if (!hasTurn()) {
+      continue;
     }
     listener.onConnection("lost");
     await wait(WAITS_MS[Math.min(tries, WAITS_MS.length - 1)] ?? 3000);
