@@ -326,3 +326,38 @@ def test_a_verdict_that_was_not_answered_is_not_said_to_have_changed_nothing(
     page.get_by_text("The coordinator does not answer.").wait_for(state="detached")
     page.get_by_text("No review waits." if is_done else f"{review}:").first.wait_for()
     assert repo.read("src/pay.py") == ("a = 1\n" if is_done else "a = 2\n")
+
+
+def test_sentences_run_from_left_to_right_whatever_name_they_begin_with(person: Person, repo: Repo) -> None:
+    name, path = "\u05d0\u05d1\u05d2-1", "\u05d0/\u05d1.py"
+    with repo.client() as client:
+        token = client.call(rq.Register(agent=name)).token
+    with repo.client(name, token=token) as client:
+        client.call(rq.Acquire(agent=name, resources=[path], description="\u05d0\u05d1\u05d2"))
+    page = person.open()
+    person.go("Agents and leases")
+    page.get_by_role("button", name=name, exact=True).click()
+
+    def order(sentence: Any, *texts: str) -> bool:
+        """Whether these parts of it stand from left to right in this order."""
+        lefts = [sentence.evaluate("""(element, text) => {
+            const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+            while (walk.nextNode()) {
+                const at = walk.currentNode.data.indexOf(text);
+                if (at >= 0) {
+                    const range = document.createRange();
+                    range.setStart(walk.currentNode, at);
+                    range.setEnd(walk.currentNode, at + text.length);
+                    return range.getBoundingClientRect().left;
+                }
+            }
+        }""", text) for text in texts]
+        return lefts == sorted(lefts)
+
+    panel = page.get_by_role("tabpanel")
+    assert order(panel.get_by_role("listitem").first, name, "holds", path, "until")
+    page.get_by_role("tab", name="Story").click()
+    assert order(panel.get_by_text(" got ").first, name, "got", path, "exclusive")
+    person.go("Time")
+    held = page.get_by_role("list", name="Leases at that moment").get_by_role("listitem").first
+    assert order(held, name, "held", path)

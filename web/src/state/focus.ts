@@ -5,6 +5,7 @@
  * panel around it, or back to where the panel was opened.
  */
 const LISTS = "ul, ol, tbody";
+const PANEL = ".detail";
 const AROUND = ".detail, .scrolled, [tabindex]";
 /** Elements that had the focus last; more are not gone back to. */
 const REMEMBERED = 10;
@@ -68,5 +69,6 @@ function findPlace(): HTMLElement {
       }
     }
   }
-  return earlier.find((element) => element.isConnected && main.contains(element)) ?? main;
+  const hasPanelGone = steps.some(({ around }) => around.matches(PANEL) && !around.isConnected) || focused?.matches(PANEL);
+  return (hasPanelGone && earlier.find((element) => element.isConnected && main.contains(element))) || main;
 }
