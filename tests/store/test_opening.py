@@ -53,6 +53,21 @@ def test_a_database_of_the_first_version_is_brought_forward(tmp_path: Path, monk
     db.close()
 
 
+def test_waypoints_of_an_older_version_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "coord.sqlite3"
+    db = open_writer(path, warm=False)
+    db.execute("INSERT INTO waypoints VALUES (1, x'00', x'00')")
+    db.close()
+    db = open_writer(path, warm=False)
+    assert db.execute("SELECT count(*) FROM waypoints").get == 1
+    db.close()
+    monkeypatch.setitem(database.MIGRATIONS, SCHEMA_VERSION, "SELECT 1")
+    monkeypatch.setattr(database, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    db = open_writer(path, warm=False)
+    assert db.execute("SELECT count(*) FROM waypoints").get == 0
+    db.close()
+
+
 def test_a_version_that_cannot_be_brought_forward_stays_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "coord.sqlite3"
     oldest(path)
