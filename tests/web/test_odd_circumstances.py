@@ -361,3 +361,18 @@ def test_sentences_run_from_left_to_right_whatever_name_they_begin_with(person: 
     person.go("Time")
     held = page.get_by_role("list", name="Leases at that moment").get_by_role("listitem").first
     assert order(held, name, "held", path)
+
+
+def test_of_three_hundred_lanes_those_in_view_are_drawn(person: Person, repo: Repo) -> None:
+    with repo.client() as client:
+        for number in range(300):
+            client.call(rq.Register(agent=f"agent-{number:03}"))
+            client.call(rq.Acquire(agent=f"agent-{number:03}", resources=[f"src/f{number}.py"]))
+    page = person.open()
+    person.go("Time")
+    page.locator(".lane[data-agent=agent-000]").wait_for()
+    assert 5 < page.locator(".lane").count() < 60
+    page.locator(".lanes").evaluate("element => element.scrollTo(0, element.scrollHeight)")
+    page.locator(".lane[data-agent=agent-299]").wait_for()
+    assert 5 < page.locator(".lane").count() < 60
+    assert person.errors == []
