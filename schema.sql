@@ -40,6 +40,14 @@ CREATE TABLE snapshots (
     state BLOB NOT NULL            -- zlib-compressed JSON: {table: [row, …]}
 ) STRICT;
 
+-- DERIVED: how things were after some events of the log, so that a question about the past reads
+-- the log from the nearest one on. Whoever rebuilds the state to check it reads none of them.
+CREATE TABLE waypoints (
+    seq   INTEGER PRIMARY KEY,
+    state BLOB NOT NULL,           -- as in `snapshots`
+    begun BLOB NOT NULL            -- zlib-compressed MessagePack: what had begun and not ended
+) STRICT;
+
 -- Holders: registered agent sessions and their sub-agents; never a process id.
 -- active -> stale (silent past its heartbeat) -> active again | gone; active -> gone (left, killed).
 CREATE TABLE agents (

@@ -27,6 +27,7 @@ COMMANDS = {
     "words": "words:count_words",
     "dispatch": "growth:measure_dispatch",
     "overlap": "growth:measure_overlap",
+    "past": "past:measure_past",
     "stall": "stall:measure_stall",
     "rest": "rest:measure_rest",
     "regions": "regions:measure_regions",

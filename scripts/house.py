@@ -53,8 +53,8 @@ LIMITS: dict[str, tuple[float, float]] = json.loads(
 
 def list_sources() -> list[Path]:
     """All modules of the program that people write."""
-    return sorted(path for path in PACKAGE.rglob("*.py")
-                  if not path.relative_to(PACKAGE).as_posix().startswith(GENERATED))
+    return sorted(path for path in PACKAGE.rglob("*.py") if path.stat().st_size
+                  and not path.relative_to(PACKAGE).as_posix().startswith(GENERATED))
 
 
 def measure_sources(sources: list[Path]) -> dict[str, float]:
@@ -73,10 +73,9 @@ def measure_sources(sources: list[Path]) -> dict[str, float]:
                 docstrings += docstring.count("\n") + 1
             positions += is_row_by_position(node)
         vague += sum(1 for name in list_names(tree) if VAGUE.fullmatch(name))
-    filled = [length for length in lengths if length]
     return {
         "lines": sum(lengths), "modules": len(sources),
-        "median lines of a module": statistics.median(filled), "longest module": max(lengths),
+        "median lines of a module": statistics.median(lengths), "longest module": max(lengths),
         "signs in a line": round(signs / sum(lengths), 1),
         "lines that are no docstring, percent": round(100 - 100 * docstrings / sum(lengths), 1),
         "complexity over 10, percent": round(100 * sum(c > 10 for c in complexities)
@@ -141,16 +140,21 @@ def count_branches(node: ast.AST) -> int:
 
 
 def measure_circles() -> dict[str, float]:
-    """Import circles among modules and among folders, imports for types alone left out."""
+    """Import circles among modules and among rooms, imports for types alone left out."""
     graph = grimp.build_graph("coordinator", exclude_type_checking_imports=True, cache_dir=None)
     modules = {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
-    folders: dict[str, set[str]] = {}
+    rooms: dict[str, set[str]] = {}
     for module, imported in modules.items():
-        above = module.rpartition(".")[0]
-        folders.setdefault(above, set()).update(
-            name.rpartition(".")[0] for name in imported if name.rpartition(".")[0] != above)
+        room = find_room(module)
+        rooms.setdefault(room, set()).update({find_room(name) for name in imported} - {room})
     return {"modules in import circles": count_in_circles(modules),
-            "folders in import circles": count_in_circles(folders)}
+            "rooms in import circles": count_in_circles(rooms)}
+
+
+def find_room(module: str) -> str:
+    """The room of a module: a slice, or a folder of the program."""
+    names = module.split(".")
+    return ".".join(names[1:3] if names[1:2] == ["slices"] else names[1:2])
 
 
 def count_in_circles(graph: dict[str, set[str]]) -> int:

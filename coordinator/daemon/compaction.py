@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from coordinator.daemon.log_summary import summarize_log
 from coordinator.daemon.writer import Writer
 from coordinator.kernel import compaction
 from coordinator.kernel.core import Service
@@ -29,7 +29,7 @@ from coordinator.store.ledger import Ledger, Tx, View
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
 from coordinator.words.clock import Clock
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.compaction")
 #: A step takes about so long (seconds), and steps take no more than this share of the time.
@@ -78,7 +78,7 @@ class Compaction:
         before = file_bytes(self._ledger.db)
         upto, covered = await self._loop.run_in_executor(None, self._look, req)
         if upto > covered:
-            body = await self._snapshot(upto)
+            body = await summarize_log("snapshot", self._ledger.path, upto)
             await self._do(lambda tx: compaction.put_snapshot(tx, upto, body))
         upto = max(upto, covered)
         events = await self._in_steps(lambda tx, n: compaction.remove_events(tx, upto, n))
@@ -98,24 +98,6 @@ class Compaction:
             return compaction.cut(self._service, view, req), compaction.covered(view)
         finally:
             db.close()
-
-    async def _snapshot(self, upto: int) -> bytes:
-        """The state after event `upto`, as another process makes it from the log."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "coordinator.store.snapshot", str(self._ledger.path),
-            str(upto), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE, cwd="/",
-        )
-        try:
-            body, said = await process.communicate()
-        except asyncio.CancelledError:
-            process.kill()
-            raise
-        if process.returncode:
-            last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            raise Refusal(Code.STORAGE, f"The log could not be summed up ({last}); nothing was "
-                          "removed.", next="`coord doctor` checks the database.")
-        return body
 
     async def _remove_blobs(self) -> int:
         """What the ledger keeps meanwhile is noted, for it may be one of those found useless."""

@@ -50,6 +50,7 @@ from coordinator.daemon.unix_server import UnixServer
 from coordinator.daemon.unjoined_commands import UnjoinedCommands
 from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
+from coordinator.daemon.waypoints import Waypoints
 from coordinator.daemon.wiring_watch import WiringWatch
 from coordinator.daemon.writer import Writer
 from coordinator.files import coordinators
@@ -199,6 +200,7 @@ class Daemon:
                                   self._clock)
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
+        self._waypoints = Waypoints(self._loop, self._writer, self.state.database)
 
     def _own_use_cases(self) -> dict[str, UseCase]:
         """What serves the operations that are the daemon's own."""
@@ -288,6 +290,7 @@ class Daemon:
         self._note_down()
         self._sweep()
         self.router.tend_now()  # what lapsed while none ran
+        self._waypoints.tend()
         schedule = Schedule(self._loop, self._jobs(), self._stop.set)
         # What is there now stays; collecting looks at requests only, and not at every 700 of them.
         gc.collect()
@@ -305,6 +308,7 @@ class Daemon:
             log.info("draining")
             schedule.close()
             self._watch_bridge.close()
+            self._waypoints.close()
             self._verifier.close()
             self.router.close()
             await self._http.close()
@@ -351,7 +355,7 @@ class Daemon:
             (self._tend, 1), (self._sweep, self.settings.sweep.interval_s),
             (self._retry, self.settings.leases.retry_s), (self._compact, 6 * 3600),
             (self._refresh_archive, 60), (self._tidy_blobs, 3600), (self._alive.beat, 20),
-            (self._gits.renew, 20),
+            (self._gits.renew, 20), (self._waypoints.tend, 15),
         ]
 
     def _agent_of(self, pid: int) -> str | None:

@@ -38,6 +38,7 @@ def put_snapshot(tx: Tx, upto: int, body: bytes) -> None:
     """From now on the log begins with this snapshot of the state after event `upto`."""
     tx.rows("snapshot_put", upto, tx.now, body)
     tx.rows("snapshots_delete_before", upto)
+    tx.rows("waypoints_delete_before", upto)
 
 
 def remove_events(tx: Tx, upto: int, most: int) -> int:

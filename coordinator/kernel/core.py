@@ -29,6 +29,7 @@ from coordinator.words.texts import one_line
 
 if TYPE_CHECKING:
     from coordinator.kernel.leasing.circles import Circle
+    from coordinator.store.ledger import View
 
 T = TypeVar("T")
 #: Announced calls that are remembered: they are made within a moment.
@@ -211,3 +212,16 @@ def listed(names: Sequence[str], most: int = 3) -> str:
         return ", ".join(names[:most]) + f" and {len(names) - most} more"
     first = ", ".join(names[:-1])
     return f"{first} and {names[-1]}" if first else "".join(names)
+
+
+def last_before(view: View, instant: str) -> int:
+    """The last event before an instant (UTC), as far as the clock was never put back."""
+    low, high = 0, int((view.row("event_last") or (0,))[0])
+    while low < high:
+        middle = (low + high) // 2
+        row = view.row("event_at_from", middle + 1)
+        if row is not None and str(row[0]) < instant:
+            low = middle + 1
+        else:
+            high = middle
+    return low

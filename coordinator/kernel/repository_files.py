@@ -35,10 +35,12 @@ from coordinator.files.content import (
 )
 from coordinator.files.git import EXECUTABLE as EXECUTABLE_MODE
 from coordinator.files.git import FILES, LINK, Git, GitError
+from coordinator.files.ignore import manifest
 from coordinator.kernel.core import Service
 from coordinator.store.ledger import Tx, View
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import Resource
 
 #: The name of what is there and may not be read.
 UNREADABLE = "unreadable"
@@ -132,6 +134,15 @@ def _snapshot(svc: Service, root: Root, path: str, most: int, keep: bool,
             if no.errno not in _NO_ROOM:
                 raise
     return root.snapshot(path, most, strict=strict)
+
+
+def list_below(svc: Service, worktree: str | None, resource: Resource) -> list[str] | None:
+    """The files that a leased directory or glob stands for now, without those that are ignored.
+    None: so many that they are not listed. For a worker: it walks the tree."""
+    try:
+        return manifest(worktree or svc.root, resource, svc.ignore, svc.settings.review.files_max)
+    except Refusal:
+        return None
 
 
 def check_place(svc: Service, worktree: str | None, path: str) -> None:

@@ -249,6 +249,8 @@ def migrate(db: apsw.Connection, version: int) -> None:
     for step in range(version, SCHEMA_VERSION):
         with db:
             db.execute(MIGRATIONS[step])
+            if step + 1 == SCHEMA_VERSION:  # what they hold is an older version's: they come anew
+                db.execute(STATEMENTS["waypoints_delete_before"], (2**62,))
             db.execute(f"PRAGMA user_version = {step + 1}")
 
 

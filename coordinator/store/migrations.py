@@ -1,12 +1,10 @@
 """Older databases brought forward: what each version of the schema changed. Only SQL, no decision.
-
-`schema.sql` is the whole of today's schema; a test compares each migrated version with a fresh one.
 """
 
 from coordinator.store import older_purposes
 
-SCHEMA_VERSION = 28
-#: From version N to N+1; forward only. A test compares each migrated version with a fresh one.
+SCHEMA_VERSION = 29
+#: From version N to N+1; forward only. A test compares each migrated version with `schema.sql`.
 MIGRATIONS: dict[int, str] = {
     1: """
 ALTER TABLE agents ADD COLUMN session TEXT;
@@ -497,4 +495,6 @@ ALTER TABLE agents ADD COLUMN origin TEXT NOT NULL DEFAULT 'program'
 """ + older_purposes.OF_ROWS + older_purposes.OF_EVENTS,
     # A window of a state's tasks in the order in which they are given out.
     27: "DROP INDEX tasks_by_state; CREATE INDEX tasks_by_rank ON tasks (state, priority DESC, n)",
+    28: "CREATE TABLE waypoints (seq INTEGER PRIMARY KEY, state BLOB NOT NULL, "
+        "begun BLOB NOT NULL) STRICT",
 }

@@ -47,17 +47,19 @@ def state(db: apsw.Connection) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def rebuild(source: apsw.Connection, up_to: int | None = None,
-            rest: Callable[[], None] = lambda: None) -> tuple[apsw.Connection, int]:
+            rest: Callable[[], None] = lambda: None, *, by_waypoint: bool = False,
+            ) -> tuple[apsw.Connection, int]:
     """A fresh in-memory database with the state after event `up_to` (default: all), and how many
-    events were applied. `rest` is called now and then, for others want the processor, too."""
+    events were applied.
+
+    Args:
+        rest: called now and then, for others want the processor, too.
+        by_waypoint: begin with the nearest waypoint. (Whoever checks the log begins with the log.)
+    """
     fresh = in_memory()
-    start = 0
-    snapshot = source.execute(Q["snapshot_latest"]).fetchone()
-    if snapshot:
-        start = int(snapshot[0])
-        restore_into(fresh, snapshot[2])
-    applied = 0
     last = up_to if up_to is not None else 2**62
+    start = _restore_nearest(source, fresh, last if by_waypoint else 0)
+    applied = 0
     # A few at a time: a reading that goes on for long keeps the WAL from starting over.
     while rows := list[Any](source.execute(Q["events_all"], (start, last, AT_ONCE))):
         for _, at, data in rows:
@@ -66,6 +68,24 @@ def rebuild(source: apsw.Connection, up_to: int | None = None,
         start = int(rows[-1][0])
         rest()
     return fresh, applied
+
+
+def _restore_nearest(source: apsw.Connection, fresh: apsw.Connection, most: int) -> int:
+    """Fill a fresh database with the newest snapshot, or with a waypoint up to event `most` where
+    there is one that can be read: after which event the state is so."""
+    snapshot = source.execute(Q["snapshot_latest"]).fetchone()
+    start = int(snapshot[0]) if snapshot else 0
+    waypoint = source.execute(Q["waypoint_state"], (most,)).fetchone()
+    if waypoint and int(waypoint[0]) > start:
+        try:
+            with fresh:
+                restore_into(fresh, waypoint[1])
+            return int(waypoint[0])
+        except (zlib.error, msgspec.MsgspecError, apsw.Error):
+            pass  # the log says the same
+    if snapshot:
+        restore_into(fresh, snapshot[2])
+    return start
 
 
 def differences(source: apsw.Connection, most: int = 20) -> tuple[int, list[str]]:
@@ -81,9 +101,9 @@ def differences(source: apsw.Connection, most: int = 20) -> tuple[int, list[str]
     return applied, found[:most]
 
 
-def snapshot(source: apsw.Connection, upto: int) -> bytes:
-    """The state after event `upto`, as a row of `snapshots` holds it."""
-    fresh, _ = rebuild(source, upto)
+def snapshot(source: apsw.Connection, upto: int, *, by_waypoint: bool = False) -> bytes:
+    """The state after event `upto`, as a row of `snapshots` holds it; `by_waypoint` as above."""
+    fresh, _ = rebuild(source, upto, by_waypoint=by_waypoint)
     body = zlib.compress(msgspec.json.encode(state(fresh), enc_hook=_bytes))
     fresh.close()
     return body

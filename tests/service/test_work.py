@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator.slices.story.work import FILES_MAX
 from coordinator.words import requests as rq
 from tests.world import World
 
@@ -54,3 +55,55 @@ def test_a_lease_that_ended_shows_nothing(world: World) -> None:
     world.write("a.py", "x\n")
     world.ask(rq.Release(agent="ann", resources=["a.py"]))
     assert shown(world) == []
+
+
+def test_of_a_region_its_own_change_is_told_and_nothing_beside_it(world: World) -> None:
+    world.write("pay.py", "def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    world.acquire("ann", "pay.py::one")
+    world.acquire("bob", "pay.py::two")
+    world.acquire("bob", "pay.py::three", new=True)
+    assert shown(world) == []
+    world.write("pay.py", "def one():\n    return 10\n\n\ndef two():\n    return 2\n")
+    (file,) = world.ask(rq.Work()).items
+    assert (file.agent, file.resource, file.path, file.change) == ("ann", "pay.py::one", "pay.py", "modified")
+    assert "-    return 1\n+    return 10\n" in file.diff
+    world.write("pay.py", "def one():\n    return 10\n\n\ndef two():\n    return 20\n\n\ndef three():\n    return 3\n")
+    (one,) = world.ask(rq.Work(agent="ann")).items
+    two, three = sorted(world.ask(rq.Work(agent="bob")).items, key=lambda file: file.resource, reverse=True)
+    assert [line for line in one.diff.splitlines() if line[:1] in "+-"][2:] == ["-    return 1", "+    return 10"]
+    assert [line for line in two.diff.splitlines() if line[:1] in "+-"][2:] == ["-    return 2", "+    return 20"]
+    assert "+def three():" in three.diff and "return 20" not in [line[1:].strip() for line in three.diff.splitlines() if line[:1] in "+-"]
+    (world.root / "pay.py").unlink()
+    assert shown(world, agent="ann") == [("ann", "pay.py", "deleted")]
+
+
+def test_a_region_of_a_file_that_was_not_there_is_all_of_it(world: World) -> None:
+    world.acquire("ann", "new.py::one")
+    world.write("new.py", "def one():\n    return 1\n")
+    assert shown(world) == [("ann", "new.py", "new")]
+
+
+def test_new_files_below_a_directory_or_a_glob_are_told_but_for_ignored_ones(world: World) -> None:
+    world.write("docs/a.md", "one\n")
+    world.write(".gitignore", "*.log\n")
+    world.acquire("ann", "docs/")
+    world.acquire("bob", "src/**/*.sql")
+    world.write("docs/new/b.md", "two\n")
+    world.write("docs/run.log", "noise\n")
+    world.write("src/x/q.sql", "select 1\n")
+    world.write("src/x/q.py", "pass\n")
+    assert shown(world) == [("ann", "docs/new/b.md", "new"), ("bob", "src/x/q.sql", "new")]
+    assert "+two\n" in world.ask(rq.Work(agent="ann")).items[0].diff
+
+
+def test_where_more_has_changed_than_is_told_the_lease_is_named(world: World) -> None:
+    for number in range(FILES_MAX + 3):
+        world.write(f"docs/{number:03}.md", "one\n")
+    world.acquire("ann", "docs/", "a.py")
+    for number in range(3, FILES_MAX + 3):
+        world.write(f"docs/{number:03}.md", "two\n")
+    told = world.ask(rq.Work())
+    assert [file.path for file in told.items][-1] == f"docs/{FILES_MAX + 2:03}.md" and told.cut == [], "whatever its place"
+    world.write("docs/000.md", "two\n")
+    told = world.ask(rq.Work())
+    assert len(told.items) == FILES_MAX and told.cut == ["docs/"]

@@ -11,7 +11,8 @@ from typing import Any
 import apsw
 import pytest
 
-from coordinator.store import database, snapshot
+from coordinator.daemon import log_summary
+from coordinator.store import database
 from coordinator.store.database import in_memory, open_writer
 from coordinator.store.migrations import SCHEMA_VERSION
 from coordinator.store.rebuild import rebuild, restore_into, state
@@ -49,6 +50,21 @@ def test_a_database_of_the_first_version_is_brought_forward(tmp_path: Path, monk
     db = open_writer(path, warm=False)
     assert shape(db) == shape(in_memory()) and db.execute("PRAGMA auto_vacuum").get == 2
     assert db.execute("SELECT value FROM counters WHERE name = 'task'").get == 7
+    db.close()
+
+
+def test_waypoints_of_an_older_version_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "coord.sqlite3"
+    db = open_writer(path, warm=False)
+    db.execute("INSERT INTO waypoints VALUES (1, x'00', x'00')")
+    db.close()
+    db = open_writer(path, warm=False)
+    assert db.execute("SELECT count(*) FROM waypoints").get == 1
+    db.close()
+    monkeypatch.setitem(database.MIGRATIONS, SCHEMA_VERSION, "SELECT 1")
+    monkeypatch.setattr(database, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    db = open_writer(path, warm=False)
+    assert db.execute("SELECT count(*) FROM waypoints").get == 0
     db.close()
 
 
@@ -131,10 +147,10 @@ def test_a_snapshot_is_made_beside_the_coordinator(
     world: World, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     nice: list[int] = []
-    monkeypatch.setattr(snapshot.os, "nice", nice.append)
+    monkeypatch.setattr(os, "nice", nice.append)
     for n in range(3):
         world.task(f"t{n}")
-    assert snapshot.main([str(world.state_dir.database), "2"]) == 0 and nice == [snapshot.NICE]
+    assert log_summary.main(["snapshot", str(world.state_dir.database), "2"]) == 0 and nice == [log_summary.NICE]
     body = capfdbinary.readouterr().out
     then, applied = rebuild(world.db, 2)
     assert applied == 2
@@ -142,8 +158,8 @@ def test_a_snapshot_is_made_beside_the_coordinator(
     restore_into(made, body)
     assert state(made) == state(then) != world.rows()
     assert made.execute("SELECT task_id FROM ready_tasks ORDER BY n").fetchall() == [("T-1",), ("T-2",)]
-    monkeypatch.setattr(snapshot.os, "nice", lambda by: (_ for _ in ()).throw(OSError(1, "not allowed")))
-    assert snapshot.main([str(world.root / "absent"), "2"]) == 1
+    monkeypatch.setattr(os, "nice", lambda by: (_ for _ in ()).throw(OSError(1, "not allowed")))
+    assert log_summary.main(["snapshot", str(world.root / "absent"), "2"]) == 1
     assert b"Nothing was changed" in capfdbinary.readouterr().err
 
 

@@ -7,6 +7,7 @@ import { render } from "preact";
 import { enter, readsOnly, token } from "./api/entrance";
 import { App } from "./components/App";
 import { connection } from "./state/connection";
+import { keepFocus } from "./state/focus";
 import { news } from "./state/news";
 import { followHistory } from "./state/place";
 import { begin } from "./state/store";
@@ -25,7 +26,9 @@ async function start(): Promise<void> {
   followHistory();
   // An address with a fresh code, opened in this tab, is another page: it enters anew.
   addEventListener("hashchange", () => location.hash.length > 1 && location.reload());
-  render(<App />, document.getElementById("page") as HTMLElement);
+  const page = document.getElementById("page") as HTMLElement;
+  keepFocus(page);
+  render(<App />, page);
 }
 
 void start();

@@ -169,8 +169,8 @@ class Deciding(Asking):
         """What is changed on disk below live leases since they were granted, oldest lease first.
 
         It compares what a lease began with to the file as it is now, so what somebody else saved
-        there is in it, too. Left out are regions of a file, and files that are new below a
-        directory or glob.
+        there is in it, too. Of a region it tells that region's changes, below a directory or glob
+        also files that are new and not ignored.
 
         Args:
             agent: Only below leases of this agent.

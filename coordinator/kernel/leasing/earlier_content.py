@@ -15,7 +15,7 @@ from coordinator.kernel.leasing.grant import baselines
 from coordinator.looking.facts import Content, Place, Rewound, Twins
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso
@@ -166,10 +166,10 @@ def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
             and overlaps(around, rule.as_resource(_path(rows[0]), "file", scope))]
 
 
-def whole_of(tx: Tx, region: LeaseRow) -> str | None:
+def whole_of(view: View, region: LeaseRow) -> str | None:
     """What the file of a region was when that was leased, if that is kept."""
-    row = tx.row("baseline_get", region.fencing_token, _path(region))
-    return str(row[0]) if row is not None and tx.row("blob_has", row[0]) is not None else None
+    row = view.row("baseline_get", region.fencing_token, _path(region))
+    return str(row[0]) if row is not None and view.row("blob_has", row[0]) is not None else None
 
 
 def wholes_of(tx: Tx, regions: Iterable[LeaseRow]) -> tuple[str | None, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coordinator.kernel.core import Service
+from coordinator.kernel.core import Service, last_before
 from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import earlier_content
 from coordinator.kernel.leasing.overlapping import leases_near
@@ -30,7 +30,7 @@ def by_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> tuple[str, ...]
     def leased(view: View) -> list[tuple[str, str]]:
         began = since.began or since.locked_at
         return [(str(agent), str(name)) for agent, name in view.rows(
-            "regions_leased_since", first_since(view, began), began, path)]
+            "regions_leased_since", last_before(view, began), began, path)]
 
     file = resource(path, "file", fold_case=svc.fold_case)
     held = [(row.locked_by, row.file_path) for row in leases_near(tx, file)
@@ -38,17 +38,3 @@ def by_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> tuple[str, ...]
     meanwhile = tx.looked.after(f"leased of {path} since {since.fencing_token}", apart(tx, leased))
     return tuple(sorted({region_of(name) for agent, name in (*held, *meanwhile)
                          if owner(tx, agent) != mine}))
-
-
-def first_since(view: View, at: str) -> int:
-    """The number of an event before which none is of this instant (UTC) or later, as far as the
-    clock was never put back."""
-    low, high = 0, int((view.row("event_last") or (0,))[0])
-    while low < high:
-        middle = (low + high) // 2
-        row = view.row("event_at_from", middle + 1)
-        if row is not None and str(row[0]) < at:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coordinator.kernel.leasing.leased_meanwhile import first_since
+from coordinator.kernel.core import last_before
 from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
 
@@ -25,7 +25,7 @@ def by_nobody(tx: Tx, since: Mapping[str, str]) -> dict[str, str]:
 
     def written(view: View) -> dict[str, str]:
         found: dict[str, str] = {}
-        for name, at in view.rows("unleased_last_since", first_since(view, first), first):
+        for name, at in view.rows("unleased_last_since", last_before(view, first), first):
             path = name if name in since else str(name).rpartition("::")[0]  # or of a part of it
             found[path] = max(found.get(path, ""), str(at))
         return found

@@ -7,7 +7,6 @@ event, for the report. Changes nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -26,88 +25,94 @@ class Idle:
     """One time without a task: how long something stood in the way (ms), whose and what."""
 
     ms: int = 0
-    holders: Counter[str] = field(default_factory=Counter)
-    names: Counter[str] = field(default_factory=Counter)
+    holders: dict[str, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+
+    def add(self, ms: int, others: list[tuple[str, str]]) -> None:
+        """For so long (ms) these holders' leases stood in the way: (holder, resource)."""
+        self.ms += ms
+        for sums, keys in ((self.holders, dict.fromkeys(holder for holder, _ in others)),
+                           (self.names, dict.fromkeys(name for _, name in others))):
+            for key in keys:
+                sums[key] = sums.get(key, 0) + ms
 
 
+@dataclass
 class IdleAgents:
     """Who has no task now, and which tasks are ready."""
 
-    def __init__(self) -> None:
-        self._idle: dict[str, Idle] = {}
-        self._started: set[str] = set()
-        self._until: dict[str, int] = {}
-        self._works: dict[str, str] = {}
-        self._ready: dict[str, None] = {}
-        self._needs: dict[str, list[str]] = {}
+    idle: dict[str, Idle] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
+    until: dict[str, int] = field(default_factory=dict)
+    works: dict[str, str] = field(default_factory=dict)
+    ready: dict[str, None] = field(default_factory=dict)
+    needs: dict[str, list[str]] = field(default_factory=dict)
 
     def pass_time(self, since_ms: int, now_ms: int, held: Iterable[tuple[str, str]],
                   in_line: Collection[str]) -> list[tuple[str, Idle]]:
         """It is now the time of the next event; `held`: (agent, resource) of what was leased;
         `in_line`: agents whose time counts by that. Whose waiting is over by now, as below."""
-        if now_ms > since_ms and self._idle and self._ready:
+        if now_ms > since_ms and self.idle and self.ready:
             self._count(since_ms, now_ms, held, in_line)
-        over = [agent for agent, until in self._until.items() if until <= now_ms]
+        over = [agent for agent, until in self.until.items() if until <= now_ms]
         return [ended for agent in over if (ended := self._over(agent)) is not None]
 
     def _count(self, since_ms: int, now_ms: int, held: Iterable[tuple[str, str]],
                in_line: Collection[str]) -> None:
-        wanted = [name for task in islice(self._ready, TASKS_MAX) for name in self._needs[task]]
+        wanted = [name for task in islice(self.ready, TASKS_MAX) for name in self.needs[task]]
         met = [(agent, name) for agent, name in islice(held, LEASES_MAX)
                if any(_meet(name, one) for one in wanted)]
-        for agent, idle in self._idle.items():
-            ms = max(0, min(now_ms, self._until.get(agent, now_ms)) - since_ms)
+        for agent, idle in self.idle.items():
+            ms = max(0, min(now_ms, self.until.get(agent, now_ms)) - since_ms)
             others = [(holder, name) for holder, name in met if holder != agent]
             if ms and others and agent not in in_line:
-                idle.ms += ms
-                idle.holders.update(dict.fromkeys((holder for holder, _ in others), ms))
-                idle.names.update(dict.fromkeys((name for _, name in others), ms))
+                idle.add(ms, others)
 
     def registered(self, data: dict[str, Any]) -> None:
         """An agent has come; it counts where a launch started it: it begins tasks by itself."""
         if data.get("origin") == "launch":
-            self._started.add(data["agent"])
-            self._idle[data["agent"]] = Idle()
+            self.started.add(data["agent"])
+            self.idle[data["agent"]] = Idle()
 
     def waits(self, data: dict[str, Any]) -> None:
         """An agent waits for a task from now on, and no longer than it says."""
         agent = data["agent"]
-        if agent not in self._started:
-            self._idle.setdefault(agent, Idle())
-            self._until[agent] = from_iso(data["until"])
+        if agent not in self.started:
+            self.idle.setdefault(agent, Idle())
+            self.until[agent] = from_iso(data["until"])
 
     def task(self, data: dict[str, Any]) -> None:
         """A task was added, or edited: what it needs."""
-        self._needs[data["task"]] = [str(one[0]) for one in data["resources"]]
+        self.needs[data["task"]] = [str(one[0]) for one in data["resources"]]
         if data.get("state") == "ready":
-            self._ready[data["task"]] = None
+            self.ready[data["task"]] = None
 
     def task_changed(self, data: dict[str, Any]) -> tuple[str, Idle] | None:
         """A task is in another state: whose time without one has ended by that, and what it was."""
         task = data["task"]
-        self._ready.pop(task, None)
-        before = self._works.pop(task, None)
-        if before in self._started and before not in self._works.values():
-            self._idle.setdefault(before, Idle())
-        if data["state"] == "ready" and task in self._needs:
-            self._ready[task] = None
+        self.ready.pop(task, None)
+        before = self.works.pop(task, None)
+        if before in self.started and before not in self.works.values():
+            self.idle.setdefault(before, Idle())
+        if data["state"] == "ready" and task in self.needs:
+            self.ready[task] = None
         if data["state"] != "claimed" or not data.get("claimed_by"):
             return None
-        self._works[task] = agent = str(data["claimed_by"])
+        self.works[task] = agent = str(data["claimed_by"])
         return self._over(agent)
 
     def gone(self, agent: str) -> tuple[str, Idle] | None:
         """An agent has left; as above."""
-        self._started.discard(agent)
+        self.started.discard(agent)
         return self._over(agent)
 
     def end(self) -> list[tuple[str, Idle]]:
         """Of all that have none still."""
-        return [ended for agent in list(self._idle) if (ended := self._over(agent)) is not None]
+        return [ended for agent in list(self.idle) if (ended := self._over(agent)) is not None]
 
     def _over(self, agent: str) -> tuple[str, Idle] | None:
-        self._until.pop(agent, None)
-        idle = self._idle.pop(agent, None)
+        self.until.pop(agent, None)
+        idle = self.idle.pop(agent, None)
         return (agent, idle) if idle is not None and idle.ms >= LEAST_MS else None
 
 

@@ -7,8 +7,8 @@ nothing of it. It was at its model then, or ran a program. Changes nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -50,26 +50,34 @@ class Period(msgspec.Struct, gc=False):
     count: int = 1  # how many it stands for
 
 
+@dataclass
+class OpenPeriods:
+    """What goes from one event to the next: all that has begun and not ended."""
+
+    now_ms: int = 0
+    event: int = 0
+    periods: dict[_Key, Period] = field(default_factory=dict)
+    queue: WaitQueue = field(default_factory=WaitQueue)
+    titles: dict[str, str] = field(default_factory=dict)
+    #: Agent -> how many tasks and leases it has, how many places in the queue, and the instant
+    #: and the number of the last event that the log has of it.
+    busy: dict[str, int] = field(default_factory=dict)
+    waits: dict[str, int] = field(default_factory=dict)
+    last: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
 class Lanes:
     """All periods that end after an instant.
 
     Args:
         since_ms: what had ended by then is left out.
+        begun: what was open before the first event that is taken.
     """
 
-    def __init__(self, since_ms: int) -> None:
+    def __init__(self, since_ms: int, begun: OpenPeriods | None = None) -> None:
         self.periods: list[Period] = []
+        self.open = begun or OpenPeriods()
         self._since_ms = since_ms
-        self._now_ms = 0
-        self._event = 0
-        self._open: dict[_Key, Period] = {}
-        self._queue = WaitQueue()
-        self._titles: dict[str, str] = {}
-        #: Agent -> how many tasks and leases it has, how many places in the queue, and the instant
-        #: of the last that the log has of it.
-        self._busy: Counter[str] = Counter()
-        self._waits: Counter[str] = Counter()
-        self._last: dict[str, tuple[int, int]] = {}
         self._taking: dict[str, Callable[[dict[str, Any]], None]] = {
             "task_added": self._name_task, "task_edited": self._name_task,
             "task_changed": self._change_task, "lease_granted": self._grant,
@@ -85,7 +93,7 @@ class Lanes:
 
     def take(self, event: int, at_ms: int, kind: str, data: dict[str, Any]) -> None:
         """One event, in its order."""
-        self._now_ms, self._event = max(at_ms, self._now_ms), event
+        self.open.now_ms, self.open.event = max(at_ms, self.open.now_ms), event
         if kind in CODES:
             self._refuse(kind, data)
         elif (taking := self._taking.get(kind)) is not None:
@@ -93,15 +101,15 @@ class Lanes:
 
     def end(self, end_ms: int) -> list[Period]:
         """All periods in the order of their beginning; what is still open ends now."""
-        self._now_ms = max(end_ms, self._now_ms)
+        self.open.now_ms = max(end_ms, self.open.now_ms)
         ended = len(self.periods)
-        for agent in list(self._last):
-            self._act(agent, self._now_ms)
+        for agent in list(self.open.last):
+            self._act(agent, self.open.now_ms)
         for silence in self.periods[ended:]:
             silence.is_open = True
-        for key in list(self._open):
-            self._open[key].is_open = True
-            self._close(key, self._now_ms)
+        for key in list(self.open.periods):
+            self.open.periods[key].is_open = True
+            self._close(key, self.open.now_ms)
         return sorted(self.periods, key=lambda period: (
             period.since_ms, period.event, period.agent, period.kind, period.subject))
 
@@ -109,12 +117,12 @@ class Lanes:
 
     def _begin(self, key: _Key, agent: str, subject: str, text: str,
                resources: list[str]) -> Period:
-        period = self._open[key] = Period(
-            agent, key[0], self._now_ms, self._event, subject, text, resources=resources)
+        period = self.open.periods[key] = Period(
+            agent, key[0], self.open.now_ms, self.open.event, subject, text, resources=resources)
         return period
 
     def _close(self, key: _Key, until_ms: int) -> Period | None:
-        period = self._open.pop(key, None)
+        period = self.open.periods.pop(key, None)
         if period is not None:
             self._add(period, until_ms)
         return period
@@ -125,113 +133,118 @@ class Lanes:
             self.periods.append(period)
 
     def _note_act(self, data: dict[str, Any]) -> None:
-        self._act(data["agent"], self._now_ms)
+        self._act(data["agent"], self.open.now_ms)
 
     def _act(self, agent: str, at_ms: int) -> None:
         """The log has something of this agent: if it was silent until then, that was thinking."""
-        last_ms, event = self._last.get(agent, (at_ms, 0))
+        last_ms, event = self.open.last.get(agent, (at_ms, 0))
         silent = at_ms - last_ms >= THINKING_MS
-        if silent and self._busy[agent] and not self._waits[agent]:
+        if silent and self.open.busy.get(agent) and not self.open.waits.get(agent):
             self._add(Period(agent, "thinking", last_ms, event, ""), at_ms)
-        self._last[agent] = max(at_ms, last_ms), self._event
+        self.open.last[agent] = max(at_ms, last_ms), self.open.event
 
     # ------------------------------------------------------------ events
 
     def _refuse(self, kind: str, data: dict[str, Any]) -> None:
         agent = data["agent"]
-        self._act(agent, self._now_ms)
+        self._act(agent, self.open.now_ms)
         resources = list(data.get("resources", ())) or [data.get("resource", "")]
         holders = [data["to"]] if kind == "gives_way" else list(data.get("holders", ()))
-        self._add(Period(agent, "refusal", self._now_ms, self._event, resources[0], CODES[kind],
-                         resources=resources, holders=holders), self._now_ms)
+        now_ms, event = self.open.now_ms, self.open.event
+        self._add(Period(agent, "refusal", now_ms, event, resources[0], CODES[kind],
+                         resources=resources, holders=holders), now_ms)
         if kind == "acquisition_refused":
-            self._queue.note_refusal(data, self._now_ms)
+            self.open.queue.note_refusal(data, self.open.now_ms)
             self._name_holders(agent)
 
     def _name_holders(self, agent: str) -> None:
         """Whom a waiter waits for is known by the refusal, which may come after it."""
-        for acquisition, waiting in self._queue.places.items():
-            period = self._open.get(("wait", acquisition))
+        for acquisition, waiting in self.open.queue.places.items():
+            period = self.open.periods.get(("wait", acquisition))
             if waiting.agent == agent and period is not None:
                 period.holders = waiting.holders
 
     def _name_task(self, data: dict[str, Any]) -> None:
-        self._titles[data["task"]] = data["title"]
+        self.open.titles[data["task"]] = data["title"]
 
     def _change_task(self, data: dict[str, Any]) -> None:
         task = data["task"]
         taker = data.get("claimed_by") if data["state"] == "claimed" else None
-        claimed = self._open.get(("task", task))
+        claimed = self.open.periods.get(("task", task))
         if claimed is not None:
-            self._act(claimed.agent, self._now_ms)
+            self._act(claimed.agent, self.open.now_ms)
             if claimed.agent == taker:
                 return
-            self._close(("task", task), self._now_ms)
-            self._busy[claimed.agent] -= 1
+            self._close(("task", task), self.open.now_ms)
+            _count(self.open.busy, claimed.agent, -1)
         if taker:
-            self._act(taker, self._now_ms)
-            self._begin(("task", task), taker, task, self._titles.get(task, ""), [])
-            self._busy[taker] += 1
+            self._act(taker, self.open.now_ms)
+            self._begin(("task", task), taker, task, self.open.titles.get(task, ""), [])
+            _count(self.open.busy, taker, 1)
 
     def _grant(self, data: dict[str, Any]) -> None:
         agent, name = data["agent"], data["resource"]
         if not verdicts.is_own(agent):
-            self._act(agent, self._now_ms)
+            self._act(agent, self.open.now_ms)
             self._begin(("lease", data["fencing_token"]), agent, name,
                         data.get("description", ""), [name])
-            self._busy[agent] += 1
+            _count(self.open.busy, agent, 1)
 
     def _move(self, data: dict[str, Any]) -> None:
-        period = self._open.get(("lease", data["fencing_token"]))
+        period = self.open.periods.get(("lease", data["fencing_token"]))
         if period is not None:
             period.subject = data["resource"]
             period.resources = [data["resource"]]
 
     def _release(self, data: dict[str, Any]) -> None:
-        self._end_lease(data["fencing_token"], self._now_ms)
+        self._end_lease(data["fencing_token"], self.open.now_ms)
 
     def _lapse(self, data: dict[str, Any]) -> None:
-        self._end_lease(data["fencing_token"], min(self._now_ms, from_iso(data["expired_at"])))
+        self._end_lease(data["fencing_token"], min(self.open.now_ms, from_iso(data["expired_at"])))
 
     def _end_lease(self, token: int, at_ms: int) -> None:
-        period = self._open.get(("lease", token))
+        period = self.open.periods.get(("lease", token))
         if period is not None:
             self._act(period.agent, at_ms)
             self._close(("lease", token), at_ms)
-            self._busy[period.agent] -= 1
+            _count(self.open.busy, period.agent, -1)
 
     def _enter_queue(self, data: dict[str, Any]) -> None:
         agent, acquisition = data["agent"], data["acquisition_id"]
-        self._act(agent, self._now_ms)
-        if ("wait", acquisition) in self._open:  # it asked again, and keeps its place
+        self._act(agent, self.open.now_ms)
+        if ("wait", acquisition) in self.open.periods:  # it asked again, and keeps its place
             return
-        self._queue.enter(data, self._now_ms)
-        waiting = self._queue.places[acquisition]
+        self.open.queue.enter(data, self.open.now_ms)
+        waiting = self.open.queue.places[acquisition]
         names = waiting.resources
         self._begin(("wait", acquisition), agent, names[0] if names else "",
                     data.get("description", ""), names).holders = waiting.holders
-        self._waits[agent] += 1
+        _count(self.open.waits, agent, 1)
 
     def _leave_queue(self, data: dict[str, Any]) -> None:
         acquisition = data["acquisition_id"]
-        self._queue.leave(acquisition, self._now_ms)
-        period = self._open.get(("wait", acquisition))
+        self.open.queue.leave(acquisition, self.open.now_ms)
+        period = self.open.periods.get(("wait", acquisition))
         if period is not None:
-            self._act(period.agent, self._now_ms)
-            self._close(("wait", acquisition), self._now_ms)
-            self._waits[period.agent] -= 1
+            self._act(period.agent, self.open.now_ms)
+            self._close(("wait", acquisition), self.open.now_ms)
+            _count(self.open.waits, period.agent, -1)
 
     def _open_review(self, data: dict[str, Any]) -> None:
         self._begin_review(data["review"], data.get("agent"), data.get("summary", ""))
 
     def _split_review(self, data: dict[str, Any]) -> None:
-        whole = self._open.get(("review", data["review"]))
+        whole = self.open.periods.get(("review", data["review"]))
         self._begin_review(data["part"], data.get("agent"), whole.text if whole else "")
 
     def _begin_review(self, review: str, agent: str | None, summary: str) -> None:
-        text = self._titles.setdefault(review, summary)
-        if agent is not None and ("review", review) not in self._open:
+        text = self.open.titles.setdefault(review, summary)
+        if agent is not None and ("review", review) not in self.open.periods:
             self._begin(("review", review), agent, review, text, [])
 
     def _decide_review(self, data: dict[str, Any]) -> None:
-        self._close(("review", data["review"]), self._now_ms)
+        self._close(("review", data["review"]), self.open.now_ms)
+
+
+def _count(counts: dict[str, int], agent: str, by: int) -> None:
+    counts[agent] = counts.get(agent, 0) + by

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.core import Actor, Service, last_before
 from coordinator.rules import recovery
 from coordinator.rules.backlog import told_state
 from coordinator.slices.story import status
@@ -14,7 +14,7 @@ from coordinator.store.ledger import View
 from coordinator.store.rebuild import rebuild
 from coordinator.store.rows import LeaseRow, ReviewRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
-from coordinator.words.clock import from_iso
+from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import one_line, quoted
 
@@ -35,7 +35,7 @@ def moment(svc: Service, view: View, actor: Actor, req: rq.Moment) -> rq.MomentR
             Code.INVALID, f"The log tells how things were after the events {first} to {last}, not "
             f"after {event}.", next="`coord events` lists them.",
         )
-    db, _ = rebuild(view.db, event, view.rest)
+    db, _ = rebuild(view.db, event, view.rest, by_waypoint=True)
     try:
         then = View(db, now_ms)
         return rq.MomentReply(
@@ -57,8 +57,8 @@ def _find(view: View, req: rq.Moment, last: int) -> tuple[int, int]:
     instant = read_instant("moment", "at", req.at)
     if instant is None or instant >= view.now:
         return last, view.now_ms
-    before = view.row("event_before", instant)
-    return int(before[0]) if before is not None else 0, from_iso(instant)
+    now_ms = from_iso(instant)
+    return last_before(view, iso(now_ms + 1)), now_ms
 
 
 def _sentences(view: View) -> Iterator[str]:

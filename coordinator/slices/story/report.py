@@ -8,17 +8,19 @@ here: a refusal that changes nothing and puts nobody in line leaves no event. Ch
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.core import Actor, Service, last_before
 from coordinator.slices.review import verdicts
 from coordinator.slices.story.idle_agents import Idle, IdleAgents
 from coordinator.slices.story.lanes import LANES_ALONE, Lanes
 from coordinator.slices.story.wait_queue import Waiting, WaitQueue
+from coordinator.slices.story.waypoints import Begun, find_waypoint
 from coordinator.store.ledger import View
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
@@ -28,6 +30,8 @@ from coordinator.words.refusals import Code, Refusal
 LIMIT_MAX = 1000
 #: Events that are read at once.
 AT_ONCE = 2000
+#: No instant is later.
+NEVER = "9999"
 
 
 @dataclass
@@ -48,6 +52,18 @@ class Gathered:
     idle: IdleAgents = field(default_factory=IdleAgents)
     #: What was leased before the time of the report: (agent, resource) by token.
     earlier: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def begin_near(self, view: View, since: str, lanes: Lanes | None) -> int:
+        """Take what had begun at the nearest waypoint before an instant, and let `lanes` take it;
+        after which event the log has to be read from there."""
+        found = find_waypoint(view, last_before(view, since))
+        if found is None:
+            return 0
+        event, begun = found
+        self.now_ms, self.idle, self.earlier = begun.now_ms, begun.idle, begun.leases
+        if lanes is not None:
+            lanes.open = begun.lanes
+        return event
 
     def take_earlier(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """One event from before: what is so at the beginning, and nothing counts of it."""
@@ -236,8 +252,10 @@ def read_window(view: View, op: str, since: str | None, until: str | None) -> Wi
 def gather(view: View, window: Window, lanes: Lanes | None = None) -> tuple[Gathered, str | None]:
     """What the log tells of a window, and the instant at which that begins; None: never. `lanes`
     takes every event up to the window's end, too."""
-    gathered, first, last = Gathered(), "", 0
-    while rows := view.rows("report_events", last, window.until, AT_ONCE, lanes is not None):
+    gathered, first = Gathered(), ""
+    last = gathered.begin_near(view, window.since, lanes) if window.since is not None else 0
+    final = last_before(view, iso(from_iso(window.until) + 1))
+    while rows := view.rows("report_events", last, window.until, AT_ONCE, lanes is not None, final):
         for seq, at, kind, data in rows:
             last, facts = int(seq), msgspec.json.decode(str(data))
             if lanes is not None:
@@ -254,6 +272,19 @@ def gather(view: View, window: Window, lanes: Lanes | None = None) -> tuple[Gath
         view.rest()
     gathered.end(from_iso(window.end))
     return gathered, window.since or first or None
+
+
+def carry(view: View, up_to: int) -> Begun:
+    """What has begun and not ended after an event, from the nearest waypoint before it on."""
+    gathered, lanes = Gathered(), Lanes(sys.maxsize)
+    told = view.row("event_at", up_to)
+    last = gathered.begin_near(view, str(told[0]), lanes) if told is not None else 0
+    while rows := view.rows("report_events", last, NEVER, AT_ONCE, True, up_to):
+        for seq, at, kind, data in rows:
+            last, facts = int(seq), msgspec.json.decode(str(data))
+            lanes.take(last, from_iso(str(at)), str(kind), facts)
+            gathered.take_earlier(str(at), str(kind), facts)
+    return Begun(gathered.now_ms, lanes.open, gathered.idle, gathered.earlier)
 
 
 def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportReply:

@@ -6,7 +6,7 @@ open, its agent does nothing else. Changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -28,12 +28,13 @@ class Waiting:
             self.open_ms = None
 
 
+@dataclass
 class WaitQueue:
     """All places in the queue, at the instant of the last event."""
 
-    def __init__(self) -> None:
-        self.places: dict[str, Waiting] = {}
-        self._refusals: dict[str, tuple[int, list[str]]] = {}
+    places: dict[str, Waiting] = field(default_factory=dict)
+    #: Agent -> when it was refused last, and who held what it asked for.
+    refusals: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
 
     def agents(self) -> set[str]:
         """The agents that have a place."""
@@ -43,14 +44,14 @@ class WaitQueue:
         """An agent was refused. It entered the queue just before, or enters it just after, in the
         same transaction: that place waits for these holders."""
         agent, holders = data["agent"], data["holders"]
-        self._refusals[agent] = now_ms, holders
+        self.refusals[agent] = now_ms, holders
         for waiting in self.places.values():
             if waiting.agent == agent and waiting.since_ms == now_ms and not waiting.holders:
                 waiting.holders = holders
 
     def enter(self, data: dict[str, Any], now_ms: int) -> None:
         """A waiter takes its place."""
-        refused_ms, holders = self._refusals.get(data["agent"], (-1, []))
+        refused_ms, holders = self.refusals.get(data["agent"], (-1, []))
         self.places[data["acquisition_id"]] = Waiting(
             data["agent"], now_ms, [resource[0] for resource in data["resources"]],
             holders if refused_ms == now_ms else [], now_ms if data["held"] else None)

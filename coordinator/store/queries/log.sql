@@ -39,10 +39,6 @@ SELECT coalesce(max(seq), (SELECT max(seq) FROM snapshots), 0) FROM events;
 -- When an event was; of one that compaction has removed, when the next one was.
 SELECT at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1;
 
--- name: event_before
--- The last event up to an instant.
-SELECT seq FROM events WHERE at <= ? ORDER BY seq DESC LIMIT 1;
-
 -- name: events_after
 -- Those of a resource: with its regions.
 SELECT seq, at, kind, agent, task, resource, data FROM events
@@ -145,6 +141,22 @@ INSERT INTO snapshots (seq, at, state) VALUES (?, ?, ?);
 -- name: snapshots_delete_before
 DELETE FROM snapshots WHERE seq < ?;
 
+-- name: waypoint_state
+-- The nearest one up to an event.
+SELECT seq, state FROM waypoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1;
+
+-- name: waypoint_begun
+SELECT seq, begun FROM waypoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1;
+
+-- name: waypoint_newest
+SELECT seq, length(state) + length(begun) FROM waypoints ORDER BY seq DESC LIMIT 1;
+
+-- name: waypoint_put
+INSERT OR REPLACE INTO waypoints (seq, state, begun) VALUES (?, ?, ?);
+
+-- name: waypoints_delete_before
+DELETE FROM waypoints WHERE seq < ?;
+
 -- name: meta_get
 SELECT value FROM meta WHERE key = ?;
 
@@ -174,7 +186,7 @@ UNION ALL SELECT 'requests', count(*) FROM unlock_requests WHERE status = 'pendi
 -- What a report is gathered from (slices/story/report.py), in its order; with ?4 also what
 -- only the lanes of a timeline show (slices/story/lanes.py).
 SELECT seq, at, kind, data FROM events
-WHERE seq > ?1 AND at <= ?2
+WHERE seq > ?1 AND seq <= ?5 AND at <= ?2
   AND (kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',
                'waiter_queued', 'waiter_changed', 'waiter_left', 'lease_granted', 'lease_moved',
                'lease_released', 'lease_lapsed', 'claim_waits', 'task_added', 'task_edited', 'task_changed',

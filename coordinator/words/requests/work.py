@@ -8,7 +8,7 @@ from coordinator.words.texts import Name
 
 class WorkFile(Reply):
     agent: str  # whose lease it is
-    resource: str  # the lease
+    resource: str  # the lease; of a region: nothing else of its file is in the difference
     task: str | None
     path: str
     worktree: str | None  # the linked worktree it lies in; None: the main one
@@ -20,13 +20,15 @@ class WorkFile(Reply):
 class WorkList(Reply):
     items: list[WorkFile]
     next: int | None = None
+    cut: list[str] = []  # leases below which there is more than is told
 
 
 class Work(Request[WorkList]):
     """What is changed on disk below live leases since they were granted, oldest lease first.
 
     It compares what a lease began with to the file as it is now, so what somebody else saved there
-    is in it, too. Left out are regions of a file, and files that are new below a directory or glob.
+    is in it, too. Of a region it tells that region's changes, below a directory or glob also files
+    that are new and not ignored.
     """
 
     op = "work"

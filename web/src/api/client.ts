@@ -3,7 +3,7 @@ import createClient, { type Middleware } from "openapi-fetch";
 
 import { connection } from "../state/connection";
 import { token } from "./entrance";
-import { readRefusal, Refusal, UNREACHABLE } from "./refusal";
+import { readRefusal, Refusal, UNANSWERED, UNREACHABLE } from "./refusal";
 import type { paths } from "./schema";
 
 /** The header that says whose page asks. Throws where whoever listens there by now is not to have the token. */
@@ -36,7 +36,7 @@ export async function ask<T>(request: Promise<Answered<T>>): Promise<T> {
   try {
     answered = await request;
   } catch (bad) {
-    throw bad instanceof Refusal ? bad : UNREACHABLE;
+    throw bad instanceof Refusal ? bad : UNANSWERED;
   }
   if (!answered.response.ok || answered.data === undefined) {
     throw readRefusal(answered.error, answered.response.status);

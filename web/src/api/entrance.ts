@@ -56,13 +56,14 @@ export async function enter(): Promise<Refusal | null> {
  * Whether it is this page's own coordinator that listens: after a crash it may be anybody, and the
  * token is for no one else. Throws where nobody answers.
  */
-export async function isOurs(): Promise<boolean> {
+export async function isOurs(signal: AbortSignal): Promise<boolean> {
   const [, page = "", seal = ""] = token().split(".");
   const challenge = toHex(crypto.getRandomValues(new Uint8Array(16)));
   const answer = await fetch("/v1/page/prove", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ page, challenge }),
+    signal,
   });
   const reply = (await answer.json()) as { proof?: string };
   const bytes = new TextEncoder();

@@ -26,3 +26,11 @@ export const UNREACHABLE = new Refusal(
   "Any `coord` command in the repository starts it again.",
   0,
 );
+
+/** It was asked, and whether it has done what it was asked for it had no time to say. */
+export const UNANSWERED = new Refusal(
+  "DAEMON_DOWN",
+  "The coordinator ended before it answered: this may be done, or not.",
+  "What the page shows when it is back is how it is. Any `coord` command in the repository starts it again.",
+  0,
+);

@@ -1301,7 +1301,8 @@ export interface paths {
          * @description What is changed on disk below live leases since they were granted, oldest lease first.
          *
          *         It compares what a lease began with to the file as it is now, so what somebody else saved there
-         *         is in it, too. Left out are regions of a file, and files that are new below a directory or glob.
+         *         is in it, too. Of a region it tells that region's changes, below a directory or glob also files
+         *         that are new and not ignored.
          */
         get: operations["work"];
         put?: never;
@@ -3218,12 +3219,14 @@ export interface components {
             items: components["schemas"]["WorkFile"][];
             /** @description Give this as `after` for the next page; null: there is no more. */
             next: number | null;
+            /** @description Leases below which there is more than is told. */
+            cut: string[];
         };
         /** WorkFile */
         WorkFile: {
             /** @description Whose lease it is. */
             agent: string;
-            /** @description The lease. */
+            /** @description The lease; of a region: nothing else of its file is in the difference. */
             resource: string;
             /** @description The task's id, like `T-3`. */
             task: string | null;
@@ -9651,7 +9654,8 @@ export interface operations {
                      *           "cut": false
                      *         }
                      *       ],
-                     *       "next": null
+                     *       "next": null,
+                     *       "cut": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkList"];

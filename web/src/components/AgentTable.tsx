@@ -21,23 +21,25 @@ export function AgentTable() {
   return (
     <section aria-labelledby="agents">
       <h2 id="agents">Agents</h2>
-      <Table headings={["Agent", "State", "Does", "Holds", "Last seen"]}>
-        {agents.map((agent) => (
-          <tr key={agent.agent}>
-            <th scope="row">
-              <button type="button" class="link" onClick={() => (openDetail.value = { kind: "agent", name: agent.agent })}>
-                <Words text={agent.agent} />
-              </button>
-            </th>
-            <td>{agent.rests_until ? `rests until ${clock(agent.rests_until)}` : agent.state === "stale" ? "silent" : agent.state}</td>
-            <td class="words">
-              <Words text={[...agent.tasks, agent.progress ?? agent.description].filter(Boolean).join(": ")} />
-            </td>
-            <td>{counted(agent.leases, "lease")}</td>
-            <td>{ago(agent.seen_at, now.value)}</td>
-          </tr>
-        ))}
-      </Table>
+      <div class="agents" tabIndex={0} role="group" aria-label="Table of agents, scrolled by the arrow keys">
+        <Table headings={["Agent", "State", "Does", "Holds", "Last seen"]}>
+          {agents.map((agent) => (
+            <tr key={agent.agent}>
+              <th scope="row">
+                <button type="button" class="link" onClick={() => (openDetail.value = { kind: "agent", name: agent.agent })}>
+                  <Words text={agent.agent} />
+                </button>
+              </th>
+              <td>{agent.rests_until ? `rests until ${clock(agent.rests_until)}` : agent.state === "stale" ? "silent" : agent.state}</td>
+              <td class="words">
+                <Words text={[...agent.tasks, agent.progress ?? agent.description].filter(Boolean).join(": ")} />
+              </td>
+              <td>{counted(agent.leases, "lease")}</td>
+              <td>{ago(agent.seen_at, now.value)}</td>
+            </tr>
+          ))}
+        </Table>
+      </div>
     </section>
   );
 }

@@ -61,7 +61,12 @@ export function DetailPanel() {
             <ul class="plain">
               {leases.map((lease) => (
                 <li key={`${lease.resource} ${lease.locked_by} ${lease.fencing_token}`}>
-                  <Words text={`${lease.locked_by} holds ${lease.resource} (${lease.mode}) until ${clock(lease.expires_at)}${lease.description ? `: ${lease.description}` : ""}`} />
+                  <Words text={lease.locked_by} /> holds <Words text={lease.resource} /> ({lease.mode}) until {clock(lease.expires_at)}
+                  {lease.description && (
+                    <>
+                      : <Words text={lease.description} />
+                    </>
+                  )}
                 </li>
               ))}
             </ul>

@@ -46,7 +46,7 @@ export function LandingList() {
                 <ul class="plain" aria-label="Waits for it">
                   {list.left.map((work) => (
                     <li key={work.task}>
-                      <Words text={`${work.task} of ${work.agent}: ${work.state}`} />
+                      <Words isSentence text={`${work.task} of ${work.agent}: ${work.state}`} />
                     </li>
                   ))}
                 </ul>
@@ -54,7 +54,7 @@ export function LandingList() {
               <ul class="plain">
                 {list.items.map((run) => (
                   <li key={run.verification}>
-                    <strong>{run.state}</strong> <Words text={`${run.verification} of ${run.tasks.join(", ")}: ${run.said || run.command}`} />{" "}
+                    <strong>{run.state}</strong> <Words isSentence text={`${run.verification} of ${run.tasks.join(", ")}: ${run.said || run.command}`} />{" "}
                     <span class="dim">{ago(run.begun_at, now.value)}</span>
                   </li>
                 ))}

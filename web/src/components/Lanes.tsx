@@ -1,7 +1,8 @@
 /**
- * A lane for each agent. It is zoomed by the wheel, by keys and by buttons; a click goes to that
+ * A lane for each agent; those in view are drawn. It is zoomed by the wheel, by keys and by buttons; a click goes to that
  * moment. Kinds differ by height and pattern, too, and not by colour alone.
  */
+import { useRowWindow } from "../state/rowWindow";
 import { useWidth } from "../state/width";
 import { goTo, goToChange, lanes, moment, pan, place, showAll, view, zoom } from "../state/timeline";
 import { LANE_HEIGHT, Lane } from "./Lane";
@@ -24,6 +25,7 @@ const KEYS: Record<string, () => void> = {
 
 export function Lanes() {
   const { box, width } = useWidth<HTMLDivElement>();
+  const rows = useRowWindow(LANE_HEIGHT, box);
   const agents = lanes.value;
   const height = AXIS_HEIGHT + agents.length * LANE_HEIGHT;
   const { from, to } = view.value;
@@ -57,12 +59,12 @@ export function Lanes() {
         In the lanes <kbd>+</kbd> and <kbd>-</kbd> zoom, <kbd>0</kbd> shows all, <kbd>←</kbd> and <kbd>→</kbd> move, <kbd>[</kbd> and <kbd>]</kbd> go to the change
         before and after. The wheel zooms after a click, or with <kbd>Ctrl</kbd>.
       </p>
-      <div ref={box} class="lanes" role="group" aria-label="Lanes" aria-describedby="lanes-keys" tabIndex={0} onKeyDown={onKey} onWheel={onWheel} onClick={(event) => goTo(instantAt(event))}>
+      <div ref={box} class="lanes" role="group" aria-label="Lanes" aria-describedby="lanes-keys" tabIndex={0} onKeyDown={onKey} onWheel={onWheel} onClick={(event) => goTo(instantAt(event))} onScroll={rows.onScroll}>
         <svg width={width} height={height} role="img" aria-label={`A lane for each of ${agents.length} agents; the table at the end of the page says the same.`}>
           <Patterns />
           <TimeAxis width={width} height={height} />
-          {agents.map(([agent, spans], number) => (
-            <Lane key={agent} agent={agent} spans={spans} top={AXIS_HEIGHT + number * LANE_HEIGHT} width={width} />
+          {agents.slice(rows.first, rows.first + rows.count).map(([agent, spans], number) => (
+            <Lane key={agent} agent={agent} spans={spans} top={AXIS_HEIGHT + (rows.first + number) * LANE_HEIGHT} width={width} />
           ))}
           {marked !== null && <line class="moment-line" x1={marked} x2={marked} y1={0} y2={height} />}
         </svg>

@@ -36,7 +36,7 @@ function FactList({ title, facts, verb }: { title: string; facts: readonly Fact[
       <ul class="plain" aria-label={`${title} at that moment`}>
         {facts.slice(0, MOST).map((fact, number) => (
           <li key={number}>
-            <Words text={`${fact.agent} ${verb} ${fact.name}`} />
+            <Words text={fact.agent} /> {verb} <Words text={fact.name} />
             {fact.remark !== "" && (
               <span class="dim">
                 : <Words text={fact.remark} />

@@ -10,7 +10,7 @@ export function Prose({ text }: { text: string }) {
             <Words text={part} />
           </code>
         ) : (
-          <Words key={index} text={part} />
+          <Words isSentence key={index} text={part} />
         ),
       )}
     </>

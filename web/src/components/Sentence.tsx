@@ -3,5 +3,5 @@ import { localise } from "../words/texts";
 import { Words } from "./Words";
 
 export function Sentence({ text }: { text: string }) {
-  return <Words text={localise(text)} />;
+  return <Words isSentence text={localise(text)} />;
 }

@@ -20,7 +20,7 @@ export function SignalList() {
             {list.items.map((signal) => (
               <li key={`${signal.subject}\0${signal.name}`}>
                 <meter min={0} max={1} value={Math.min(1, signal.strength)} aria-label="Strength" />{" "}
-                <Words text={`${signal.name} on ${signal.subject}${signal.note ? `: ${signal.note}` : ""}`} />{" "}
+                <Words isSentence text={`${signal.name} on ${signal.subject}${signal.note ? `: ${signal.note}` : ""}`} />{" "}
                 <span class="dim">
                   {signal.strength.toFixed(2)}, <Words text={signal.agent ?? "coord"} /> {ago(signal.at, now.value)}
                 </span>

@@ -1,6 +1,5 @@
-/** A button that may be gone once it has been pressed: the focus then stays in the list or panel that it was in. */
+/** A button of a task: what it does is said by its label. */
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
 
 interface Props {
   label: string;
@@ -10,20 +9,8 @@ interface Props {
 }
 
 export function TaskButton({ label, title, children, press }: Props) {
-  const button = useRef<HTMLButtonElement>(null);
-  useLayoutEffect(() => {
-    const element = button.current;
-    const home = element?.closest<HTMLElement>(".detail, .scrolled");
-    return () => {
-      if (element !== null && element === document.activeElement) {
-        home?.focus();
-        // The list may have gone with its last task.
-        setTimeout(() => document.activeElement === document.body && document.getElementById("main")?.focus());
-      }
-    };
-  }, []);
   return (
-    <button type="button" ref={button} aria-label={label} title={title} onClick={press}>
+    <button type="button" aria-label={label} title={title} onClick={press}>
       {children}
     </button>
   );

@@ -56,7 +56,7 @@ function TaskDetails({ task }: { task: TaskShown }) {
       {editing.value && <EditForm task={editing.value} close={() => (editing.value = null)} />}
       {(task.explanation || task.result) && (
         <p>
-          <Words text={[task.explanation, task.result].filter(Boolean).join(". ")} />
+          <Words isSentence text={[task.explanation, task.result].filter(Boolean).join(". ")} />
         </p>
       )}
       <dl class="facts">
@@ -88,7 +88,7 @@ function TaskDetails({ task }: { task: TaskShown }) {
           <ol class="plain">
             {task.tried.map((attempt) => (
               <li key={attempt.n}>
-                {attempt.n}, {clock(attempt.at)}: <Words text={`${attempt.agent}, ${attempt.outcome}${attempt.note ? `: ${attempt.note}` : ""}`} />
+                {attempt.n}, {clock(attempt.at)}: <Words isSentence text={`${attempt.agent}, ${attempt.outcome}${attempt.note ? `: ${attempt.note}` : ""}`} />
                 <br />
                 <span class="dim">
                   <Words text={attempt.regions.map((region) => region.resource).join(", ")} />

@@ -53,7 +53,7 @@ export function ValueList() {
               {list.items.map((change) => (
                 <li key={change.change}>
                   <strong>{change.state}</strong>{" "}
-                  <Words text={`${change.change} of ${change.key}, asked by ${change.asked_by}${change.given_to ? `, at ${change.given_to}` : ""}${change.note ? `: ${change.note}` : ""}`} />
+                  <Words isSentence text={`${change.change} of ${change.key}, asked by ${change.asked_by}${change.given_to ? `, at ${change.given_to}` : ""}${change.note ? `: ${change.note}` : ""}`} />
                 </li>
               ))}
             </ul>

@@ -38,9 +38,11 @@ export function WaitGraph({ graph }: { graph: Graph }) {
         {graph.nodes.map((node) => (
           <g key={node.agent} class={node.deadlocked ? "agent deadlocked" : "agent"} transform={`translate(${leftOf(node)} ${topOf(node)})`}>
             <rect width={BOX_WIDTH} height={BOX_HEIGHT} rx="6" />
-            <text x="10" y="20">
-              {harmless(shorten(node.agent))}
-            </text>
+            <svg width={BOX_WIDTH - 6} height={BOX_HEIGHT}>
+              <text x="10" y="20">
+                {harmless(shorten(node.agent))}
+              </text>
+            </svg>
             <title>{harmless(node.agent)}</title>
           </g>
         ))}

@@ -6,22 +6,22 @@ import { DiffText } from "./DiffText";
 import { Words } from "./Words";
 
 export function WorkList({ about }: { about: { kind: "resource" | "agent"; name: string } }) {
-  const files = useAnswer(() => showWork(about), `${about.kind} ${about.name}`).value;
-  if (files === null) {
+  const work = useAnswer(() => showWork(about), `${about.kind} ${about.name}`).value;
+  if (work === null) {
     return <p class="empty">Comparing …</p>;
   }
-  if (files instanceof Refusal) {
-    return <p class="empty">{files.message}</p>;
+  if (work instanceof Refusal) {
+    return <p class="empty">{work.message}</p>;
   }
-  if (files.length === 0) {
+  if (work.items.length === 0) {
     return <p class="empty">Nothing is changed below its leases.</p>;
   }
   return (
     <ul class="plain">
-      {files.map((file) => (
-        <li key={`${file.agent}\0${file.worktree ?? ""}\0${file.path}`}>
+      {work.items.map((file) => (
+        <li key={`${file.agent}\0${file.worktree ?? ""}\0${file.resource}\0${file.path}`}>
           <p>
-            <Words text={file.path} /> <span class="dim">{file.change}</span>
+            <Words text={file.resource.includes("::") ? file.resource : file.path} /> <span class="dim">{file.change}</span>
             {about.kind === "resource" && (
               <span class="dim">
                 {" by "}
@@ -33,6 +33,7 @@ export function WorkList({ about }: { about: { kind: "resource" | "agent"; name:
           {file.cut && <p class="dim">The difference goes on.</p>}
         </li>
       ))}
+      {(work.cut.length > 0 || work.next !== null) && <li class="dim">There is more than is shown here.</li>}
     </ul>
   );
 }

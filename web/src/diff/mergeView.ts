@@ -9,6 +9,8 @@ import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
+import { UNSAFE } from "../words/texts";
+
 /** Colours that are told apart on light and on dark ground, and without red and green. */
 const COLOURS = HighlightStyle.define([
   { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "light-dark(#6f2da8, #d3a6ff)" },
@@ -19,9 +21,6 @@ const COLOURS = HighlightStyle.define([
   { tag: [tags.typeName, tags.className, tags.tagName], color: "light-dark(#0b4f94, #8cc0ff)" },
 ]);
 
-/** Signs that the editor would draw as they are, beside those that it shows by itself. */
-const FURTHER_SIGNS = /[\u202a-\u202e\u2060-\u206f\u115f\u1160\u3164\uffa0\u{e0000}-\u{e0fff}]/gu;
-
 export type Layout = "side-by-side" | "unified";
 
 /** Show how a text has changed. Returns what takes the view away again. */
@@ -30,13 +29,14 @@ export async function showMerge(host: HTMLElement, path: string, before: string,
   root.replaceChildren();
   const extensions = [
     lineNumbers(),
-    highlightSpecialChars({ addSpecialChars: FURTHER_SIGNS }),
+    highlightSpecialChars({ addSpecialChars: UNSAFE }),
     syntaxHighlighting(COLOURS),
     EditorState.readOnly.of(true),
     EditorView.lineWrapping,
     EditorView.theme(
       {
         "&": { fontSize: "13px" },
+        "&.cm-focused": { outline: "3px solid var(--best)", outlineOffset: "-3px" },
         ".cm-scroller": { fontFamily: "ui-monospace, monospace" },
         ".cm-gutters": { background: "var(--raised)", color: "var(--dim)", borderColor: "var(--line)" },
         ".cm-collapsedLines": { background: "var(--raised)", color: "var(--text)" },

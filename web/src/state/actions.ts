@@ -2,7 +2,7 @@
 import { api, ask } from "../api/client";
 import { person } from "../api/entrance";
 import { Refusal } from "../api/refusal";
-import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, WorkFile } from "../api/shapes";
+import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, Work } from "../api/shapes";
 import { harmless } from "../words/texts";
 import { act, news } from "./news";
 
@@ -160,9 +160,9 @@ function numberOf(id: string): number {
 }
 
 /** What is changed below the leases of an agent, or below the leases of one name. */
-export async function showWork(about: { kind: "resource" | "agent"; name: string }): Promise<WorkFile[]> {
+export async function showWork(about: { kind: "resource" | "agent"; name: string }): Promise<Work> {
   const query = about.kind === "agent" ? { agent: about.name } : { resource: about.name };
-  return (await ask(api.GET("/v1/work", { params: { query } }))).items;
+  return ask(api.GET("/v1/work", { params: { query } }));
 }
 
 export async function showTask(task: string): Promise<Task> {

@@ -13,6 +13,8 @@ import { say } from "./news";
 const GATHERED_MS = 120;
 const UNSEEN_MS = 2000;
 const TIMES_AS_LONG = 10;
+/** It is never longer: an answer may have come late because the page was asleep. */
+const GATHERED_MAX_MS = 10_000;
 
 const feeds = new Set<Feed>();
 
@@ -86,7 +88,7 @@ export class Feed {
   private gather(): void {
     if (this.timer === 0 && !this.asking && this.isSeen()) {
       const usual = Math.max(document.hidden ? UNSEEN_MS : GATHERED_MS, TIMES_AS_LONG * this.tookMs);
-      this.timer = window.setTimeout(() => this.ask(), usual);
+      this.timer = window.setTimeout(() => this.ask(), Math.min(usual, GATHERED_MAX_MS));
     }
   }
 
@@ -103,11 +105,12 @@ export class Feed {
       if (!(bad instanceof Refusal && bad.code === "DAEMON_DOWN")) {
         say(bad);
       }
-    }
-    this.tookMs = performance.now() - began;
-    this.asking = false;
-    if (this.stale) {
-      this.gather(); // something has happened while it was asked
+    } finally {
+      this.tookMs = performance.now() - began;
+      this.asking = false;
+      if (this.stale) {
+        this.gather(); // something has happened while it was asked
+      }
     }
   }
 }

@@ -19,9 +19,10 @@ export interface RowWindow {
   count: number;
 }
 
-/** Follow what is in view of a list with rows of one height. */
-export function useRowWindow(rowPx: number): RowWindow {
-  const box = useRef<HTMLDivElement>(null);
+/** Follow what is in view of a list with rows of one height. `scrolled`: the element that scrolls, where it is known already. */
+export function useRowWindow(rowPx: number, scrolled?: RefObject<HTMLDivElement | null>): RowWindow {
+  const own = useRef<HTMLDivElement>(null);
+  const box = scrolled ?? own;
   const first = useSignal(0);
   const count = useSignal(0);
   const isInView = useRef(false);

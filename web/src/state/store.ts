@@ -2,7 +2,7 @@
  * The page's one store. Signals hold what the coordinator last said; events tell when to ask again.
  * No rule of the coordinator is repeated here: what is shown is what it answered.
  */
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal, untracked } from "@preact/signals";
 
 import { api, ask } from "../api/client";
 import { forget } from "../api/entrance";
@@ -10,6 +10,7 @@ import type { DeadLetter, Message, Status } from "../api/shapes";
 import { follow } from "../api/stream";
 import { type Connection, connection } from "./connection";
 import { askAgain, Feed, noteEvent } from "./feed";
+import { jumps, readClocks, setClock } from "./now";
 
 export const status = signal<Status | null>(null);
 /** Messages to people that nobody has read. */
@@ -38,7 +39,12 @@ export const waiting = computed(
 
 /** Each is asked again after events of these kinds. */
 const FEEDS = [
-  new Feed(async () => (status.value = await ask(api.GET("/v1/status", { params: { query: { events: 0, leases: 0 } } }))), /./),
+  new Feed(async () => {
+    const asked = readClocks();
+    const reply = await ask(api.GET("/v1/status", { params: { query: { events: 0, leases: 0 } } }));
+    setClock(reply.at, asked);
+    status.value = reply;
+  }, /./),
   new Feed(async () => {
     const reply = await ask(api.GET("/v1/messages", { params: { query: { reader: "human", unread: true } } }));
     // What a person wrote to himself does not wait for him.
@@ -53,6 +59,10 @@ const FEEDS = [
 /** Follow the coordinator, from now until the page's token ends. */
 export function begin(): void {
   FEEDS.forEach((feed) => feed.watch());
+  effect(() => {
+    void jumps.value;
+    untracked(askAgain);
+  });
   void follow({ onEvent: (event) => noteEvent(event.kind), onConnection: setConnection });
 }
 

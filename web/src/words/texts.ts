@@ -1,7 +1,8 @@
 /** How instants, spans and somebody's words are shown. */
+import { now } from "../state/now";
 
-/** Signs that turn the direction of writing, cannot be seen, or steer a terminal. */
-const UNSAFE = /[\0-\x08\x0b\x0c\x0d\x0e-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
+/** Signs that turn the direction of writing, cannot be seen, or steer a terminal: those of `words/texts.py`. */
+export const UNSAFE = /[\0-\x08\x0b\x0c\x0d\x0e-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\u{13430}-\u{1345f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 
 /** The text with each sign that could deceive written out, like `\u202e`. */
 export function harmless(text: string): string {
@@ -40,7 +41,7 @@ export function localise(sentence: string): string {
     return sentence;
   }
   const at = new Date(stamp);
-  const day = at.toDateString() === new Date().toDateString() ? "" : `${at.toLocaleDateString()} `;
+  const day = at.toDateString() === new Date(now.peek()).toDateString() ? "" : `${at.toLocaleDateString()} `;
   const rest = sentence.slice(stamp.length).replace(/\b(\d\d):(\d\d)Z/g, (_, hour: string, minute: string) => {
     const then = new Date(at);
     then.setUTCHours(Number(hour), Number(minute), 0);

@@ -1,0 +1,78 @@
+"""The daemon's waypoints: one after so many events, made beside everything else.
+
+What is asked about a part of the time then costs what that part has, however long the log is. A
+waypoint holds the whole state; where the state is large they stand further apart, so that all of
+them stay a small part of the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from coordinator.daemon.log_summary import read_waypoint, summarize_log
+from coordinator.daemon.writer import Writer
+from coordinator.store.database import open_reader
+from coordinator.store.ledger import Tx, View
+from coordinator.words.refusals import Refusal
+
+log = logging.getLogger("coord.waypoints")
+#: Events between two waypoints at least, and bytes of waypoints for each event at most.
+APART, BYTES_AN_EVENT = 2500, 100
+
+
+def find_due(view: View) -> int | None:
+    """The event after which the next waypoint belongs; None: the log is not that long yet."""
+    newest, size = (int(value) for value in view.row("waypoint_newest") or (0, 0))
+    last = int((view.row("event_last") or (0,))[0])
+    covered = int((view.row("snapshot_seq") or (0,))[0] or 0)
+    due = max(newest, covered) + max(APART, size // BYTES_AN_EVENT)
+    return due if due <= last else None
+
+
+def put_waypoint(tx: Tx, seq: int, state: bytes, begun: bytes) -> None:
+    """Keep a waypoint, unless compaction has removed the log up to there meanwhile."""
+    if seq > int((tx.row("snapshot_seq") or (0,))[0] or 0):
+        tx.rows("waypoint_put", seq, state, begun)
+
+
+class Waypoints:
+    """One daemon's. Used from the loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer, database: Path) -> None:
+        self._loop = loop
+        self._writer = writer
+        self._database = database
+        self._making: asyncio.Task[None] | None = None
+
+    def tend(self) -> None:
+        """Make what is due, one after the other."""
+        if self._making is None or self._making.done():
+            self._making = self._loop.create_task(self._make())
+
+    def close(self) -> None:
+        """Stop where it is."""
+        if self._making is not None:
+            self._making.cancel()
+
+    async def _make(self) -> None:
+        try:
+            while (seq := await self._loop.run_in_executor(None, self._find_due)) is not None:
+                body = await summarize_log("waypoint", self._database, seq)
+                await self._keep(seq, *read_waypoint(body))
+        except Exception:
+            # Without it a question reads more of the log. The next tending tries again.
+            log.exception("no waypoint was made")
+
+    async def _keep(self, seq: int, state: bytes, begun: bytes) -> None:
+        answer = await self._writer.run(lambda tx: put_waypoint(tx, seq, state, begun))
+        if isinstance(answer, Refusal):
+            raise answer
+
+    def _find_due(self) -> int | None:
+        db = open_reader(self._database)
+        try:
+            return find_due(View(db, 0))
+        finally:
+            db.close()
