@@ -399,8 +399,8 @@ CREATE TABLE review_files (
     kept          INTEGER NOT NULL CHECK (kept IN (0, 1)),  -- 0: over the budget, hashes only
     baseline_hash TEXT,
     flagged_hash  TEXT,
-    verdict_hash  TEXT,                       -- bytes on disk just before a revert
-    written_hash  TEXT,                       -- bytes that the revert wrote
+    verdict_hash  TEXT,                       -- bytes on disk just before its verdict
+    written_hash  TEXT,                       -- bytes that the verdict wrote
     verdict_mode  INTEGER,                    -- permission bits just before it
     inode         TEXT,                       -- which file it was at the grant, of a leased file
     last_hash     TEXT,                       -- of one that is gone, of which parts were leased: its
@@ -415,7 +415,7 @@ CREATE INDEX review_scopes ON review_files (scope);
 -- A commit of regions is written in the same way, under an id of its own (`C-…`).
 CREATE TABLE verdicts (
     review_id TEXT PRIMARY KEY,
-    what      TEXT NOT NULL CHECK (what IN ('revert', 'undo', 'commit')),
+    what      TEXT NOT NULL CHECK (what IN ('revert', 'keep', 'undo', 'commit')),
     by        TEXT NOT NULL,
     note      TEXT NOT NULL,
     begun_at  TEXT NOT NULL

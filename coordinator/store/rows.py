@@ -209,6 +209,11 @@ class ReviewFileRow(Row, frozen=True):
     inode: str | None
     last_hash: str | None
 
+    @property
+    def is_written(self) -> bool:
+        """Whether a verdict has written it."""
+        return self.verdict_hash != self.written_hash
+
 
 class VerdictRow(Row, frozen=True):
     """A row of `verdicts`."""

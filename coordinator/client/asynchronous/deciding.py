@@ -46,12 +46,15 @@ class Deciding(AsyncAsking):
     async def review_decide(
         self, review: str, verdict: rq.Verdict, *, note: str = "", by: str = "",
         files: Sequence[str] = (), hunks: Sequence[int] = (), seen: str = "",
+        edited: str | None = None,
     ) -> rq.Review:
         """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
 
         With `files` it is about these alone: they become a review of their own, which is the answer
         (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference
         of that one file shows them) it is about these alone. Where that is all, it is as without.
+        `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it
+        out.
 
         Args:
             review: The review's id, like `R-3`.
@@ -60,11 +63,12 @@ class Deciding(AsyncAsking):
             by: The person who does or did it.
             files: Only these of it, by path; empty: all.
             hunks: Only these changes of the one file, numbers from 1; empty: all.
-            seen: `BEFORE..AFTER`, the hashes of the contents in which hunks were counted.
+            seen: `BEFORE..AFTER`, the hashes of the contents that the verdict is based on.
+            edited: The one file's text, as it is to be kept; null: as it was left.
         """
         return await self.call(rq.ReviewDecide(
             review=review, verdict=verdict, note=note, by=by, files=listed(files),
-            hunks=listed(hunks), seen=seen, cwd=here(),
+            hunks=listed(hunks), seen=seen, edited=edited, cwd=here(),
         ))
 
     async def review_undo(self, review: str, *, by: str = "") -> rq.Review:

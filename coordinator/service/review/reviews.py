@@ -298,11 +298,16 @@ def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     """Note a verdict; `steps` are the files that were written for it."""
     task = _task_under(tx, row)
     state = {"keep": "kept", "revert": "reverted", "reassign": "reassigned"}[what]
+    written = {step.path for step in steps}
+    # What a verdict wrote that was taken back since is not written by this one.
+    earlier = [file.path for file in tx.each(ReviewFileRow, "review_files_of", row.review_id)
+               if file.is_written and file.path not in written]
     tx.record(
         ev.ReviewDecided(
             review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=by,
             note=note, task_before=task.state if task else None,
-            files=[(step.path, step.old_hash, step.new_hash) for step in steps],
+            files=[*((step.path, step.old_hash, step.new_hash) for step in steps),
+                   *((path, None, None) for path in earlier)],
             modes={step.path: step.old_mode for step in steps if step.old_hash is not None},
         )
     )
@@ -311,8 +316,9 @@ def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     for path, scope, *_ in tx.rows("review_files_of", row.review_id):
         tx.freed.append((path, "file", scope))
     if row.agent is not None:
+        edited = ", as they have edited it" if what == "keep" and steps else ""
         said = (f"A human looked at your partial work {row.review_id} and chose to {what} "
-                "it.")
+                f"it{edited}.")
         if note:
             said += f" They say: {quoted(note)}."
         if task is not None and what == "reassign":
@@ -344,9 +350,11 @@ def reopen_task(tx: Tx, row: ReviewRow) -> None:
 
 
 def close_task_again(tx: Tx, row: ReviewRow) -> None:
-    """An undo of a revert was taken back itself: the task starts over, as after the revert."""
+    """An undo was taken back itself: the task is done, or starts over, as after the verdict."""
     task = _task_under(tx, row)
-    if task is not None:
+    if task is not None and row.state == "kept":
+        _move_task(tx, task, "keep", row)
+    elif task is not None:
         tasks.move(tx, task, "restart", why=f"{row.review_id}: stays reverted", partial=None)
 
 

@@ -222,6 +222,9 @@ def _is_asked(journal: Journal, request: Asked) -> bool:
     """Whether what was begun is what is asked for."""
     if isinstance(request, rq.ReviewUndo):
         return journal.verdict.what == "undo"
+    names = () if request.edited is None else parts.edited_names(request.edited)
+    if journal.verdict.what == "keep" and journal.steps[0].new_hash not in names:
+        return False
     if journal.verdict.what != request.verdict or bool(journal.parts) != bool(
             request.files or request.hunks):
         return False

@@ -38,7 +38,8 @@ UPDATE review_files SET baseline_hash = ?3, flagged_hash = ?4 WHERE review_id = 
 
 -- name: review_files_of_kept_parts
 -- What was kept of a review by itself, the latest last.
-SELECT f.path, f.flagged_hash FROM reviews v JOIN review_files f USING (review_id)
+SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash)
+FROM reviews v JOIN review_files f USING (review_id)
 WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
 
 -- name: parts_decided

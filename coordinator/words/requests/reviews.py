@@ -6,7 +6,7 @@ from typing import Literal
 
 from coordinator.words.requests.base import Count, Place, Reply, Request, Verdict, Whole
 from coordinator.words.requests.leases import Lease
-from coordinator.words.texts import Line, Name, Words
+from coordinator.words.texts import Document, Line, Name, Words
 
 
 class Swept(Reply):
@@ -96,6 +96,7 @@ class ReviewDecide(Request[Review]):
     With `files` it is about these alone: they become a review of their own, which is the answer
     (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of
     that one file shows them) it is about these alone. Where that is all, it is as without.
+    `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
     """
 
     op = "review_decide"
@@ -107,7 +108,8 @@ class ReviewDecide(Request[Review]):
     by: Line = ""
     files: list[Name] = []  # only these of it, by path; empty: all
     hunks: list[Whole] = []  # only these changes of the one file, numbers from 1; empty: all
-    seen: Line = ""  # `BEFORE..AFTER`, the hashes of the contents in which hunks were counted
+    seen: Line = ""  # `BEFORE..AFTER`, the hashes of the contents that the verdict is based on
+    edited: Document | None = None  # the one file's text, as it is to be kept; null: as it was left
     cwd: Name | None = None
 
     def for_people(self) -> bool:

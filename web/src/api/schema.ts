@@ -1257,6 +1257,7 @@ export interface paths {
          *         With `files` it is about these alone: they become a review of their own, which is the answer
          *         (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of
          *         that one file shows them) it is about these alone. Where that is all, it is as without.
+         *         `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -4425,7 +4426,7 @@ export interface components {
         SweepBody: Record<string, never>;
         /**
          * ReviewDecideBody
-         * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since. With `files` it is about these alone: they become a review of their own, which is the answer (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of that one file shows them) it is about these alone. Where that is all, it is as without.
+         * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since. With `files` it is about these alone: they become a review of their own, which is the answer (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of that one file shows them) it is about these alone. Where that is all, it is as without. `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
          */
         ReviewDecideBody: {
             /**
@@ -4441,8 +4442,10 @@ export interface components {
             files?: string[];
             /** @description Only these changes of the one file, numbers from 1; empty: all. */
             hunks?: number[];
-            /** @description `BEFORE..AFTER`, the hashes of the contents in which hunks were counted. */
+            /** @description `BEFORE..AFTER`, the hashes of the contents that the verdict is based on. */
             seen?: string;
+            /** @description The one file's text, as it is to be kept; null: as it was left. */
+            edited?: string | null;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
         };
