@@ -66,6 +66,7 @@ def refused(world: World, request: rq.ReviewDecide) -> Refusal:
 def test_an_edited_text_is_kept_and_taken_back(world: World) -> None:
     flagged(world)
     part = world.ask(keep(seen=seen(world)))
+    assert part.warnings == []
     assert (part.review, part.part_of, part.state, part.decided_by) == ("R-2", "R-1", "kept", "eve")
     assert (world.root / "a.py").read_text() == text(EDITED)
     rest = world.ask(rq.ReviewShow(review="R-1"))
@@ -97,7 +98,7 @@ def test_a_text_is_kept_byte_for_byte_and_executable(world: World) -> None:
 def test_what_was_saved_meanwhile_in_other_lines_stays(world: World) -> None:
     flagged(world)
     world.write("a.py", text(LEFT | {30: "saved\n"}))
-    world.ask(keep())
+    assert world.ask(keep()).warnings == ["a.py was saved since it was flagged: what was saved stays, beside the edited text."]
     assert (world.root / "a.py").read_text() == text(EDITED | {30: "saved\n"})
     world.ask(rq.ReviewUndo(review="R-2"))
     assert (world.root / "a.py").read_text() == text(LEFT | {30: "saved\n"})

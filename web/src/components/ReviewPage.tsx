@@ -64,6 +64,8 @@ export function ReviewPage({ review, previous, next }: Props) {
         helpShown.value = true;
       } else if (event.key === "u") {
         void undoLast();
+      } else if (event.key === "e") {
+        document.getElementById("edit")?.click();
       } else if (name === null) {
         return;
       } else if (verdict !== undefined) {
@@ -137,7 +139,7 @@ export function ReviewPage({ review, previous, next }: Props) {
                 Copy to your editor
               </button>
             </p>
-            <FileDiff review={review.review} file={file} />
+            <FileDiff review={review.review} file={file} onDecided={() => (openReview.value = next ?? previous)} />
           </div>
         )}
         {details !== null && <ReviewContext review={details} />}
@@ -149,6 +151,11 @@ export function ReviewPage({ review, previous, next }: Props) {
 function isTyping(event: KeyboardEvent): boolean {
   const target = event.composedPath()[0];
   return (
-    event.ctrlKey || event.metaKey || event.altKey || target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    target instanceof HTMLInputElement ||
+    target instanceof HTMLTextAreaElement ||
+    (target instanceof HTMLElement && target.dataset["editing"] !== undefined)
   );
 }
