@@ -135,6 +135,17 @@ FROM tasks WHERE n IN (
     SELECT n FROM tasks WHERE state = ?3 ORDER BY priority DESC, n LIMIT ?1 OFFSET ?2)
 ORDER BY priority DESC, n;
 
+-- name: tasks_earlier
+-- Tasks whose place can be changed and that are given out before this place, nearest first.
+SELECT task_id, priority, n FROM tasks
+WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
+  AND (priority > ?2 OR (priority = ?2 AND n < ?3)) ORDER BY priority, n DESC LIMIT ?4;
+
+-- name: tasks_later
+SELECT task_id, priority, n FROM tasks
+WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
+  AND (priority < ?2 OR (priority = ?2 AND n > ?3)) ORDER BY priority DESC, n LIMIT ?4;
+
 -- name: tasks_found
 -- All tasks that say this (?1; empty: all), in id, title, holder or a resource.
 SELECT task_id, n, priority, state FROM tasks t

@@ -387,7 +387,9 @@ export interface paths {
          * @description Change what a task says. What is not given stays; `resources` and `after` are all of them.
          *
          *         Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
-         *         `updated_at` that it is based on; VERSION_CHANGED if the task is another by now.
+         *         `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before` and
+         *         `behind` give it a place in the order in which tasks are given out: its priority follows, and
+         *         those of the tasks before it are raised as far as they have to be.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -3998,7 +4000,7 @@ export interface components {
         };
         /**
          * TaskEditBody
-         * @description Change what a task says. What is not given stays; `resources` and `after` are all of them. Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the `updated_at` that it is based on; VERSION_CHANGED if the task is another by now.
+         * @description Change what a task says. What is not given stays; `resources` and `after` are all of them. Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before` and `behind` give it a place in the order in which tasks are given out: its priority follows, and those of the tasks before it are raised as far as they have to be.
          */
         TaskEditBody: {
             /** @description A title, in a line. */
@@ -4009,6 +4011,10 @@ export interface components {
             resources?: string[] | null;
             /** @description The higher, the earlier; 0 is ordinary. */
             priority?: number | null;
+            /** @description The task that it is to be given out right before; null: as it is. */
+            before?: string | null;
+            /** @description The task that it is to be given out right after; null: as it is. */
+            behind?: string | null;
             /** @description Ids of all tasks that have to be done before it may begin. */
             after?: string[] | null;
             /** @description How often it is tried at most. */

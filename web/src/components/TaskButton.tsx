@@ -5,11 +5,13 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 interface Props {
   label: string;
   title: string;
+  /** It does nothing now; the focus may stay on it. */
+  idle?: boolean;
   children: ComponentChildren;
   press: () => void;
 }
 
-export function TaskButton({ label, title, children, press }: Props) {
+export function TaskButton({ label, title, idle = false, children, press }: Props) {
   const button = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     const element = button.current;
@@ -23,7 +25,7 @@ export function TaskButton({ label, title, children, press }: Props) {
     };
   }, []);
   return (
-    <button type="button" ref={button} aria-label={label} title={title} onClick={press}>
+    <button type="button" ref={button} aria-label={label} title={title} aria-disabled={idle ? "true" : undefined} onClick={press}>
       {children}
     </button>
   );

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 
 import type { Task } from "../api/shapes";
 import { countAll, openTask, order, setOrder, tableRows } from "../state/backlog";
+import { dragging, findNeighbours } from "../state/placing";
 import { useRowWindow } from "../state/rowWindow";
 import { TaskButtons } from "./TaskButtons";
 import { Words } from "./Words";
@@ -56,8 +57,9 @@ function Row({ task, place }: { task: Task | undefined; place: number }) {
   if (task === undefined) {
     return <Gap rows={1} />;
   }
+  const neighbours = order.value === "priority" ? findNeighbours(tableRows, place) : undefined;
   return (
-    <tr aria-rowindex={place + 2}>
+    <tr aria-rowindex={place + 2} {...(neighbours && dragging(task, neighbours))}>
       <th scope="row">
         <button type="button" class="link" aria-current={openTask.value === task.task ? "true" : undefined} onClick={() => (openTask.value = task.task)}>
           {task.task}
@@ -75,7 +77,7 @@ function Row({ task, place }: { task: Task | undefined; place: number }) {
         <Words text={task.claimed_by ?? task.resources.join(", ")} />
       </td>
       <td>
-        <TaskButtons task={task} />
+        <TaskButtons task={task} neighbours={neighbours} />
       </td>
     </tr>
   );
