@@ -1,5 +1,5 @@
-"""The place of a task in the order in which tasks are given out: what its priority, and those of the
-tasks before it, have to be. Looks only; `editing` records.
+"""A task's place in the order in which tasks are given out: what its priority, and those of the
+tasks before it, have to be for it. Looks only; `editing` records.
 """
 
 from __future__ import annotations
