@@ -18,6 +18,7 @@ from coordinator.operations import malformed
 from coordinator.service import (
     dead_letters,
     landing,
+    landing_queue,
     lost_writes,
     messages,
     proposals,
@@ -140,6 +141,8 @@ _ALL = [
     Operation(rq.LandCheck, landing.check),
     Operation(rq.Land, None, course=landing.land),
     Operation(rq.LandBack, None, course=landing.land_back),
+    Operation(rq.LandQueue, landing_queue.queue),
+    Operation(rq.Landings, landing_queue.listing),
     Operation(rq.TaskRetry, claims.retry),
     Operation(rq.TaskCancel, claims.cancel),
     Operation(rq.TaskImport, backlog.import_text),

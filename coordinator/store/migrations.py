@@ -226,7 +226,8 @@ ALTER TABLE agents ADD COLUMN origin TEXT NOT NULL DEFAULT 'program'
 """ + older_purposes.OF_ROWS + older_purposes.OF_EVENTS,
     # A window of a state's tasks in the order in which they are given out.
     27: "DROP INDEX tasks_by_state; CREATE INDEX tasks_by_rank ON tasks (state, priority DESC, n)",
-    # A verdict may keep a text that a person has edited.
+    # A verdict may keep a text that a person has edited; a review may be of work that did not land;
+    # what waits to land.
     28: """
 ALTER TABLE verdicts RENAME TO older_verdicts;
 CREATE TABLE verdicts (
@@ -238,5 +239,34 @@ CREATE TABLE verdicts (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO verdicts SELECT * FROM older_verdicts;
 DROP TABLE older_verdicts;
+ALTER TABLE reviews RENAME TO older_reviews;
+CREATE TABLE reviews (
+    review_id   TEXT PRIMARY KEY,
+    n           INTEGER NOT NULL UNIQUE,
+    state       TEXT NOT NULL CHECK (state IN ('open', 'kept', 'reverted', 'reassigned')),
+    reason      TEXT NOT NULL CHECK (reason IN ('expired', 'silent', 'left', 'failed', 'unleased',
+                                                     'moved', 'overridden', 'unlanded')),
+    agent       TEXT,
+    task_id     TEXT,
+    summary     TEXT NOT NULL,
+    log_tail    TEXT NOT NULL,
+    leased_at   TEXT,
+    opened_at   TEXT NOT NULL,
+    decided_at  TEXT,
+    decided_by  TEXT,
+    note        TEXT,
+    events_from INTEGER NOT NULL,
+    task_before TEXT,
+    part_of     TEXT
+) STRICT, WITHOUT ROWID;
+INSERT INTO reviews SELECT * FROM older_reviews;
+DROP TABLE older_reviews;
+CREATE INDEX reviews_by_state ON reviews (state, n);
+CREATE INDEX reviews_by_whole ON reviews (part_of) WHERE part_of IS NOT NULL;
+CREATE INDEX reviews_by_decision ON reviews (decided_at, n) WHERE decided_at IS NOT NULL;
+CREATE TABLE landings (
+    task_id TEXT PRIMARY KEY, agent TEXT NOT NULL, target TEXT NOT NULL, queued_at TEXT NOT NULL,
+    began_at TEXT
+) STRICT, WITHOUT ROWID;
 """,
 }

@@ -193,6 +193,17 @@ class ReviewRow(Row, frozen=True):
     part_of: str | None = None
 
 
+class LandingRow(Row, frozen=True):
+    """A row of `landings`, with its task's title."""
+
+    task_id: str
+    title: str
+    agent: str
+    target: str
+    queued_at: str
+    began_at: str | None
+
+
 class ReviewFileRow(Row, frozen=True):
     """A row of `review_files`."""
 

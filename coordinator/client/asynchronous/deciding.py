@@ -18,20 +18,24 @@ class Deciding(AsyncAsking):
         return await self.call(rq.Sweep())
 
     async def review_list(
-        self, *, state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open",
-        agent: str | None = None, task: str | None = None, after: int = 0, limit: int = 200,
+        self, *,
+        state: Literal["open", "kept", "reverted", "reassigned", "decided", "all"] = "open",
+        agent: str | None = None, task: str | None = None, after: int = 0, skip: int = 0,
+        limit: int = 200,
     ) -> rq.ReviewList:
-        """Flagged work; without `state`, what is open.
+        """Flagged work; without `state`, what is open. `decided`: whatever is not open, the last
+        verdict first.
 
         Args:
             state: Only reviews in this state.
             agent: Only work that it left.
             task: Only work on this task.
             after: Only what comes after this: the `next` of the page before.
+            skip: Leave out so many of them at the beginning.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
         return await self.call(rq.Reviews(
-            state=state, agent=agent, task=task, after=after, limit=limit,
+            state=state, agent=agent, task=task, after=after, skip=skip, limit=limit,
         ))
 
     async def review_show(self, review: str, *, content: bool = False) -> rq.Review:

@@ -320,6 +320,31 @@ class Working(AsyncAsking):
             why=why,
         ))
 
+    async def land_queue(
+        self, task: str, target: str, *, agent: str | None = None, turn: bool = False,
+    ) -> rq.Landing:
+        """Note that the work of a task waits to land, or (`turn`) that its turn has come. For the
+        launch, which orders its own queue; a task leaves it when its claim ends.
+
+        Args:
+            task: The task's id, like `T-3`.
+            target: The branch that it lands on, in full (`refs/heads/main`).
+            agent: Whom it is asked for; default: this client's own agent.
+            turn: It lands now.
+        """
+        return await self.call(rq.LandQueue(
+            agent=agent or await self.name(), task=task, target=target, turn=turn,
+        ))
+
+    async def landings(self, *, skip: int = 0, limit: int = 200) -> rq.LandingList:
+        """What lands now and what waits to land, in the order in which that will be.
+
+        Args:
+            skip: Leave out so many of them at the beginning.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return await self.call(rq.Landings(skip=skip, limit=limit))
+
     async def verify(self, *, by: str | None = None, afresh: bool = False) -> rq.Verification:
         """Run the command now on what tasks have finished since it last passed (`verify.command`);
         the reply does not wait for its end. `afresh`: begin with the commit that is checked out,

@@ -66,10 +66,16 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.Revie
     """See `requests.Reviews`."""
     task = tasks.named(view, req.task)
     limit = min(req.limit, LISTED_MAX)
-    rows, more = split_page(view.each(
-        ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task, req.after), limit)
-    return rq.ReviewList(items=[_reply(view, row) for row in rows],
-                         next=rows[-1].n if more else None)
+    if req.state == "decided":
+        found = view.each(ReviewRow, "reviews_decided", limit + 1, req.skip, req.agent, task)
+    else:
+        found = view.each(ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task,
+                          req.after, req.skip)
+    rows, more = split_page(found, limit)
+    after = req.skip + limit if req.state == "decided" else rows[-1].n if rows else None
+    return rq.ReviewList(
+        items=[_reply(view, row) for row in rows], next=after if more else None,
+        counts={str(state): int(n) for state, n in view.rows("reviews_count", req.agent, task)})
 
 
 def show_request(svc: Service, view: View, actor: Actor, req: rq.ReviewShow) -> rq.Review:
@@ -161,7 +167,22 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
         task=row.task_id, summary=row.summary, leased_at=row.leased_at, opened_at=row.opened_at,
         decided_at=row.decided_at, decided_by=row.decided_by, note=row.note, files=files,
         part_of=row.part_of, under_way=None if verdict is None else str(verdict[1]), saved=saved,
+        may=[] if verdict is not None else _may(view, row, rows),
     )
+
+
+def _may(view: View, row: ReviewRow, files: Sequence[ReviewFileRow]) -> list[str]:
+    """What a person can do with a review as it is. (What has become of its files on the disk is
+    looked at when it is done.)"""
+    if row.state == "open":
+        return ["keep", "revert", *(["reassign"] if _task_under(view, row) is not None else [])]
+    try:
+        may_undo(view, row)
+    except Refusal:
+        return []
+    gone = any(file.is_written and file.verdict_hash is not None
+               and view.source(file.verdict_hash) is None for file in files)
+    return [] if gone else ["undo"]
 
 
 def _renames(files: Sequence[ReviewFileRow]) -> dict[str, str]:

@@ -15,7 +15,17 @@ FROM reviews WHERE review_id = ?;
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
        decided_at, decided_by, note, events_from, task_before, part_of
 FROM reviews WHERE (?1 = 'all' OR state = ?1) AND (?3 IS NULL OR agent = ?3)
-  AND (?4 IS NULL OR task_id = ?4) AND n > ?5 ORDER BY n LIMIT ?2;
+  AND (?4 IS NULL OR task_id = ?4) AND n > ?5 ORDER BY n LIMIT ?2 OFFSET ?6;
+
+-- name: reviews_decided
+SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
+       decided_at, decided_by, note, events_from, task_before, part_of
+FROM reviews WHERE decided_at IS NOT NULL AND (?3 IS NULL OR agent = ?3)
+  AND (?4 IS NULL OR task_id = ?4) ORDER BY decided_at DESC, n DESC LIMIT ?1 OFFSET ?2;
+
+-- name: reviews_count
+SELECT state, count(*) FROM reviews
+WHERE (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR task_id = ?2) GROUP BY state;
 
 -- name: review_part_insert
 -- What is known of the whole is known of its part.

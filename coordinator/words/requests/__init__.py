@@ -90,8 +90,12 @@ if TYPE_CHECKING:
         LandBack as LandBack,
         LandChange as LandChange,
         LandCheck as LandCheck,
+        LandQueue as LandQueue,
         LandRight as LandRight,
         Landed as Landed,
+        Landing as Landing,
+        LandingList as LandingList,
+        Landings as Landings,
         Lawful as Lawful,
         TaskWorktree as TaskWorktree,
         WorkedIn as WorkedIn,
@@ -280,7 +284,8 @@ ROOMS = {
     "guard":
         "GitTurn GitTurnTaken GuardCheck GuardHeld GuardHeldList GuardOverride",
     "landing":
-        "Land LandBack LandChange LandCheck LandRight Landed Lawful TaskWorktree WorkedIn",
+        "Land LandBack LandChange LandCheck LandQueue LandRight Landed Landing LandingList "
+        "Landings Lawful TaskWorktree WorkedIn",
     "health":
         "Aside Compact Compacted Coordinator CoordinatorList Coordinators Health HealthReply "
         "Shutdown Stopping",

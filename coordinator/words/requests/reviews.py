@@ -60,23 +60,29 @@ class Review(Reply):
     under_way: str | None = None  # a verdict that is being carried out now: revert, undo
     saved: list[str] = []  # what somebody saved in the middle of one, and where it is kept
     warnings: list[str] = []  # with the answer to a verdict: what it could not do
+    may: list[str] = []  # what a person can do with it as it is: keep, revert, reassign, undo
 
 
 class ReviewList(Reply):
     items: list[Review]
+    counts: dict[str, int] = {}  # state -> how many are in it, of those of `agent` and `task`
     next: int | None = None
+    """Give this as `after` for the next page, or as `skip` where `state` is `decided`; null: there
+    is no more."""
 
 
 class Reviews(Request[ReviewList]):
-    """Flagged work; without `state`, what is open."""
+    """Flagged work; without `state`, what is open. `decided`: whatever is not open, the last
+    verdict first."""
 
     op = "reviews"
     http = ("GET", "/v1/reviews")
     writes = False
-    state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open"
+    state: Literal["open", "kept", "reverted", "reassigned", "decided", "all"] = "open"
     agent: Name | None = None  # only work that it left
     task: Name | None = None  # only work on this task
     after: Place = 0
+    skip: Place = 0  # leave out so many of them at the beginning
     limit: Count = 200
 
 

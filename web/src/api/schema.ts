@@ -577,6 +577,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tasks/{task}/land/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Note that the work of a task waits to land, or (`turn`) that its turn has come
+         * @description Note that the work of a task waits to land, or (`turn`) that its turn has come. For the
+         *         launch, which orders its own queue; a task leaves it when its claim ends.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        post: operations["land_queue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/landings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What lands now and what waits to land, in the order in which that will be
+         * @description What lands now and what waits to land, in the order in which that will be.
+         */
+        get: operations["landings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tasks/{task}/retry": {
         parameters: {
             query?: never;
@@ -1212,7 +1255,8 @@ export interface paths {
         };
         /**
          * Flagged work
-         * @description Flagged work; without `state`, what is open.
+         * @description Flagged work; without `state`, what is open. `decided`: whatever is not open, the last
+         *         verdict first.
          */
         get: operations["reviews"];
         put?: never;
@@ -2860,6 +2904,36 @@ export interface components {
             /** @description The fencing tokens of the leases that it landed under. */
             fencing_tokens: number[];
         };
+        /**
+         * Landing
+         * @description What an agent has done and that is about to land.
+         */
+        Landing: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description A title, in a line. */
+            title: string;
+            /** @description The agent's name. */
+            agent: string;
+            /** @description The branch that it lands on, in full (`refs/heads/main`). */
+            target: string;
+            /**
+             * @description Its state.
+             * @enum {unknown}
+             */
+            state: "landing" | "waiting";
+            /** @description Since when it waits (UTC) */
+            queued_at: string;
+            /** @description Since when it lands (UTC); null: it waits. */
+            began_at: string | null;
+        };
+        /** LandingList */
+        LandingList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["Landing"][];
+            /** @description Give this as `skip` for the next page; null: there is no more. */
+            next: number | null;
+        };
         /** Imported */
         Imported: {
             /** @description What was found, in order. */
@@ -3142,7 +3216,11 @@ export interface components {
         ReviewList: {
             /** @description What was found, in order. */
             items: components["schemas"]["Review"][];
-            /** @description Give this as `after` for the next page; null: there is no more. */
+            /** @description State -> how many are in it, of those of `agent` and `task`. */
+            counts: {
+                [key: string]: number;
+            };
+            /** @description Give this as `after` for the next page, or as `skip` where `state` is `decided`; null: there is no more. */
             next: number | null;
         };
         /** Review */
@@ -3183,6 +3261,8 @@ export interface components {
             saved: string[];
             /** @description With the answer to a verdict: what it could not do. */
             warnings: string[];
+            /** @description What a person can do with it as it is: keep, revert, reassign, undo. */
+            may: string[];
         };
         /** ReviewFile */
         ReviewFile: {
@@ -4161,6 +4241,18 @@ export interface components {
             after: string;
             /** @description Why, in words. */
             why?: string;
+        };
+        /**
+         * LandQueueBody
+         * @description Note that the work of a task waits to land, or (`turn`) that its turn has come. For the launch, which orders its own queue; a task leaves it when its claim ends.
+         */
+        LandQueueBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description The branch that it lands on, in full (`refs/heads/main`). */
+            target: string;
+            /** @description It lands now. Default: false. */
+            turn?: boolean;
         };
         /**
          * TaskRetryBody
@@ -7117,6 +7209,114 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
+    land_queue: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The task's id, like `T-3`. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "target": "refs/heads/main"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LandQueueBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "task": "T-3",
+                     *       "title": "Retry failed payments",
+                     *       "agent": "ann",
+                     *       "target": "refs/heads/main",
+                     *       "state": "waiting",
+                     *       "queued_at": "2026-11-21T14:32:00.000Z",
+                     *       "began_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Landing"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    landings: {
+        parameters: {
+            query?: {
+                /** @description Leave out so many of them at the beginning. Default: 0. */
+                skip?: number;
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 200. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "task": "T-3",
+                     *           "title": "Retry failed payments",
+                     *           "agent": "ann",
+                     *           "target": "refs/heads/main",
+                     *           "state": "waiting",
+                     *           "queued_at": "2026-11-21T14:32:00.000Z",
+                     *           "began_at": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LandingList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
     task_retry: {
         parameters: {
             query?: never;
@@ -9318,13 +9518,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only reviews in this state. Default: "open". */
-                state?: "all" | "kept" | "open" | "reassigned" | "reverted";
+                state?: "all" | "decided" | "kept" | "open" | "reassigned" | "reverted";
                 /** @description Only work that it left. */
                 agent?: string | null;
                 /** @description Only work on this task. */
                 task?: string | null;
                 /** @description Only what comes after this: the `next` of the page before. Default: 0. */
                 after?: number;
+                /** @description Leave out so many of them at the beginning. Default: 0. */
+                skip?: number;
                 /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 200. */
                 limit?: number;
             };
@@ -9361,9 +9563,11 @@ export interface operations {
                      *           "part_of": null,
                      *           "under_way": null,
                      *           "saved": [],
-                     *           "warnings": []
+                     *           "warnings": [],
+                     *           "may": []
                      *         }
                      *       ],
+                     *       "counts": {},
                      *       "next": null
                      *     }
                      */
@@ -9438,7 +9642,8 @@ export interface operations {
                      *       "part_of": null,
                      *       "under_way": null,
                      *       "saved": [],
-                     *       "warnings": []
+                     *       "warnings": [],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Review"];
@@ -9522,7 +9727,8 @@ export interface operations {
                      *       "part_of": null,
                      *       "under_way": null,
                      *       "saved": [],
-                     *       "warnings": []
+                     *       "warnings": [],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Review"];
@@ -9603,7 +9809,8 @@ export interface operations {
                      *       "part_of": null,
                      *       "under_way": null,
                      *       "saved": [],
-                     *       "warnings": []
+                     *       "warnings": [],
+                     *       "may": []
                      *     }
                      */
                     "application/json": components["schemas"]["Review"];
@@ -10058,7 +10265,8 @@ export interface operations {
                      *           "part_of": null,
                      *           "under_way": null,
                      *           "saved": [],
-                     *           "warnings": []
+                     *           "warnings": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "events": [

@@ -98,7 +98,7 @@ export function ReviewPage({ review, previous, next }: Props) {
           {review.review}: <Words text={review.summary} />
         </h2>
         <p class="dim">
-          <Words text={[review.agent && `left by ${review.agent}`, review.task, review.reason, ago(review.opened_at, now.value)].filter(Boolean).join(" · ")} />
+          <Words text={[review.agent && `left by ${review.agent}`, review.task, review.reason === "unlanded" ? "did not land" : review.reason, ago(review.opened_at, now.value)].filter(Boolean).join(" · ")} />
         </p>
         {review.under_way && <p class="banner">A verdict is being carried out: {review.under_way}.</p>}
         {review.saved.map((saved) => (
@@ -107,6 +107,7 @@ export function ReviewPage({ review, previous, next }: Props) {
           </p>
         ))}
         <ReviewActions
+          may={review.may ?? []}
           decideAll={(verdict) => void decideAll(review.review, verdict)}
           goOn={next === null ? null : () => (openReview.value = next)}
         />

@@ -1,11 +1,24 @@
-/** Flagged work that waits for a verdict: the list, and the one that is looked at. */
+/** Flagged work that waits for a verdict: the list, and the one that is looked at; below, what was decided. */
 import { openReview } from "../state/place";
+import { DecidedReviews } from "./DecidedReviews";
 import { status } from "../state/store";
 import { counted } from "../words/texts";
 import { ReviewPage } from "./ReviewPage";
 import { Words } from "./Words";
 
 export function ReviewsScreen() {
+  return (
+    <>
+      <OpenReviews />
+      <details>
+        <summary>Decided reviews</summary>
+        <DecidedReviews />
+      </details>
+    </>
+  );
+}
+
+function OpenReviews() {
   const reviews = status.value?.reviews ?? [];
   const current = reviews.find((review) => review.review === openReview.value) ?? reviews[0];
   if (current === undefined) {
