@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,3 +97,33 @@ def test_work_that_did_not_land_is_told_apart_and_the_queue_is_seen(person: Pers
     until(lambda: [text[:9] for text in queue.all_inner_texts()] == ["waits T-2"])
     person.go("Needs you")
     assert page.locator(".card .kind").all_inner_texts() == ["Review"]
+
+
+def test_work_that_did_not_land_is_another_card_than_a_review(person: Person, repo: Repo, leave_review: Leave) -> None:
+    leave_review({"a.py": ("before\n", "after\n")})
+    place = repo.root / ".coord/worktrees/run/bob"
+
+    def git(*args: str, where: Path = repo.root) -> str:
+        named = ("-c", "user.name=P", "-c", "user.email=p@example.org")
+        return subprocess.run(["git", *named, *args], cwd=where, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("add", "a.py")
+    git("commit", "-qm", "first")
+    git("worktree", "add", "-q", "-b", "work", str(place))
+    began = git("rev-parse", "HEAD")
+    with repo.client() as client:
+        client.call(rq.Register(agent="bob"))
+        client.call(rq.TaskAdd(title="Round the totals", resources=["b.py"]))
+        client.call(rq.TaskClaim(agent="bob", task="T-1"))
+        client.call(rq.TaskWorktree(agent="bob", task="T-1", worktree=str(place)))
+        (place / "b.py").write_text("rounded\n")
+        git("add", "b.py", where=place)
+        git("commit", "-qm", "round", where=place)
+        client.call(rq.TaskFail(agent="bob", task="T-1", reason="main has another b.py", unlanded=rq.Unlanded(
+            worktree=str(place), began=began, commit=git("rev-parse", "HEAD", where=place))))
+    page = person.open()
+    card = page.locator(".card").filter(has_text="Did not land")
+    card.get_by_text("main has another b.py").wait_for()
+    assert sorted(page.locator(".card .kind").all_inner_texts()) == ["Did not land", "Review"]
+    card.get_by_role("button", name="Look at it").click()
+    page.get_by_text("did not land").first.wait_for()
