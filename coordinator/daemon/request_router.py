@@ -54,8 +54,10 @@ from coordinator.words.clock import Clock, from_iso, iso
 from coordinator.words.refusals import HELD, Code, Refusal
 
 log = logging.getLogger("coord.requests")
-#: Reads that take this long are served in a thread of their own: they walk the log or all tasks.
-SLOW_READS = frozenset({"moment", "replay", "report", "task_export", "timeline", "work"})
+#: Reads that take this long are served in a thread of their own: they walk the log or all tasks,
+#: or compare large files.
+SLOW_READS = frozenset({"moment", "replay", "report", "review_hunks", "task_export", "timeline",
+                        "work"})
 #: For so long (seconds) a list of reviews waits for what is about to be flagged.
 CLOSED_S = 2.0
 #: Requests that wait for something to be done, by whoever asks.

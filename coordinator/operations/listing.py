@@ -40,7 +40,7 @@ from coordinator.service.leasing import (
     unlock_requests,
     waiting_line,
 )
-from coordinator.service.review import reviews, verdicts
+from coordinator.service.review import hunk_lists, reviews, verdicts
 from coordinator.service.state import changes, values
 from coordinator.service.verifying import verifications
 from coordinator.service.views import archive, moment, report, story, timeline, work
@@ -180,6 +180,7 @@ _ALL = [
     Operation(rq.Sweep, None, course=sweep.sweep),
     Operation(rq.Reviews, reviews.listing),
     Operation(rq.ReviewShow, reviews.show_request),
+    Operation(rq.ReviewHunks, hunk_lists.listing),
     Operation(rq.ReviewDecide, None, verdict=verdicts.course),
     Operation(rq.ReviewUndo, None, verdict=verdicts.course),
     Operation(rq.Work, work.work),

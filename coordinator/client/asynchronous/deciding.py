@@ -47,6 +47,21 @@ class Deciding(AsyncAsking):
         """
         return await self.call(rq.ReviewShow(review=review, content=content))
 
+    async def review_hunks(
+        self, review: str, file: str, *, skip: int = 0, limit: int = 20,
+    ) -> rq.HunkList:
+        """The hunks of one file of a review, by parts: also of a file that is too large for `show`.
+
+        Args:
+            review: The review's id, like `R-3`.
+            file: Its path, as the review has it.
+            skip: Leave out so many of them at the beginning.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return await self.call(rq.ReviewHunks(
+            review=review, file=file, skip=skip, limit=limit, cwd=here(),
+        ))
+
     async def review_decide(
         self, review: str, verdict: rq.Verdict, *, note: str = "", by: str = "",
         files: Sequence[str] = (), hunks: Sequence[int] = (), seen: str = "",

@@ -105,16 +105,8 @@ def _named(svc: Service, row: ReviewRow, request: rq.ReviewDecide,
     """The files that are meant, each once."""
     named: dict[str, ReviewFileRow] = {}
     for text in request.files:
-        fit = _fitting(svc, text, request.cwd, files)
-        if len(fit) != 1:
-            has = listed([file_names.shown(one.path) for one in files], NAMED_MAX)
-            which = "has no file" if not fit else "has several files"
-            raise Refusal(
-                Code.INVALID, f"{row.review_id} {which} {file_names.shown(text)!r}; it is about "
-                f"{has}. Nothing was changed.", next=f"`coord review show {row.review_id}`",
-                files=[one.path for one in files],
-            )
-        named[fit[0].path] = fit[0]
+        file = named_file(svc, row, text, request.cwd, files)
+        named[file.path] = file
     if request.edited is not None:
         _check_editable(row, request, list(named.values()) or files)
     if not request.hunks and request.edited is None:
@@ -126,6 +118,25 @@ def _named(svc: Service, row: ReviewRow, request: rq.ReviewDecide,
             "Nothing was changed.", next="Name the one file: `--file PATH`.",
         )
     return list(named.values()) or list(files)
+
+
+def named_file(svc: Service, row: ReviewRow, text: str, cwd: str | None,
+               files: Sequence[ReviewFileRow]) -> ReviewFileRow:
+    """The one file of a review that a name means.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    fit = _fitting(svc, text, cwd, files)
+    if len(fit) == 1:
+        return fit[0]
+    has = listed([file_names.shown(one.path) for one in files], NAMED_MAX)
+    which = "has no file" if not fit else "has several files"
+    raise Refusal(
+        Code.INVALID, f"{row.review_id} {which} {file_names.shown(text)!r}; it is about {has}. "
+        "Nothing was changed.", next=f"`coord review show {row.review_id}`",
+        files=[one.path for one in files],
+    )
 
 
 def _check_editable(row: ReviewRow, request: rq.ReviewDecide,

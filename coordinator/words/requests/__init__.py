@@ -181,9 +181,12 @@ if TYPE_CHECKING:
         WaitedFor as WaitedFor,
     )
     from coordinator.words.requests.reviews import (
+        Hunk as Hunk,
+        HunkList as HunkList,
         Review as Review,
         ReviewDecide as ReviewDecide,
         ReviewFile as ReviewFile,
+        ReviewHunks as ReviewHunks,
         ReviewList as ReviewList,
         ReviewShow as ReviewShow,
         ReviewUndo as ReviewUndo,
@@ -308,7 +311,8 @@ ROOMS = {
     "report":
         "AgentsPart HotFile RefusedCount Report ReportReply WaitedFor",
     "reviews":
-        "Review ReviewDecide ReviewFile ReviewList ReviewShow ReviewUndo Reviews Sweep Swept",
+        "Hunk HunkList Review ReviewDecide ReviewFile ReviewHunks ReviewList ReviewShow ReviewUndo "
+        "Reviews Sweep Swept",
     "signals":
         "Signal SignalAdd SignalList Signals",
     "state":

@@ -96,6 +96,35 @@ class ReviewShow(Request[Review]):
     content: bool = False
 
 
+class Hunk(Reply):
+    number: int  # from 1, as a verdict on hunks names it
+    text: str  # its heading and lines, as in a unified difference
+    cut: bool  # that is not all of it
+
+
+class HunkList(Reply):
+    review: str
+    path: str
+    items: list[Hunk]
+    total: int  # how many the file's change has
+    divided: bool  # a verdict can be on single ones; not in what is too large
+    said: str  # why there are none
+    next: int | None = None  # give this as `skip` for the next page; null: there is no more
+
+
+class ReviewHunks(Request[HunkList]):
+    """The hunks of one file of a review, by parts: also of a file that is too large for `show`."""
+
+    op = "review_hunks"
+    http = ("GET", "/v1/reviews/{review}/hunks")
+    writes = False
+    review: Name
+    file: Name  # its path, as the review has it
+    skip: Place = 0  # leave out so many of them at the beginning
+    limit: Count = 20
+    cwd: Name | None = None
+
+
 class ReviewDecide(Request[Review]):
     """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
 

@@ -1287,6 +1287,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/reviews/{review}/hunks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The hunks of one file of a review, by parts
+         * @description The hunks of one file of a review, by parts: also of a file that is too large for `show`.
+         */
+        get: operations["review_hunks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/reviews/{review}/decide": {
         parameters: {
             query?: never;
@@ -3294,6 +3314,32 @@ export interface components {
             baseline_at: string | null;
             /** @description In place of `flagged`, of what is too large: the file that has the bytes. */
             flagged_at: string | null;
+        };
+        /** HunkList */
+        HunkList: {
+            /** @description The review's id, like `R-3`. */
+            review: string;
+            /** @description A path from the repository's root. */
+            path: string;
+            /** @description What was found, in order. */
+            items: components["schemas"]["Hunk"][];
+            /** @description How many the file's change has. */
+            total: number;
+            /** @description A verdict can be on single ones; not in what is too large. */
+            divided: boolean;
+            /** @description Why there are none. */
+            said: string;
+            /** @description Give this as `skip` for the next page; null: there is no more. */
+            next: number | null;
+        };
+        /** Hunk */
+        Hunk: {
+            /** @description From 1, as a verdict on hunks names it. */
+            number: number;
+            /** @description Its heading and lines, as in a unified difference. */
+            text: string;
+            /** @description That is not all of it. */
+            cut: boolean;
         };
         /** WorkList */
         WorkList: {
@@ -9647,6 +9693,64 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Review"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    review_hunks: {
+        parameters: {
+            query: {
+                /** @description Its path, as the review has it. */
+                file: string;
+                /** @description Leave out so many of them at the beginning. Default: 0. */
+                skip?: number;
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 20. */
+                limit?: number;
+                /** @description The absolute directory that relative paths begin at; null: the repository's root. */
+                cwd?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The review's id, like `R-3`. */
+                review: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "review": "R-2",
+                     *       "path": "src/pay.py",
+                     *       "items": [
+                     *         {
+                     *           "number": 1,
+                     *           "text": "The retries are done.",
+                     *           "cut": false
+                     *         }
+                     *       ],
+                     *       "total": 1,
+                     *       "divided": false,
+                     *       "said": "",
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["HunkList"];
                 };
             };
             400: components["responses"]["Refused400"];

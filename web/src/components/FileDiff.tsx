@@ -8,12 +8,15 @@ import { keepEdited } from "../state/actions";
 import { beginDraft, type Draft, endDraft, findDraft } from "../state/drafts";
 import { readHunks } from "../state/hunks";
 import { HunkList } from "./HunkList";
+import { LargeDiff } from "./LargeDiff";
 import { Words } from "./Words";
 
 type Shown = Layout | "by-change";
 const TITLES: Record<Shown, string> = { "side-by-side": "Side by side", unified: "Unified", "by-change": "Change by change" };
 /** What the person has chosen; null: by the width of the page. */
 const chosen = signal<Shown | null>(null);
+/** Two texts of more than this (signs in base64) are shown by their hunks. */
+const MERGED_MAX = 3_000_000;
 /** Two texts beside each other want so much room (px). */
 const BESIDE_PX = 720;
 
@@ -29,9 +32,10 @@ export function FileDiff({ review, file: current, onDecided }: Props) {
   const file = draft?.file ?? current; // who edits goes on with what he has begun
   const host = useRef<HTMLDivElement>(null);
   const failed = useSignal(false);
-  const before = decode(file.baseline);
-  const after = decode(file.flagged);
-  const whole = file.kept && before !== null && after !== null && !file.baseline_at && !file.flagged_at;
+  const large = Boolean(file.baseline_at || file.flagged_at) || (file.baseline?.length ?? 0) + (file.flagged?.length ?? 0) > MERGED_MAX;
+  const before = large ? null : decode(file.baseline);
+  const after = large ? null : decode(file.flagged);
+  const whole = file.kept && before !== null && after !== null;
   const divided = readHunks(file).length > 0;
   const wanted = chosen.value ?? (innerWidth < BESIDE_PX ? "unified" : "side-by-side");
   const layout: Shown = wanted === "by-change" && (!divided || draft !== undefined) ? "unified" : wanted;
@@ -104,6 +108,8 @@ export function FileDiff({ review, file: current, onDecided }: Props) {
         <HunkList review={review} file={file} />
       ) : merged ? (
         <div class="diff" ref={host} role="group" aria-label={`Difference of ${file.path}`} />
+      ) : large && file.kept ? (
+        <LargeDiff review={review} file={file} />
       ) : (
         <pre class="diff">
           <Words text={file.diff || file.note || "It is no text, or too large to be shown here."} />

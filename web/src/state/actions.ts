@@ -2,7 +2,7 @@
 import { api, ask } from "../api/client";
 import { person } from "../api/entrance";
 import { Refusal } from "../api/refusal";
-import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, WorkFile } from "../api/shapes";
+import type { DeadLetter, HunkList, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, WorkFile } from "../api/shapes";
 import { harmless } from "../words/texts";
 import { type Draft, endDraft, listDrafts } from "./drafts";
 import { act, news } from "./news";
@@ -198,6 +198,11 @@ export async function showTask(task: string): Promise<Task> {
 
 export async function showReview(review: string, content: boolean): Promise<Review> {
   return ask(api.GET("/v1/reviews/{review}", { params: { path: { review }, query: { content } } }));
+}
+
+/** Hunks of a file that is too large to be shown whole. */
+export async function showHunks(review: string, file: ReviewFile, skip: number): Promise<HunkList> {
+  return ask(api.GET("/v1/reviews/{review}/hunks", { params: { path: { review }, query: { file: file.path, skip } } }));
 }
 
 /** A command that opens a file in one's editor, into the clipboard. */
