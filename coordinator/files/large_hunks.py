@@ -59,17 +59,18 @@ def window(before: Source, after: Source, skip: int, limit: int) -> Hunks:
         process = subprocess.Popen(
             [*_GIT, *names], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, cwd=tempfile.gettempdir(), env=clean_environment())
+        assert process.stdout is not None  # it is a pipe
         timer = Timer(SECONDS, process.kill)
         timer.start()
         try:
-            assert process.stdout is not None
             found = _read(process.stdout, skip, limit)
+            process.stdout.close()
+            code = process.wait()
         finally:
             timer.cancel()
             with suppress(OSError):
                 process.kill()
-            process.stdout.close()
-            code = process.wait()
+            process.wait()
         if code not in (0, 1):
             raise TooLarge
     return found
