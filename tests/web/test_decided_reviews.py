@@ -21,7 +21,7 @@ Leave = Callable[..., str]
 def open_decided(person: Person) -> Any:
     page = person.open()
     person.go("Reviews")
-    page.get_by_text("Decided reviews", exact=True).click()
+    page.get_by_role("tab", name="Decided").click()
     return page
 
 
@@ -54,7 +54,9 @@ def test_only_what_can_be_taken_back_has_a_button(person: Person, repo: Repo) ->
         repo.write("a.py", "half\n")
         client.call(rq.TaskFail(agent="ann", task="T-1", reason="no luck"))
     page = open_decided(person)
+    page.get_by_role("tab", name="Waiting").click()
     page.get_by_role("button", name="Reassign g").wait_for()
+    page.get_by_role("tab", name="Decided").click()
     repo.coord("review", "keep", "R-1")
     button = page.get_by_role("button", name="Undo the verdict on R-1")
     button.wait_for()

@@ -74,16 +74,23 @@ export function FileDiff({ review, file: current, onDecided }: Props) {
   const merged = whole && !failed.value;
   return (
     <>
-      <div class="actions" role="group" aria-label="How it is shown">
-        {(Object.keys(TITLES) as Shown[])
-          .filter((shown) => (shown === "by-change" ? divided && draft === undefined : merged))
-          .map((shown) => (
-            <button key={shown} type="button" aria-pressed={shown === layout} onClick={() => (chosen.value = shown)}>
-              {TITLES[shown]}
-            </button>
-          ))}
+      <div class="actions">
+        <div class="actions" role="group" aria-label="How it is shown">
+          {(Object.keys(TITLES) as Shown[])
+            .filter((shown) => (shown === "by-change" ? divided && draft === undefined : merged))
+            .map((shown) => (
+              <button key={shown} type="button" aria-pressed={shown === layout} onClick={() => (chosen.value = shown)}>
+                {TITLES[shown]}
+              </button>
+            ))}
+        </div>
+        {merged && draft === undefined && (
+          <button type="button" id="edit" data-acts onClick={() => beginDraft(review, file, after)}>
+            Edit <kbd>e</kbd>
+          </button>
+        )}
       </div>
-      {draft !== undefined ? (
+      {draft !== undefined && (
         <p class="actions" data-acts>
           <span>
             You edit <Words text={file.path} />.
@@ -95,14 +102,6 @@ export function FileDiff({ review, file: current, onDecided }: Props) {
             Discard it
           </button>
         </p>
-      ) : (
-        merged && (
-          <p class="actions" data-acts>
-            <button type="button" id="edit" onClick={() => beginDraft(review, file, after)}>
-              Edit <kbd>e</kbd>
-            </button>
-          </p>
-        )
       )}
       {layout === "by-change" ? (
         <HunkList review={review} file={file} />

@@ -65,7 +65,10 @@ export function ReviewPage({ review, previous, next }: Props) {
       } else if (event.key === "u") {
         void undoLast();
       } else if (event.key === "e") {
-        document.getElementById("edit")?.click();
+        const edit = document.getElementById("edit");
+        if (edit?.checkVisibility()) {
+          edit.click();
+        }
       } else if (name === null) {
         return;
       } else if (verdict !== undefined) {

@@ -1,20 +1,17 @@
-/** Flagged work that waits for a verdict: the list, and the one that is looked at; below, what was decided. */
-import { openReview } from "../state/place";
+/** Flagged work that waits for a verdict: the list, and the one that is looked at; or those that were decided. */
+import { openReview, reviewsShown } from "../state/place";
 import { DecidedReviews } from "./DecidedReviews";
 import { status } from "../state/store";
 import { counted } from "../words/texts";
 import { ReviewPage } from "./ReviewPage";
+import { Tabs } from "./Tabs";
 import { Words } from "./Words";
 
 export function ReviewsScreen() {
   return (
-    <>
-      <OpenReviews />
-      <details>
-        <summary>Decided reviews</summary>
-        <DecidedReviews />
-      </details>
-    </>
+    <Tabs label="Which reviews" titles={{ waiting: "Waiting", decided: "Decided" }} shown={reviewsShown.value} show={(which) => (reviewsShown.value = which)}>
+      {reviewsShown.value === "waiting" ? <OpenReviews /> : <DecidedReviews />}
+    </Tabs>
   );
 }
 

@@ -1,6 +1,7 @@
 /** The place of a task in a list that begins with what is given out first: by dragging it, or one step at a time. */
 import { signal } from "@preact/signals";
 
+import { readsOnly } from "../api/entrance";
 import type { Task } from "../api/shapes";
 import { placeTask } from "./taskActions";
 import type { WindowedList } from "./windowedList";
@@ -53,7 +54,7 @@ function put(task: Task, { previous, next }: Neighbours, side: "before" | "behin
 export function dragging(task: Task, neighbours: Neighbours) {
   const takes = () => dragged.value?.neighbours.list === neighbours.list && dragged.value.task.task !== task.task && canBePlaced(task);
   return {
-    draggable: canBePlaced(task),
+    draggable: canBePlaced(task) && !readsOnly(),
     "data-drop": target.value?.task === task.task && dragged.value !== null ? target.value.side : undefined,
     onDragStart: (event: DragEvent) => {
       dragged.value = { task, neighbours };
