@@ -211,6 +211,14 @@ CREATE INDEX tasks_by_holder  ON tasks (claimed_by) WHERE claimed_by IS NOT NULL
 CREATE INDEX tasks_by_partial ON tasks (partial) WHERE partial IS NOT NULL;
 CREATE INDEX tasks_by_backoff ON tasks (not_before) WHERE state = 'failed';
 CREATE INDEX tasks_by_avoided ON tasks (avoids, avoids_until) WHERE avoids IS NOT NULL;
+-- What waits to land on a branch, and what lands now: gone when the claim of its task ends.
+CREATE TABLE landings (
+    task_id   TEXT PRIMARY KEY,
+    agent     TEXT NOT NULL,
+    target    TEXT NOT NULL,
+    queued_at TEXT NOT NULL,
+    began_at  TEXT                            -- NULL: it waits
+) STRICT, WITHOUT ROWID;
 CREATE TABLE task_resources (
     task_id TEXT NOT NULL,
     name    TEXT NOT NULL,
@@ -382,7 +390,7 @@ CREATE TABLE reviews (
     n           INTEGER NOT NULL UNIQUE,
     state       TEXT NOT NULL CHECK (state IN ('open', 'kept', 'reverted', 'reassigned')),
     reason      TEXT NOT NULL CHECK (reason IN ('expired', 'silent', 'left', 'failed', 'unleased',
-                                                     'moved', 'overridden')),
+                                                     'moved', 'overridden', 'unlanded')),
     agent       TEXT,
     task_id     TEXT,
     summary     TEXT NOT NULL,
@@ -397,6 +405,7 @@ CREATE TABLE reviews (
     part_of     TEXT                          -- the review that it was taken out of, by a verdict on a part
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX reviews_by_state ON reviews (state, n);
+CREATE INDEX reviews_by_decision ON reviews (decided_at, n) WHERE decided_at IS NOT NULL;
 CREATE INDEX reviews_by_whole ON reviews (part_of) WHERE part_of IS NOT NULL;
 CREATE TABLE review_files (
     review_id     TEXT NOT NULL,
@@ -407,8 +416,8 @@ CREATE TABLE review_files (
     kept          INTEGER NOT NULL CHECK (kept IN (0, 1)),  -- 0: over the budget, hashes only
     baseline_hash TEXT,
     flagged_hash  TEXT,
-    verdict_hash  TEXT,                       -- bytes on disk just before a revert
-    written_hash  TEXT,                       -- bytes that the revert wrote
+    verdict_hash  TEXT,                       -- bytes on disk just before its verdict
+    written_hash  TEXT,                       -- bytes that the verdict wrote
     verdict_mode  INTEGER,                    -- permission bits just before it
     inode         TEXT,                       -- which file it was at the grant, of a leased file
     last_hash     TEXT,                       -- of one that is gone, of which parts were leased: its
@@ -423,7 +432,7 @@ CREATE INDEX review_scopes ON review_files (scope);
 -- A commit of regions is written in the same way, under an id of its own (`C-…`).
 CREATE TABLE verdicts (
     review_id TEXT PRIMARY KEY,
-    what      TEXT NOT NULL CHECK (what IN ('revert', 'undo', 'commit')),
+    what      TEXT NOT NULL CHECK (what IN ('revert', 'keep', 'undo', 'commit')),
     by        TEXT NOT NULL,
     note      TEXT NOT NULL,
     begun_at  TEXT NOT NULL

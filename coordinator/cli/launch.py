@@ -135,6 +135,8 @@ def launch(
     )
     launcher.prepare(None if tasks == "-" else Path(tasks))
     _on_signals(launcher, screen)
+    if live:
+        screen.say("`coord web` shows all of this in a browser, and takes your verdicts there.")
     launcher.start()
     screen.follow(launcher)
     made = launcher.report()

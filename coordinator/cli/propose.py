@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from typing import Annotated
 
 from coordinator.cli.app import (
@@ -20,11 +18,11 @@ from coordinator.cli.app import (
     say,
 )
 from coordinator.cli.definition import typer
+from coordinator.cli.text_files import read_text
 from coordinator.commands import agents as bodies
 from coordinator.commands.messages import news
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.wrong_values import in_words
 
 
 @app.command("propose")
@@ -59,8 +57,8 @@ def propose(
             agent=writer, note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109
             changes=[rq.ProposedChange(
                 resource=resource, version=version, delete=delete,
-                content=_read(content) if content is not None else None,
-                patch=_read(patch) if patch is not None else None)],
+                content=read_text(content) if content is not None else None,
+                patch=read_text(patch) if patch is not None else None)],
         )
     )
     if as_json:
@@ -82,17 +80,3 @@ def lost_writes(
 ) -> None:
     """Work that was thrown away because somebody else had written first."""
     carry_out(bodies.lost_writes, **locals())
-
-
-def _read(name: str) -> str:
-    """
-    Raises:
-        Refusal: INVALID: it cannot be read, or is not UTF-8.
-    """
-    try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as bad:
-        raise Refusal(
-            Code.INVALID, f"{name} cannot be read: {in_words(bad)}. Nothing was written.",
-            next="Name a file of UTF-8 text, or `-`.",
-        ) from None

@@ -10,8 +10,6 @@ import hashlib
 import os
 import shlex
 import stat
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from coordinator.cli.app import (
@@ -27,6 +25,7 @@ from coordinator.cli.app import (
     width,
 )
 from coordinator.cli.definition import typer
+from coordinator.cli.text_files import read_text
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import columns, wrapped
 from coordinator.commands.messages import news
@@ -37,7 +36,6 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import FROM_ROOT
 from coordinator.words.texts import counted
-from coordinator.words.wrong_values import in_words
 
 if TYPE_CHECKING:
     from coordinator.regions.outline import Outline, Region
@@ -121,7 +119,7 @@ def commit_region(
                 "written.", next=f"Give `{option}` once for each region, in their order{ending}",
             )
     regions_given = [
-        rq.RegionText(resource=name, text=_text(source), lease_token=token,
+        rq.RegionText(resource=name, text=read_text(source), lease_token=token,
                       content_hash=hashes[at] if hashes else None,
                       after=places[at] if places and places[at] != "-" else None)
         for at, (name, source) in enumerate(zip(resources, sources, strict=True))
@@ -143,22 +141,6 @@ def commit_region(
     for warning in done.warnings:
         say(f"warning: {warning}")
     carry_out(news, agent=holder)
-
-
-def _text(source: str) -> str:
-    """
-    Raises:
-        Refusal: INVALID: no such file, or not UTF-8.
-    """
-    try:
-        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        return raw.decode()
-    except (OSError, UnicodeDecodeError) as bad:
-        raise Refusal(
-            Code.INVALID, f"The text in {file_names.shown(source)} could not be read "
-            f"({in_words(bad)}). Nothing was written.",
-            next="Name a file with the region's whole new text.",
-        ) from None
 
 
 def _asking() -> Outlines:

@@ -30,6 +30,7 @@ from coordinator.cli.app import (
     width,
 )
 from coordinator.cli.definition import Listed, typer
+from coordinator.cli.text_files import read_text
 from coordinator.client.locating import locate_root
 from coordinator.commands import agents
 from coordinator.commands import reviews as bodies
@@ -108,10 +109,13 @@ def show(
 
 
 @review_app.command("keep")
-def keep(reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
-         as_json: AsJson = False) -> int:
-    """The work is good as it stands; its task is done."""
-    return _decide("keep", reviews, file, hunk, note, as_json)
+def keep(reviews: ReviewIds, file: Files = None, hunk: Hunks = None,
+         edited: Annotated[str | None, typer.Option(
+             "--from", help="Keep the text in this file (`-`: standard input) in place of what was"
+             " left.")] = None,
+         note: Note = "", as_json: AsJson = False) -> int:
+    """The work is good as it stands, or as you have edited it; its task is done."""
+    return _decide("keep", reviews, file, hunk, note, as_json, edited)
 
 
 @review_app.command("revert")
@@ -128,14 +132,15 @@ def reassign(reviews: ReviewIds, note: ForTheNext = "", as_json: AsJson = False)
 
 
 def _decide(verdict: rq.Verdict, reviews: list[str], files: list[str] | None,
-            hunks: list[str] | None, note: str, as_json: bool) -> int:
-    if (files or hunks) and len(reviews) > 1:
+            hunks: list[str] | None, note: str, as_json: bool, edited: str | None = None) -> int:
+    if (files or hunks or edited is not None) and len(reviews) > 1:
         raise Refusal(
-            Code.INVALID, "--file and --hunk are about one review, and "
+            Code.INVALID, "--file, --hunk and --from are about one review, and "
             f"{len(reviews)} are named. Nothing was changed.",
             next=f"coord review {verdict} {reviews[0]} --file PATH",
         )
-    asked = [rq.ReviewDecide(review=name, verdict=verdict, note=note, by=person(),
+    text = None if edited is None else read_text(edited)
+    asked = [rq.ReviewDecide(review=name, verdict=verdict, note=note, by=person(), edited=text,
                              files=list(files or ()), hunks=_numbers(hunks),
                              cwd=as_text(os.getcwd()) if files else None)  # noqa: PTH109
              for name in dict.fromkeys(reviews)]

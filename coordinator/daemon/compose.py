@@ -155,7 +155,7 @@ class Daemon:
             settings=self.settings, tree=tree, ignore=Ignore(tree),
             archive=self._open_archive(), secret=secret,
             impact=Impact(Meaning(str(self.state.root), str(self.state.meaning))),
-            slices=SLICES,
+            slices=SLICES, health=self._health,
         )
         self._ledger = Ledger(self._db, self.state.database)
         self._ledger.wake = partial(waiting_line.wake, self.service)
@@ -171,7 +171,6 @@ class Daemon:
                         self.service.blobs)
         self._workers = LookWorkers(self.state.root, self.state.database, self.state.blobs,
                                     review.kept_bytes_max, budget, self._writer.run)
-        self.service.health = self._health
         self.router = RequestRouter(Parts(
             self._loop, self.service, self._writer, self._ledger, self._reader,
             lambda: open_reader(self.state.database), self._clock, looker, self._workers,

@@ -79,12 +79,20 @@ class Lander:
         Raises:
             Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
         """
+        self._tell(work, turn=False)
         with self._line.turn(work), recovery.turn(self._state):
+            self._tell(work, turn=True)
             recovery.bring_forward(self._state, self._ask)
             after = self._land(work)
             if finish(after):
                 recovery.forget(self._state)
         return after
+
+    def _tell(self, work: Work, *, turn: bool) -> None:
+        """Where it stands in the queue, for who looks on; where nobody can be told, no matter."""
+        with contextlib.suppress(Refusal):
+            self._ask(rq.LandQueue(agent=work.agent, task=work.task, target=self._target.ref,
+                                   turn=turn))
 
     def _land(self, work: Work) -> str:
         for _ in range(TRIES_MAX):

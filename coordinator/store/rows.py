@@ -193,6 +193,17 @@ class ReviewRow(Row, frozen=True):
     part_of: str | None = None
 
 
+class LandingRow(Row, frozen=True):
+    """A row of `landings`, with its task's title."""
+
+    task_id: str
+    title: str
+    agent: str
+    target: str
+    queued_at: str
+    began_at: str | None
+
+
 class ReviewFileRow(Row, frozen=True):
     """A row of `review_files`."""
 
@@ -208,6 +219,11 @@ class ReviewFileRow(Row, frozen=True):
     verdict_mode: int | None
     inode: str | None
     last_hash: str | None
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a verdict has written it."""
+        return self.verdict_hash != self.written_hash
 
 
 class VerdictRow(Row, frozen=True):

@@ -68,6 +68,8 @@ SENTENCES: dict[str, str] = {
     "verification_begun": "{verification} began for {by}: the command runs on what was finished",
     "verification_ended": "{verification} is over ({outcome}, {runs} runs): {said}",
     "verified_from": "verification begins with {base:.12}",
+    "landing_queued": "the work of {agent} on {task} waits to land on {target}",
+    "landing_begun": "the work of {agent} on {task} lands on {target}",
     "target_moved": "{target} went from {before:.12} to {after:.12}: {why}",
     "noted": "{what}",
     "counters_raised": "numbers go on above all that may have been given before",

@@ -8,6 +8,7 @@ from threading import Timer
 import pytest
 
 from tests.conftest import Repo
+from tests.terminal import at_a_terminal
 
 
 def test_an_empty_backlog_is_told_with_how_to_fill_it(repo: Repo) -> None:
@@ -23,6 +24,15 @@ def test_which_agents_is_asked_for_in_words(repo: Repo, more: tuple[str, ...]) -
     assert done.returncode == 2 and "which agents" in done.stderr, done
     assert "--agent claude-code" in done.stderr and "--command" in done.stderr
     assert repo.client().task_list().items == []
+
+
+def test_the_browser_page_is_named_to_who_sits_at_a_terminal_and_to_nobody_else(repo: Repo) -> None:
+    repo.write("t.yaml", "- {title: one}\n")
+    code, shown = at_a_terminal(repo.root, "launch", "t.yaml", "-n", "1", "--command", "true")
+    assert code == 0 and shown.count("`coord web` shows all of this in a browser") == 1, shown
+    for more in ((), ("--json",)):
+        done = repo.coord("launch", "t.yaml", "-n", "1", "--command", "true", *more)
+        assert done.returncode == 0 and "coord web" not in done.stdout + done.stderr, done
 
 
 def test_a_profile_that_was_nearly_named_is_offered(repo: Repo) -> None:

@@ -229,6 +229,26 @@ def test_a_command_that_takes_long_keeps_the_leases_of_those_in_line(repo: Repo,
     assert is_clean(repo) and left_over(repo) == (0, [])
 
 
+def test_who_waits_to_land_and_who_lands_is_seen_by_everybody(repo: Repo, launch: Start) -> None:
+    here = repo.root.parent
+    going = launch(f'while ! test -e "{here}/$COORD_TASK"; do sleep 0.02; done\n'
+                   'echo more >> $(case $COORD_TASK in T-1) echo a;; *) echo b;; esac)', ("one", ["a"]), ("two", ["b"]),
+                   n=2, options=(*ISOLATED, "--verify", f"touch '{here}/verifies'; while ! test -e '{here}/go'; do sleep 0.02; done"))
+
+    def queue() -> list[tuple[str, str, str]]:
+        with repo.client() as client:
+            return [(row.task, row.state, row.target) for row in client.call(rq.Landings()).items]
+
+    (here / "T-1").touch()
+    until(lambda: (here / "verifies").exists())
+    assert queue() == [("T-1", "landing", "trunk")]
+    (here / "T-2").touch()
+    until(lambda: queue() == [("T-1", "landing", "trunk"), ("T-2", "waiting", "trunk")])
+    (here / "go").touch()
+    assert going.report()["tasks"] == {"done": 2}, going.said()
+    assert queue() == [] and is_clean(repo)
+
+
 #: Agents that end at the same time: each waits for all, then writes a line into a file of its own.
 TOGETHER = ('touch "{here}/here-$COORD_TASK"; while [ $(ls "{here}" | grep -c here-) -lt {n} ]; do sleep 0.02; done\n'
             'echo $COORD_TASK >> $(case $COORD_TASK in T-1) echo a;; T-2) echo b;; T-3) echo c;; *) echo d/e;; esac)')
@@ -428,7 +448,7 @@ def test_a_path_outside_the_leases_is_refused_and_kept(repo: Repo, launch: Start
     assert states(repo) == {"one": "review"}
     with repo.client() as client:
         (review,) = client.call(rq.Reviews()).items
-        assert kept["branch"] in review.summary
+        assert kept["branch"] in review.summary and review.reason == "unlanded"
 
 
 def test_files_of_another_holder_are_named_with_their_holder(repo: Repo, launch: Start) -> None:

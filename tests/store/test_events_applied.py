@@ -164,6 +164,11 @@ LOG: list[ev.Event] = [
     ev.ReviewSplit(review="R-1", part="R-2", n=2, agent="ann", task="T-1", files=PARTS),
     ev.VersionsSeen(versions=[("a", "h", "ann"), ("b", None, None)]),
     ev.VersionsSeen(versions=[("a", "h2", None)]),
+    # landing
+    ev.LandingQueued(agent="ann", task="T-1", target="main"),
+    ev.LandingQueued(agent="bob", task="T-2", target="main"),
+    ev.LandingBegun(agent="ann", task="T-1", target="main"),
+    ev.LandingBegun(agent="eve", task="T-3", target="main"),
     # verification
     ev.VerifiedFrom(base="c0", since=0),
     ev.WorkFinished(n=1, task="T-1", agent="ann", files=[("a", "h1"), ("b", None)], head="c0"),

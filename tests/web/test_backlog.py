@@ -123,21 +123,63 @@ def test_a_claimed_task_is_cancelled_and_its_agents_work_is_kept(person: Person,
     assert [file.path for file in review.files] == ["src/pay.py"] and repo.read("src/pay.py") == "a = 2\n"
 
 
-def test_priority_orders_a_column_and_is_taken_back(person: Person, repo: Repo) -> None:
+def order(repo: Repo) -> list[str]:
+    with repo.client() as client:
+        return [task.task for task in client.call(rq.Tasks(order="priority")).items]
+
+
+@pytest.mark.parametrize("view", ["Board", "Table"])
+def test_tasks_are_ordered_by_dragging_and_put_back(person: Person, repo: Repo, view: str) -> None:
+    for n in range(1, 5):
+        add(repo, f"task {n}")
+    page = open_backlog(person)
+    page.get_by_role("button", name=view).click()
+    if view == "Table":
+        page.get_by_role("button", name="Priority", exact=True).click()
+    cards = page.locator(".task-card" if view == "Board" else "tbody tr:not(.gap)")
+
+    def drag(task: str, onto: str, part: float) -> None:
+        """Drop a task on a part of another's height."""
+        card, other = (cards.filter(has_text=re.compile(rf"{name}(?!\d)")) for name in (task, onto))
+        box = other.bounding_box()
+        card.drag_to(other, target_position={"x": 60, "y": box["height"] * part})
+
+    drag("T-4", "T-2", 0.2)
+    page.get_by_text("T-4 is given out before T-2 now.").wait_for()
+    assert order(repo) == ["T-1", "T-4", "T-2", "T-3"]
+    until(lambda: [text[:3] for text in cards.all_inner_texts()] == ["T-1", "T-4", "T-2", "T-3"])
+    drag("T-1", "T-3", 0.8)
+    page.get_by_text("T-1 is given out after T-3 now.").wait_for()
+    assert order(repo) == ["T-4", "T-2", "T-3", "T-1"]
+    page.get_by_role("button", name="Undo").click()
+    until(lambda: order(repo) == ["T-1", "T-4", "T-2", "T-3"])
+    assert person.errors == []
+
+
+def test_a_place_is_changed_step_by_step_and_taken_back(person: Person, repo: Repo) -> None:
     for title in ("one", "two", "three"):
         add(repo, title)
     page = open_backlog(person)
     ready = column(page, "ready")
     until(lambda: titles(ready) == ["T-1 one", "T-2 two", "T-3 three"])
-    ready.get_by_role("button", name="Raise the priority of T-3").click()
+    ready.get_by_role("button", name="Move T-3 up").click()
+    until(lambda: titles(ready) == ["T-1 one", "T-3 three", "T-2 two"])
+    ready.get_by_role("button", name="Move T-1 down").click()
     until(lambda: titles(ready) == ["T-3 three", "T-1 one", "T-2 two"])
-    assert show(repo, "T-3").priority == 1
-    ready.get_by_role("button", name="Lower the priority of T-1").click()
-    until(lambda: titles(ready) == ["T-3 three", "T-2 two", "T-1 one"])
+    assert ready.get_by_role("button", name="Move T-3 up").get_attribute("aria-disabled") == "true"
     page.get_by_role("button", name="Undo").click()
-    until(lambda: titles(ready) == ["T-3 three", "T-1 one", "T-2 two"])
-    with repo.client() as client:
-        assert [task.task for task in client.call(rq.Tasks(order="priority")).items] == ["T-3", "T-1", "T-2"]
+    until(lambda: titles(ready) == ["T-1 one", "T-3 three", "T-2 two"])
+    assert order(repo) == ["T-1", "T-3", "T-2"]
+
+
+def test_the_priority_itself_is_raised_in_the_panel(person: Person, repo: Repo) -> None:
+    add(repo, "one"), add(repo, "two")
+    page = open_backlog(person)
+    column(page, "ready").get_by_role("button", name="T-2 two").click()
+    page.get_by_role("complementary").get_by_role("button", name="Raise the priority of T-2").click()
+    until(lambda: show(repo, "T-2").priority == 1)
+    page.get_by_role("button", name="Undo").click()
+    until(lambda: show(repo, "T-2").priority == 0)
 
 
 def test_a_change_on_what_is_not_so_any_more_is_refused_and_said(person: Person, repo: Repo) -> None:
@@ -269,11 +311,11 @@ def test_the_backlog_by_the_keyboard_alone(person: Person, repo: Repo) -> None:
     go_to("Backlog")
     page.keyboard.press("Enter")
     column(page, "ready").get_by_role("button", name="T-2 two").wait_for()
-    go_to("Raise the priority of T-2")
+    go_to("Move T-2 up")
     page.keyboard.press("Enter")
     until(lambda: show(repo, "T-2").priority == 1)
     until(lambda: titles(column(page, "ready")) == ["T-2 two", "T-1 one"])
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Raise the priority of T-2", "the focus goes with the task"
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Move T-2 up", "the focus goes with the task"
     go_to("T-1 one")
     page.keyboard.press("Enter")
     page.get_by_role("complementary", name="About T-1").get_by_role("button", name="Cancel T-1").wait_for()

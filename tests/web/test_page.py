@@ -315,13 +315,15 @@ def test_a_page_that_only_reads_shows_all_and_offers_no_action(person: Person, r
     page.goto(str(json.loads(repo.coord("web", "--read-only", "--json").stdout)["url"]))
     page.get_by_text("This page only reads.").wait_for()
     page.get_by_text("bob asks ann for src/tax.py").wait_for()
-    acts = re.compile("Approve|Reject|Keep|Revert|Reassign|Undo|Unlock|Lock it|Send|Ask for it")
+    acts = re.compile("Approve|Reject|Keep|Revert|Reassign|Edit|Undo|Unlock|Lock it|Send|Ask for it")
     assert page.get_by_role("button", name=acts).count() == 0
     page.get_by_role("button", name="Look at it").click()
     page.get_by_role("group", name="Difference of src/pay.py").wait_for()
     assert page.get_by_role("button", name=acts).count() == 0
     page.keyboard.press("r")
     page.get_by_role("alert").get_by_text("This page only reads.").wait_for()
+    page.keyboard.press("e")
+    assert page.get_by_role("textbox", name="src/pay.py, your text").count() == 0
     assert repo.read("src/pay.py") == "a = 2\n"
     person.go("Agents and leases")
     page.get_by_role("button", name="src/tax.py", exact=True).wait_for()
@@ -329,7 +331,8 @@ def test_a_page_that_only_reads_shows_all_and_offers_no_action(person: Person, r
     repo.coord("task", "add", "Round the totals")
     person.go("Backlog")
     page.get_by_role("button", name="Round the totals").click()
-    assert page.get_by_role("button", name=re.compile("Add|Edit|Cancel T|Raise")).count() == 0
+    assert page.get_by_role("button", name=re.compile("Add|Edit|Cancel T|Raise|Move")).count() == 0
+    assert page.locator("[draggable=true]").count() == 0
     person.check_accessible()
 
 

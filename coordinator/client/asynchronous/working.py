@@ -69,14 +69,16 @@ class Working(AsyncAsking):
     async def task_edit(
         self, task: str, *, title: str | None = None, prompt: str | None = None,
         resources: Sequence[str] | None = None, priority: int | None = None,
-        after: Sequence[str] | None = None, attempts_max: int | None = None,
-        seen: str | None = None,
+        before: str | None = None, behind: str | None = None, after: Sequence[str] | None = None,
+        attempts_max: int | None = None, seen: str | None = None,
     ) -> rq.Task:
         """Change what a task says. What is not given stays; `resources` and `after` are all of
         them.
 
         Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
-        `updated_at` that it is based on; VERSION_CHANGED if the task is another by now.
+        `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before`
+        and `behind` give it a place in the order in which tasks are given out: its priority
+        follows, and those of the tasks before it are raised as far as they have to be.
 
         Args:
             task: The task's id, like `T-3`.
@@ -85,6 +87,8 @@ class Working(AsyncAsking):
             resources: Resources: paths from the root (or from `cwd`), `dir/`, globs, regions
                 (`path::Qualified.name`), `key:a:b`, `task:T-3`.
             priority: The higher, the earlier; 0 is ordinary.
+            before: The task that it is to be given out right before; null: as it is.
+            behind: The task that it is to be given out right after; null: as it is.
             after: Ids of all tasks that have to be done before it may begin.
             attempts_max: How often it is tried at most.
             seen: The `updated_at` that the change is based on; null: whatever it is by now.
@@ -92,8 +96,8 @@ class Working(AsyncAsking):
         return await self.call(rq.TaskEdit(
             task=task, title=title, prompt=prompt,
             resources=None if resources is None else listed(resources), priority=priority,
-            after=None if after is None else listed(after), attempts_max=attempts_max, seen=seen,
-            cwd=here(),
+            before=before, behind=behind, after=None if after is None else listed(after),
+            attempts_max=attempts_max, seen=seen, cwd=here(),
         ))
 
     async def task_claim(
@@ -315,6 +319,31 @@ class Working(AsyncAsking):
             agent=agent or await self.name(), task=task, target=target, before=before, after=after,
             why=why,
         ))
+
+    async def land_queue(
+        self, task: str, target: str, *, agent: str | None = None, turn: bool = False,
+    ) -> rq.Landing:
+        """Note that the work of a task waits to land, or (`turn`) that its turn has come. For the
+        launch, which orders its own queue; a task leaves it when its claim ends.
+
+        Args:
+            task: The task's id, like `T-3`.
+            target: The branch that it lands on, in full (`refs/heads/main`).
+            agent: Whom it is asked for; default: this client's own agent.
+            turn: It lands now.
+        """
+        return await self.call(rq.LandQueue(
+            agent=agent or await self.name(), task=task, target=target, turn=turn,
+        ))
+
+    async def landings(self, *, skip: int = 0, limit: int = 200) -> rq.LandingList:
+        """What lands now and what waits to land, in the order in which that will be.
+
+        Args:
+            skip: Leave out so many of them at the beginning.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return await self.call(rq.Landings(skip=skip, limit=limit))
 
     async def verify(self, *, by: str | None = None, afresh: bool = False) -> rq.Verification:
         """Run the command now on what tasks have finished since it last passed (`verify.command`);

@@ -18,19 +18,25 @@ class Deciding(Asking):
         return self.call(rq.Sweep())
 
     def review_list(
-        self, *, state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open",
-        agent: str | None = None, task: str | None = None, after: int = 0, limit: int = 200,
+        self, *,
+        state: Literal["open", "kept", "reverted", "reassigned", "decided", "all"] = "open",
+        agent: str | None = None, task: str | None = None, after: int = 0, skip: int = 0,
+        limit: int = 200,
     ) -> rq.ReviewList:
-        """Flagged work; without `state`, what is open.
+        """Flagged work; without `state`, what is open. `decided`: whatever is not open, the last
+        verdict first.
 
         Args:
             state: Only reviews in this state.
             agent: Only work that it left.
             task: Only work on this task.
             after: Only what comes after this: the `next` of the page before.
+            skip: Leave out so many of them at the beginning.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
-        return self.call(rq.Reviews(state=state, agent=agent, task=task, after=after, limit=limit))
+        return self.call(rq.Reviews(
+            state=state, agent=agent, task=task, after=after, skip=skip, limit=limit,
+        ))
 
     def review_show(self, review: str, *, content: bool = False) -> rq.Review:
         """One review with its diffs and timeline; `content` adds the bytes (base64).
@@ -41,15 +47,33 @@ class Deciding(Asking):
         """
         return self.call(rq.ReviewShow(review=review, content=content))
 
+    def review_hunks(
+        self, review: str, file: str, *, skip: int = 0, limit: int = 20,
+    ) -> rq.HunkList:
+        """The hunks of one file of a review, by parts: also of a file that is too large for `show`.
+
+        Args:
+            review: The review's id, like `R-3`.
+            file: Its path, as the review has it.
+            skip: Leave out so many of them at the beginning.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return self.call(rq.ReviewHunks(
+            review=review, file=file, skip=skip, limit=limit, cwd=here(),
+        ))
+
     def review_decide(
         self, review: str, verdict: rq.Verdict, *, note: str = "", by: str = "",
         files: Sequence[str] = (), hunks: Sequence[int] = (), seen: str = "",
+        edited: str | None = None,
     ) -> rq.Review:
         """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
 
         With `files` it is about these alone: they become a review of their own, which is the answer
         (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference
         of that one file shows them) it is about these alone. Where that is all, it is as without.
+        `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it
+        out.
 
         Args:
             review: The review's id, like `R-3`.
@@ -58,11 +82,12 @@ class Deciding(Asking):
             by: The person who does or did it.
             files: Only these of it, by path; empty: all.
             hunks: Only these changes of the one file, numbers from 1; empty: all.
-            seen: `BEFORE..AFTER`, the hashes of the contents in which hunks were counted.
+            seen: `BEFORE..AFTER`, the hashes of the contents that the verdict is based on.
+            edited: The one file's text, as it is to be kept; null: as it was left.
         """
         return self.call(rq.ReviewDecide(
             review=review, verdict=verdict, note=note, by=by, files=listed(files),
-            hunks=listed(hunks), seen=seen, cwd=here(),
+            hunks=listed(hunks), seen=seen, edited=edited, cwd=here(),
         ))
 
     def review_undo(self, review: str, *, by: str = "") -> rq.Review:

@@ -311,7 +311,8 @@ def _end_group(
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
                     f"could not be looked at: {unseen}")
         flagged = partial_work.flag(
-            tx, reason=reason, agent=holder, task=task_id, files=files, log_tail=log_tail,
+            tx, reason=reason if also is None else "unlanded", agent=holder, task=task_id,
+            files=files, log_tail=log_tail,
             leased_at=min((row.locked_at for row in leases), default=None), why=told,
         )
         flagged = flagged._replace(whole=flagged.whole and not unseen)

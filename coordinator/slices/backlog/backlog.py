@@ -186,10 +186,7 @@ def checked(
     if len(draft.prompt) > PROMPT_CHARS_MAX:
         raise Refusal(Code.LIMIT, f"The prompt of {title[:60]!r} has {len(draft.prompt)} "
                       f"characters; at most {PROMPT_CHARS_MAX} are taken. {nothing}")
-    if not -PRIORITY_MAX <= draft.priority <= PRIORITY_MAX:
-        raise Refusal(
-            Code.INVALID, f"`priority` is {draft.priority}; it must be between {-PRIORITY_MAX} and "
-            f"{PRIORITY_MAX}. {nothing}")
+    check_priority(draft.priority, nothing)
     usual = svc.settings.backlog.attempts_max
     attempts = usual if draft.attempts_max is None else draft.attempts_max
     if not 1 <= attempts <= ATTEMPTS_MAX:
@@ -209,6 +206,17 @@ def checked(
     return title, attempts, [
         (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
     ]
+
+
+def check_priority(priority: int, nothing: str) -> None:
+    """
+    Raises:
+        Refusal: INVALID.
+    """
+    if not -PRIORITY_MAX <= priority <= PRIORITY_MAX:
+        raise Refusal(
+            Code.INVALID, f"`priority` is {priority}; it must be between {-PRIORITY_MAX} and "
+            f"{PRIORITY_MAX}. {nothing}")
 
 
 def places(draft: Draft, cwd: str | None) -> list[Place]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from coordinator.kernel import tasks, unserved
 from coordinator.kernel.core import Actor, Service
 from coordinator.rules.backlog import SETTLED, told_state
-from coordinator.slices.backlog.backlog import Draft, checked
+from coordinator.slices.backlog.backlog import Draft, check_priority, checked
+from coordinator.slices.backlog.placing import priorities_for
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
@@ -45,11 +46,15 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
             updated_at=task.updated_at,
         )
     shown = tasks.reply(tx, task)
+    placed = {} if req.before is None and req.behind is None else priorities_for(tx, task, req)
+    priority = placed.pop(task.task_id, shown.priority) if req.priority is None else req.priority
+    for priority_of_other in placed.values():
+        check_priority(priority_of_other, NOTHING)
     draft = Draft(
         title=shown.title if req.title is None else req.title,
         prompt=shown.prompt if req.prompt is None else req.prompt,
         resources=[] if req.resources is None else req.resources,
-        priority=shown.priority if req.priority is None else req.priority,
+        priority=priority,
         attempts_max=shown.attempts_max if req.attempts_max is None else req.attempts_max,
     )
     title, attempts, resources = checked(svc, tx, draft, req.cwd, NOTHING)
@@ -70,12 +75,26 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
             ("attempts_max", attempts != task.attempts_max),
         ) if changed
     ]
+    for name, raised in placed.items():
+        _raise(tx, name, raised)
     if event.fields:
         tx.record(event)
         unserved.take_up(tx, "task", task.task_id)
         tx.effects.offers = True
         tasks.settle(tx, task.task_id, "what it comes after was changed")
     return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def _raise(tx: Tx, name: str, priority: int) -> None:
+    """Give another task this priority, so that one has its place behind it."""
+    task = tasks.find(tx, name)
+    rows = [(str(name), str(kind), str(scope), str(mode))
+            for name, kind, scope, mode in tx.rows("task_resources_of", task.task_id)]
+    tx.record(ev.TaskEdited(
+        task=task.task_id, title=task.title, prompt=task.prompt, priority=priority,
+        attempts_max=task.attempts_max, resources=rows, after=tasks.reply(tx, task).after,
+        fields=["priority"],
+    ))
 
 
 def _after(tx: Tx, task: TaskRow, names: list[str]) -> list[str]:

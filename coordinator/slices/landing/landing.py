@@ -114,7 +114,7 @@ def _carry_past(tx: Tx, tokens: Sequence[int]) -> None:
 
 def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.WorkedIn:
     """See `requests.TaskWorktree`."""
-    task = _claimed(tx, req.agent, req.task)
+    task = claimed_task(tx, req.agent, req.task)
     try:
         found = tx.looked.place(req.worktree, literal=True)
     except Refusal:
@@ -212,7 +212,7 @@ def _lawful(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> tuple[int,
             Code.LIMIT, f"{req.task} changes {len(req.changes):,} paths; the limit is "
             f"{PATHS_MAX:,}. Nothing of it landed.", next="Merge its branch by hand.",
         )
-    task = _claimed(view, req.agent, req.task)
+    task = claimed_task(view, req.agent, req.task)
     if task.claim_until is not None and view.now >= task.claim_until:
         raise Refusal(
             Code.STALE_TOKEN,
@@ -273,7 +273,12 @@ def _holder(view: View, change: rule.Change) -> str | None:
     return None
 
 
-def _claimed(view: View, agent: str, name: str) -> TaskRow:
+def claimed_task(view: View, agent: str, name: str) -> TaskRow:
+    """The task, which this agent has claimed.
+
+    Raises:
+        Refusal: UNKNOWN_TASK, BAD_TRANSITION, NOT_HOLDER.
+    """
     task = tasks.find(view, name)
     if task.state != "claimed":
         raise Refusal(

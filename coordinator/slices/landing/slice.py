@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, write
-from coordinator.slices.landing import landing
+from coordinator.slices.landing import landing, landing_queue
 from coordinator.words import requests as rq
 
 
@@ -17,4 +17,6 @@ class Landing(Slice):
         Operation(rq.LandCheck, read(landing.check)),
         Operation(rq.Land, landing.land, several=True),
         Operation(rq.LandBack, landing.land_back, several=True),
+        Operation(rq.LandQueue, write(landing_queue.queue)),
+        Operation(rq.Landings, read(landing_queue.listing)),
     )

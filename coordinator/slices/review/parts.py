@@ -11,6 +11,8 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from coordinator.files import hunks
 from coordinator.files.content import digest, is_executable, is_link
 from coordinator.kernel import repository_files
@@ -50,13 +52,14 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
     """The files and hunks that the request names.
 
     Raises:
-        Refusal: INVALID: it has no such file or hunk, or a file cannot be divided; BAD_TRANSITION:
-            a part cannot be reassigned; VERSION_CHANGED: hunks were counted in other contents.
+        Refusal: INVALID: it has no such file or hunk, or a file cannot be divided or edited;
+            BAD_TRANSITION: a part cannot be reassigned; VERSION_CHANGED: the verdict is based on
+            other contents.
     """
-    if not request.files and not request.hunks:
+    if not request.files and not request.hunks and request.edited is None:
         return Chosen(list(files))
     named = _named(svc, row, request, files)
-    if request.hunks and request.seen:
+    if request.seen and (request.hunks or request.edited is not None):
         _check_seen(row, request.seen, named[0])
     out = Chosen([])
     for file in named:
@@ -68,8 +71,8 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
             out.parts.append(ev.ReviewPart(path=file.path, part_before=file.baseline_hash,
                                            part_after=file.flagged_hash))
     if len(named) == len(files) and not any(part.hunks for part in out.parts):
-        return Chosen(list(files))  # it is all that there is
-    if request.verdict == "reassign":
+        out = Chosen(list(files))  # it is all that there is
+    if request.verdict == "reassign" and out.parts:
         raise Refusal(
             Code.BAD_TRANSITION,
             f"A part of {row.review_id} cannot be reassigned: its task goes on with all that is "
@@ -77,7 +80,24 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
             next=f"`coord review reassign {row.review_id}` reassigns all of it; keep or revert "
             "before what shall not go on.",
         )
+    if request.edited is not None:
+        out.files = [_edit(svc, out, request.edited, file) for file in named]
     return out
+
+
+def edited_names(text: str) -> tuple[str, str]:
+    """The names of an edited text: as a plain file, and as one that can be executed."""
+    data = text.encode("utf-8", "surrogatepass")
+    return digest(data, executable=False), digest(data, executable=True)
+
+
+def _edit(svc: Service, out: Chosen, text: str, file: ReviewFileRow) -> ReviewFileRow:
+    """The file, as if its edited text were what was there before the work: a text is written as
+    the work is taken out, so that what was saved since stays or refuses it."""
+    like = file.flagged_hash or file.baseline_hash or ""
+    name = edited_names(text)[is_executable(like)]
+    out.made[name] = repository_files.stow(svc, name, text.encode("utf-8", "surrogatepass"))
+    return msgspec.structs.replace(file, baseline_hash=name)
 
 
 def _named(svc: Service, row: ReviewRow, request: rq.ReviewDecide,
@@ -85,29 +105,62 @@ def _named(svc: Service, row: ReviewRow, request: rq.ReviewDecide,
     """The files that are meant, each once."""
     named: dict[str, ReviewFileRow] = {}
     for text in request.files:
-        fit = _fitting(svc, text, request.cwd, files)
-        if len(fit) != 1:
-            has = listed([file_names.shown(one.path) for one in files], NAMED_MAX)
-            which = "has no file" if not fit else "has several files"
-            raise Refusal(
-                Code.INVALID, f"{row.review_id} {which} {file_names.shown(text)!r}; it is about "
-                f"{has}. Nothing was changed.", next=f"`coord review show {row.review_id}`",
-                files=[one.path for one in files],
-            )
-        named[fit[0].path] = fit[0]
-    if not request.hunks:
+        file = named_file(svc, row, text, request.cwd, files)
+        named[file.path] = file
+    if request.edited is not None:
+        _check_editable(row, request, list(named.values()) or files)
+    if not request.hunks and request.edited is None:
         return list(named.values())
     if len(named or files) != 1:
         raise Refusal(
-            Code.INVALID, "Hunks are counted in one file, and "
-            f"{'several files are named' if named else f'{row.review_id} has several'}. Nothing "
-            "was changed.", next="Name the one file: `--file PATH --hunk N`.",
+            Code.INVALID, f"{'Hunks are counted in' if request.hunks else 'A text is that of'} one "
+            f"file, and {'several files are named' if named else f'{row.review_id} has several'}. "
+            "Nothing was changed.", next="Name the one file: `--file PATH`.",
         )
     return list(named.values()) or list(files)
 
 
+def named_file(svc: Service, row: ReviewRow, text: str, cwd: str | None,
+               files: Sequence[ReviewFileRow]) -> ReviewFileRow:
+    """The one file of a review that a name means.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    fit = _fitting(svc, text, cwd, files)
+    if len(fit) == 1:
+        return fit[0]
+    has = listed([file_names.shown(one.path) for one in files], NAMED_MAX)
+    which = "has no file" if not fit else "has several files"
+    raise Refusal(
+        Code.INVALID, f"{row.review_id} {which} {file_names.shown(text)!r}; it is about {has}. "
+        "Nothing was changed.", next=f"`coord review show {row.review_id}`",
+        files=[one.path for one in files],
+    )
+
+
+def _check_editable(row: ReviewRow, request: rq.ReviewDecide,
+                    files: Sequence[ReviewFileRow]) -> None:
+    """That an edited text can be kept.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if request.verdict != "keep" or request.hunks:
+        raise Refusal(
+            Code.INVALID, "An edited text is kept, and is the whole file's: it goes with `keep`, "
+            "and without hunks. Nothing was changed.",
+            next=f"`coord review keep {row.review_id} --file PATH --edited FILE`")
+    for file in files:
+        if is_link(file.flagged_hash or ""):
+            raise Refusal(
+                Code.INVALID, f"{file_names.shown(file.path)} is a symlink, which has no text. "
+                "Nothing was changed.", next=f"`coord review keep {row.review_id}` keeps it, "
+                f"`coord review revert {row.review_id}` takes it out.")
+
+
 def _check_seen(row: ReviewRow, seen: str, file: ReviewFileRow) -> None:
-    """That the hunks were counted in the contents that the file has now.
+    """That the verdict is based on the contents that the file has now.
 
     Raises:
         Refusal: VERSION_CHANGED.
@@ -115,8 +168,9 @@ def _check_seen(row: ReviewRow, seen: str, file: ReviewFileRow) -> None:
     if seen != f"{file.baseline_hash or ''}..{file.flagged_hash or ''}":
         raise Refusal(
             Code.VERSION_CHANGED, f"A verdict on a part of {row.review_id} came before this one: "
-            f"the hunks of {file_names.shown(file.path)} have other numbers now. Nothing was "
-            "changed.", next=f"`coord review show {row.review_id}` numbers them anew.")
+            f"{file_names.shown(file.path)} is shown with other contents, and its hunks have other "
+            "numbers now. Nothing was changed.",
+            next=f"`coord review show {row.review_id}` shows what is left.")
 
 
 def _fitting(svc: Service, text: str, cwd: str | None,

@@ -66,10 +66,16 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.Revie
     """See `requests.Reviews`."""
     task = tasks.named(view, req.task)
     limit = min(req.limit, LISTED_MAX)
-    rows, more = split_page(view.each(
-        ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task, req.after), limit)
-    return rq.ReviewList(items=[_reply(view, row) for row in rows],
-                         next=rows[-1].n if more else None)
+    if req.state == "decided":
+        found = view.each(ReviewRow, "reviews_decided", limit + 1, req.skip, req.agent, task)
+    else:
+        found = view.each(ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task,
+                          req.after, req.skip)
+    rows, more = split_page(found, limit)
+    after = req.skip + limit if req.state == "decided" else rows[-1].n if rows else None
+    return rq.ReviewList(
+        items=[_reply(view, row) for row in rows], next=after if more else None,
+        counts={str(state): int(n) for state, n in view.rows("reviews_count", req.agent, task)})
 
 
 def show_request(svc: Service, view: View, actor: Actor, req: rq.ReviewShow) -> rq.Review:
@@ -161,7 +167,22 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
         task=row.task_id, summary=row.summary, leased_at=row.leased_at, opened_at=row.opened_at,
         decided_at=row.decided_at, decided_by=row.decided_by, note=row.note, files=files,
         part_of=row.part_of, under_way=None if verdict is None else str(verdict[1]), saved=saved,
+        may=[] if verdict is not None else _may(view, row, rows),
     )
+
+
+def _may(view: View, row: ReviewRow, files: Sequence[ReviewFileRow]) -> list[str]:
+    """What a person can do with a review as it is. (What has become of its files on the disk is
+    looked at when it is done.)"""
+    if row.state == "open":
+        return ["keep", "revert", *(["reassign"] if _task_under(view, row) is not None else [])]
+    try:
+        may_undo(view, row)
+    except Refusal:
+        return []
+    gone = any(file.is_written and file.verdict_hash is not None
+               and view.source(file.verdict_hash) is None for file in files)
+    return [] if gone else ["undo"]
 
 
 def _renames(files: Sequence[ReviewFileRow]) -> dict[str, str]:
@@ -298,11 +319,16 @@ def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     """Note a verdict; `steps` are the files that were written for it."""
     task = _task_under(tx, row)
     state = {"keep": "kept", "revert": "reverted", "reassign": "reassigned"}[what]
+    written = {step.path for step in steps}
+    # What a verdict wrote that was taken back since is not written by this one.
+    earlier = [file.path for file in tx.each(ReviewFileRow, "review_files_of", row.review_id)
+               if file.is_written and file.path not in written]
     tx.record(
         ev.ReviewDecided(
             review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=by,
             note=note, task_before=task.state if task else None,
-            files=[(step.path, step.old_hash, step.new_hash) for step in steps],
+            files=[*((step.path, step.old_hash, step.new_hash) for step in steps),
+                   *((path, None, None) for path in earlier)],
             modes={step.path: step.old_mode for step in steps if step.old_hash is not None},
         )
     )
@@ -311,8 +337,9 @@ def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     for path, scope, *_ in tx.rows("review_files_of", row.review_id):
         tx.freed.append((path, "file", scope))
     if row.agent is not None:
+        edited = ", as they have edited it" if what == "keep" and steps else ""
         said = (f"A human looked at your partial work {row.review_id} and chose to {what} "
-                "it.")
+                f"it{edited}.")
         if note:
             said += f" They say: {quoted(note)}."
         if task is not None and what == "reassign":
@@ -344,9 +371,11 @@ def reopen_task(tx: Tx, row: ReviewRow) -> None:
 
 
 def close_task_again(tx: Tx, row: ReviewRow) -> None:
-    """An undo of a revert was taken back itself: the task starts over, as after the revert."""
+    """An undo was taken back itself: the task is done, or starts over, as after the verdict."""
     task = _task_under(tx, row)
-    if task is not None:
+    if task is not None and row.state == "kept":
+        _move_task(tx, task, "keep", row)
+    elif task is not None:
         tasks.move(tx, task, "restart", why=f"{row.review_id}: stays reverted", partial=None)
 
 

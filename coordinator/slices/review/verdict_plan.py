@@ -83,7 +83,8 @@ def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
     may(view, request, row)
     verdict = None if isinstance(request, rq.ReviewUndo) else request.verdict
     undo = verdict is None
-    out = Plan(row.review_id, "undo" if undo else "revert")
+    edits = isinstance(request, rq.ReviewDecide) and request.edited is not None
+    out = Plan(row.review_id, "undo" if undo else "keep" if edits else "revert")
     files = view.each(ReviewFileRow, "review_files_of", row.review_id)
     out.seen = [reviews.sides(file) for file in files]
     made: dict[str, Bytes] = {}
@@ -91,11 +92,11 @@ def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
         chosen = parts.choose(svc, view, request, row, files)
         files, out.parts, made = chosen.files, chosen.parts, chosen.made
         out.keeps += made.values()
-    if verdict != "revert" and not (undo and row.state == "reverted"):
+    if verdict != "revert" and not edits and not (undo and row.state in ("reverted", "kept")):
         return out  # it writes no file
     with ExitStack() as stack:
         look = _Look(svc, view, row, stack, files, made)
-        wanted = look.undo(files, out) if undo else look.revert(files, out)
+        wanted = look.undo(files, out) if undo else look.take_out(files, out)
         look.write_down(wanted, out)
     return out
 
@@ -148,7 +149,7 @@ def _is_beside(lease: LeaseRow, parts: Sequence[Resource]) -> bool:
 
 
 def _done(what: str) -> str:
-    return "reverted" if what == "revert" else "undone"
+    return {"revert": "reverted", "keep": "written", "undo": "undone"}[what]
 
 
 def _held(lease: LeaseRow, path: str, what: str) -> Refusal:
@@ -185,11 +186,11 @@ class _Look:
                            if is_link(file.flagged_hash or "") or is_link(file.baseline_hash or "")}
         self._roots: dict[str | None, Root | None] = {}
 
-    def revert(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
+    def take_out(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
         """Each to its baseline; where somebody changed it since, only the partial work goes out."""
         wanted = []
         for file in files:
-            held = self._held_parts(file, "revert")
+            held = self._held_parts(file, out.what)
             now = self._now(file)
             if now.hash == file.baseline_hash:
                 continue
@@ -211,11 +212,12 @@ class _Look:
         return wanted
 
     def undo(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
-        """Each that the revert wrote to what was there before."""
+        """Each that the verdict wrote to what was there before."""
         wanted, changed = [], []
+        written = _done("revert" if self._row.state == "reverted" else "keep")
         for file in files:
-            if file.verdict_hash == file.written_hash:
-                continue  # the revert did not write it
+            if not file.is_written:
+                continue
             held = self._held_parts(file, "undo")
             now = self._now(file)
             if now.hash == file.verdict_hash:
@@ -223,10 +225,10 @@ class _Look:
             if file.verdict_hash is not None and self._view.source(file.verdict_hash) is None:
                 raise Refusal(
                     Code.INVALID,
-                    f"The bytes of {file_names.shown(file.path)} before the revert are "
+                    f"The bytes of {file_names.shown(file.path)} before the verdict are "
                     "not kept any more. Nothing was undone.",
                     next="Take them from git or from a backup, if they are there; what the "
-                    "revert wrote stays.",
+                    "verdict wrote stays.",
                 )
             new, mode = file.verdict_hash, file.verdict_mode
             if now.hash != file.written_hash:  # what the revert took out is put back beside it
@@ -242,7 +244,7 @@ class _Look:
             raise Refusal(
                 Code.VERSION_CHANGED,
                 f"{names} {'was' if len(changed) == 1 else 'were'} changed since "
-                f"{'it was' if len(changed) == 1 else 'they were'} reverted, so that what was "
+                f"{'it was' if len(changed) == 1 else 'they were'} {written}, so that what was "
                 "there before does not fit in any more; nothing was undone.",
                 next="If another verdict did that, undo it first (`coord explain "
                 f"{shlex.quote(FROM_ROOT + changed[0])}`). `coord review show "
@@ -261,7 +263,7 @@ class _Look:
                     Code.LIMIT,
                     f"What is at {file_names.shown(file.path)} now could not be kept (more than "
                     "review.kept_bytes_max is, or the disk is full), so the verdict could not be "
-                    f"undone. Nothing was {'undone' if out.what == 'undo' else 'reverted'}.",
+                    f"undone. Nothing was {_done(out.what)}.",
                     next="`coord compact` removes what nothing needs; or raise the limit.",
                 )
             root = self._roots[file.worktree]
@@ -385,7 +387,8 @@ class _Look:
             raise Refusal(
                 Code.VERSION_CHANGED,
                 f"{file_names.shown(file.path)} was changed after it was flagged, in the same "
-                "lines: reverting it would destroy that. Nothing was reverted.",
+                f"lines: {'reverting' if out.what == 'revert' else 'overwriting'} it would destroy "
+                f"that. Nothing was {_done(out.what)}.",
                 next=f"`coord review show {self._row.review_id}`, settle "
                 f"{file_names.shown(file.path)} by hand, then "
                 f"`coord review keep {self._row.review_id}`.",

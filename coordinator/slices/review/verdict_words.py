@@ -20,7 +20,7 @@ def warnings(svc: Service, done: Performed) -> list[str]:
     return [_linked(path, inode) for path, inode in done.linked] + _kept_aside(svc, done)
 
 
-_DONE = {"revert": "reverted", "undo": "undone", "commit": "written"}
+_DONE = {"revert": "reverted", "keep": "written", "undo": "undone", "commit": "written"}
 
 
 def _linked(path: str, inode: int) -> str:

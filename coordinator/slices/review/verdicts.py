@@ -36,8 +36,8 @@ from coordinator.slices.review.verdict_plan import Plan
 from coordinator.slices.review.verdict_words import stuck, taken_back, warnings, where_to_look
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, PartRow, ReviewRow, StepRow, VerdictRow
-from coordinator.words import purposes
+from coordinator.store.rows import LeaseRow, PartRow, ReviewFileRow, ReviewRow, StepRow, VerdictRow
+from coordinator.words import file_names, purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import write_window
@@ -223,6 +223,9 @@ def _is_asked(journal: Journal, request: Asked) -> bool:
     """Whether what was begun is what is asked for."""
     if isinstance(request, rq.ReviewUndo):
         return journal.verdict.what == "undo"
+    names = () if request.edited is None else parts.edited_names(request.edited)
+    if journal.verdict.what == "keep" and journal.steps[0].new_hash not in names:
+        return False
     if journal.verdict.what != request.verdict or bool(journal.parts) != bool(
             request.files or request.hunks):
         return False
@@ -428,6 +431,8 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
             agent=lease.locked_by, lease_kind=lease.kind,
         ))
     said = warnings(svc, done)
+    if journal.verdict.what == "keep":
+        said += _stayed(tx, journal)
     refusal = taken_back(svc, journal, done) if done.state == "back" else None
     tx.record(ev.VerdictEnded(
         review=journal.review, agent=row.agent, task=row.task_id, what=journal.verdict.what,
@@ -447,6 +452,15 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
             row = reviews.split(tx, row, journal.parts)
         reply = reviews.decided(tx, row, verdict.what, verdict.by, verdict.note, journal.steps)
     return msgspec.structs.replace(reply, warnings=said)
+
+
+def _stayed(view: View, journal: Journal) -> list[str]:
+    """What was saved in a file since it was flagged, and stays beside the text that was written."""
+    flagged = {file.path: file.flagged_hash
+               for file in view.each(ReviewFileRow, "review_files_of", journal.review)}
+    return [f"{file_names.shown(step.path)} was saved since it was flagged: what was saved stays, "
+            "beside the edited text." for step in journal.steps
+            if step.old_hash != flagged[step.path]]
 
 
 def _end(svc: Service, tx: Tx, journal: Journal, done: Performed) -> Any:

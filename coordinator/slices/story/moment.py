@@ -76,5 +76,5 @@ def _sentences(view: View) -> Iterator[str]:
         for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
             yield (f"{task.task_id}, attempt {n} by {agent}: {outcome}"
                    f"{recovery.describe_remedy(str(remedy))}")
-    for review in view.each(ReviewRow, "reviews_list", "open", SENTENCES_MAX, None, None, 0):
+    for review in view.each(ReviewRow, "reviews_list", "open", SENTENCES_MAX, None, None, 0, 0):
         yield f"{review.review_id} is open"

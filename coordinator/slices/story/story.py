@@ -81,6 +81,9 @@ def sentence(row: LogRow, stamp: bool = True) -> str:
     if row.kind == "unlock_answered":
         text += " (override)" if data.get("override") else ""
         text += f": {quoted(data['answer'], QUOTED_MAX)}" if data.get("answer") else ""
+    if row.kind == "review_decided" and data["state"] == "kept":
+        edited = [path for path, before, after in data["files"] if before != after]
+        text += f", with an edited text of {', '.join(edited[:4])}" if edited else ""
     if row.kind == "verdict_ended" and data.get("why"):
         text += f": {data['why']}"
     if row.kind == "noted" and data.get("facts"):

@@ -73,7 +73,8 @@ def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:
         return
     left: dict[str, str | None] = dict(tx.rows("review_files_of_kept_parts", row.review_id))
     files = tx.each(ReviewFileRow, "review_files_of", row.review_id)
-    left |= {one.path: one.flagged_hash for one in files if one.worktree is None}
+    left |= {one.path: one.written_hash if one.is_written else one.flagged_hash
+             for one in files if one.worktree is None}
     if left:
         note(tx, task, row.agent or "operator", Finished(sorted(left.items()), None))
 

@@ -76,6 +76,8 @@ from coordinator.store.events.state import (
 from coordinator.store.events.steps import StepAdded, StepMoved, StepsForgotten
 from coordinator.store.events.story import (
     CountersRaised,
+    LandingBegun,
+    LandingQueued,
     Noted,
     TargetMoved,
     UnleasedWrite,
@@ -122,6 +124,8 @@ __all__ = [
     "FlaggedFile",
     "GivesWay",
     "KeyWritten",
+    "LandingBegun",
+    "LandingQueued",
     "LeaseAgreed",
     "LeaseGranted",
     "LeaseLapsed",

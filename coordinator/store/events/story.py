@@ -36,6 +36,22 @@ class TargetMoved(Event, tag="target_moved"):
     fencing_tokens: list[int]
 
 
+class LandingQueued(Event, tag="landing_queued"):
+    """What an agent has done waits to land on a branch."""
+
+    agent: str
+    task: str
+    target: str
+
+
+class LandingBegun(Event, tag="landing_begun"):
+    """It is its turn."""
+
+    agent: str
+    task: str
+    target: str
+
+
 class Noted(Event, tag="noted"):
     """Something that changes no state but belongs in the story: a sweep, a start, a stop."""
 

@@ -46,6 +46,7 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
             e.claim_max, e.ttl_ms, e.partial, e.result, at,
         ),
     )
+    db.execute(Q["landing_over"], (e.task,))
     if e.state in FINISHED:
         for forget in ("candidates_trim", "candidate_regions_trim"):
             db.execute(Q[forget], (e.task, 2**62))

@@ -135,6 +135,36 @@ FROM tasks WHERE n IN (
     SELECT n FROM tasks WHERE state = ?3 ORDER BY priority DESC, n LIMIT ?1 OFFSET ?2)
 ORDER BY priority DESC, n;
 
+-- name: tasks_earlier
+-- Tasks whose place can be changed and that are given out before this place, nearest first.
+SELECT task_id, priority, n FROM tasks
+WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
+  AND (priority > ?2 OR (priority = ?2 AND n < ?3)) ORDER BY priority, n DESC LIMIT ?4;
+
+-- name: tasks_later
+SELECT task_id, priority, n FROM tasks
+WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
+  AND (priority < ?2 OR (priority = ?2 AND n > ?3)) ORDER BY priority DESC, n LIMIT ?4;
+
+-- name: landing_queue
+INSERT OR REPLACE INTO landings (task_id, agent, target, queued_at) VALUES (?, ?, ?, ?);
+
+-- name: landing_begin
+INSERT INTO landings (task_id, agent, target, queued_at, began_at) VALUES (?1, ?2, ?3, ?4, ?4)
+ON CONFLICT (task_id) DO UPDATE SET began_at = excluded.began_at;
+
+-- name: landing_over
+DELETE FROM landings WHERE task_id = ?;
+
+-- name: landing_get
+SELECT l.task_id, title, agent, target, queued_at, began_at
+FROM landings l JOIN tasks USING (task_id) WHERE l.task_id = ?;
+
+-- name: landings_list
+SELECT l.task_id, title, agent, target, queued_at, began_at
+FROM landings l JOIN tasks USING (task_id)
+ORDER BY began_at IS NULL, queued_at, n LIMIT ?1 OFFSET ?2;
+
 -- name: tasks_found
 -- All tasks that say this (?1; empty: all), in id, title, holder or a resource.
 SELECT task_id, n, priority, state FROM tasks t

@@ -15,7 +15,17 @@ FROM reviews WHERE review_id = ?;
 SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
        decided_at, decided_by, note, events_from, task_before, part_of
 FROM reviews WHERE (?1 = 'all' OR state = ?1) AND (?3 IS NULL OR agent = ?3)
-  AND (?4 IS NULL OR task_id = ?4) AND n > ?5 ORDER BY n LIMIT ?2;
+  AND (?4 IS NULL OR task_id = ?4) AND n > ?5 ORDER BY n LIMIT ?2 OFFSET ?6;
+
+-- name: reviews_decided
+SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
+       decided_at, decided_by, note, events_from, task_before, part_of
+FROM reviews WHERE decided_at IS NOT NULL AND (?3 IS NULL OR agent = ?3)
+  AND (?4 IS NULL OR task_id = ?4) ORDER BY decided_at DESC, n DESC LIMIT ?1 OFFSET ?2;
+
+-- name: reviews_count
+SELECT state, count(*) FROM reviews
+WHERE (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR task_id = ?2) GROUP BY state;
 
 -- name: review_part_insert
 -- What is known of the whole is known of its part.
@@ -38,7 +48,8 @@ UPDATE review_files SET baseline_hash = ?3, flagged_hash = ?4 WHERE review_id = 
 
 -- name: review_files_of_kept_parts
 -- What was kept of a review by itself, the latest last.
-SELECT f.path, f.flagged_hash FROM reviews v JOIN review_files f USING (review_id)
+SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash)
+FROM reviews v JOIN review_files f USING (review_id)
 WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
 
 -- name: parts_decided

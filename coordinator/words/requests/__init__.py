@@ -90,8 +90,12 @@ if TYPE_CHECKING:
         LandBack as LandBack,
         LandChange as LandChange,
         LandCheck as LandCheck,
+        LandQueue as LandQueue,
         LandRight as LandRight,
         Landed as Landed,
+        Landing as Landing,
+        LandingList as LandingList,
+        Landings as Landings,
         Lawful as Lawful,
         TaskWorktree as TaskWorktree,
         WorkedIn as WorkedIn,
@@ -177,9 +181,12 @@ if TYPE_CHECKING:
         WaitedFor as WaitedFor,
     )
     from coordinator.words.requests.reviews import (
+        Hunk as Hunk,
+        HunkList as HunkList,
         Review as Review,
         ReviewDecide as ReviewDecide,
         ReviewFile as ReviewFile,
+        ReviewHunks as ReviewHunks,
         ReviewList as ReviewList,
         ReviewShow as ReviewShow,
         ReviewUndo as ReviewUndo,
@@ -280,7 +287,8 @@ ROOMS = {
     "guard":
         "GitTurn GitTurnTaken GuardCheck GuardHeld GuardHeldList GuardOverride",
     "landing":
-        "Land LandBack LandChange LandCheck LandRight Landed Lawful TaskWorktree WorkedIn",
+        "Land LandBack LandChange LandCheck LandQueue LandRight Landed Landing LandingList "
+        "Landings Lawful TaskWorktree WorkedIn",
     "health":
         "Aside Compact Compacted Coordinator CoordinatorList Coordinators Health HealthReply "
         "Shutdown Stopping",
@@ -303,7 +311,8 @@ ROOMS = {
     "report":
         "AgentsPart HotFile RefusedCount Report ReportReply WaitedFor",
     "reviews":
-        "Review ReviewDecide ReviewFile ReviewList ReviewShow ReviewUndo Reviews Sweep Swept",
+        "Hunk HunkList Review ReviewDecide ReviewFile ReviewHunks ReviewList ReviewShow ReviewUndo "
+        "Reviews Sweep Swept",
     "signals":
         "Signal SignalAdd SignalList Signals",
     "state":

@@ -82,7 +82,9 @@ class TaskEdit(Request[Task]):
     """Change what a task says. What is not given stays; `resources` and `after` are all of them.
 
     Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
-    `updated_at` that it is based on; VERSION_CHANGED if the task is another by now.
+    `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before` and
+    `behind` give it a place in the order in which tasks are given out: its priority follows, and
+    those of the tasks before it are raised as far as they have to be.
     """
 
     op = "task_edit"
@@ -93,6 +95,8 @@ class TaskEdit(Request[Task]):
     prompt: Document | None = None
     resources: list[Name] | None = None
     priority: Whole | None = None
+    before: Name | None = None  # the task that it is to be given out right before; null: as it is
+    behind: Name | None = None  # the task that it is to be given out right after; null: as it is
     after: list[Name] | None = None
     attempts_max: Whole | None = None
     seen: Name | None = None

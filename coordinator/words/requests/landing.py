@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from coordinator.words.requests.backlog import Task
-from coordinator.words.requests.base import Reply, Request, Whole
+from coordinator.words.requests.base import Count, Place, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
 from coordinator.words.texts import Name, Words
 
@@ -96,6 +98,46 @@ class LandBack(Request[Landed]):
     before: Name
     after: Name
     why: Words = ""
+
+
+class Landing(Reply):
+    """What an agent has done and that is about to land."""
+
+    task: str
+    title: str
+    agent: str
+    target: str
+    state: Literal["waiting", "landing"]
+    queued_at: str  # since when it waits (UTC)
+    began_at: str | None  # since when it lands (UTC); null: it waits
+
+
+class LandQueue(Request[Landing]):
+    """Note that the work of a task waits to land, or (`turn`) that its turn has come. For the
+    launch, which orders its own queue; a task leaves it when its claim ends."""
+
+    op = "land_queue"
+    http = ("POST", "/v1/tasks/{task}/land/queue")
+    operator_only = True
+    agent: Name
+    task: Name
+    target: Name
+    turn: bool = False  # it lands now
+
+
+class LandingList(Reply):
+    items: list[Landing]
+    next: int | None = None  # give this as `skip` for the next page; null: there is no more
+
+
+class Landings(Request[LandingList]):
+    """What lands now and what waits to land, in the order in which that will be."""
+
+    op = "landings"
+    http = ("GET", "/v1/landings")
+    writes = False
+    skip: Place = 0  # leave out so many of them at the beginning
+    limit: Count = 200
 
 
 class WorkedIn(Reply):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from coordinator.words.requests.base import Count, Place, Reply, Request, Verdict, Whole
 from coordinator.words.requests.leases import Lease
-from coordinator.words.texts import Line, Name, Words
+from coordinator.words.texts import Document, Line, Name, Words
 
 
 class Swept(Reply):
@@ -60,23 +60,29 @@ class Review(Reply):
     under_way: str | None = None  # a verdict that is being carried out now: revert, undo
     saved: list[str] = []  # what somebody saved in the middle of one, and where it is kept
     warnings: list[str] = []  # with the answer to a verdict: what it could not do
+    may: list[str] = []  # what a person can do with it as it is: keep, revert, reassign, undo
 
 
 class ReviewList(Reply):
     items: list[Review]
+    counts: dict[str, int] = {}  # state -> how many are in it, of those of `agent` and `task`
     next: int | None = None
+    """Give this as `after` for the next page, or as `skip` where `state` is `decided`; null: there
+    is no more."""
 
 
 class Reviews(Request[ReviewList]):
-    """Flagged work; without `state`, what is open."""
+    """Flagged work; without `state`, what is open. `decided`: whatever is not open, the last
+    verdict first."""
 
     op = "reviews"
     http = ("GET", "/v1/reviews")
     writes = False
-    state: Literal["open", "kept", "reverted", "reassigned", "all"] = "open"
+    state: Literal["open", "kept", "reverted", "reassigned", "decided", "all"] = "open"
     agent: Name | None = None  # only work that it left
     task: Name | None = None  # only work on this task
     after: Place = 0
+    skip: Place = 0  # leave out so many of them at the beginning
     limit: Count = 200
 
 
@@ -90,12 +96,42 @@ class ReviewShow(Request[Review]):
     content: bool = False
 
 
+class Hunk(Reply):
+    number: int  # from 1, as a verdict on hunks names it
+    text: str  # its heading and lines, as in a unified difference
+    cut: bool  # that is not all of it
+
+
+class HunkList(Reply):
+    review: str
+    path: str
+    items: list[Hunk]
+    total: int  # how many the file's change has
+    divided: bool  # a verdict can be on single ones; not in what is too large
+    said: str  # why there are none
+    next: int | None = None  # give this as `skip` for the next page; null: there is no more
+
+
+class ReviewHunks(Request[HunkList]):
+    """The hunks of one file of a review, by parts: also of a file that is too large for `show`."""
+
+    op = "review_hunks"
+    http = ("GET", "/v1/reviews/{review}/hunks")
+    writes = False
+    review: Name
+    file: Name  # its path, as the review has it
+    skip: Place = 0  # leave out so many of them at the beginning
+    limit: Count = 20
+    cwd: Name | None = None
+
+
 class ReviewDecide(Request[Review]):
     """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
 
     With `files` it is about these alone: they become a review of their own, which is the answer
     (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of
     that one file shows them) it is about these alone. Where that is all, it is as without.
+    `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
     """
 
     op = "review_decide"
@@ -107,7 +143,8 @@ class ReviewDecide(Request[Review]):
     by: Line = ""
     files: list[Name] = []  # only these of it, by path; empty: all
     hunks: list[Whole] = []  # only these changes of the one file, numbers from 1; empty: all
-    seen: Line = ""  # `BEFORE..AFTER`, the hashes of the contents in which hunks were counted
+    seen: Line = ""  # `BEFORE..AFTER`, the hashes of the contents that the verdict is based on
+    edited: Document | None = None  # the one file's text, as it is to be kept; null: as it was left
     cwd: Name | None = None
 
     def for_people(self) -> bool:

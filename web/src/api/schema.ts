@@ -96,27 +96,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/agents/limit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The agent has met its provider's limit
-         * @description The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go
-         *         back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now.
-         */
-        post: operations["limit_reached"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/locks": {
         parameters: {
             query?: never;
@@ -206,72 +185,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/regions/commit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Write the new text of regions that the agent has leased, of all of them or of none
-         * @description Write the new text of regions that the agent has leased, of all of them or of none. Refused
-         *         where one was changed meanwhile, where the file could not be read any more, and where the text
-         *         changes more than its region. Regions are named as they are leased: relative paths begin at
-         *         `cwd`, and are written in that working tree; without one, where they are leased.
-         */
-        post: operations["commit_region"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/proposals": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Change files, regions or keys without a lease
-         * @description Change files, regions or keys without a lease: all of it is written if each still is what you
-         *         read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses again
-         *         and again is put in line for a lease, so that it wins in the end.
-         */
-        post: operations["propose"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/lost-writes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Work that was thrown away because somebody else had written first
-         * @description Work that was thrown away because somebody else had written first: by agent and resource, the
-         *         most first.
-         */
-        get: operations["lost_writes"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/requests": {
         parameters: {
             query?: never;
@@ -340,6 +253,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sweep": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tidy now
+         * @description Tidy now: close what has lapsed, flag partial work, serve the line.
+         */
+        post: operations["sweep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/limit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The agent has met its provider's limit
+         * @description The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go
+         *         back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now.
+         */
+        post: operations["limit_reached"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tasks": {
         parameters: {
             query?: never;
@@ -387,7 +341,9 @@ export interface paths {
          * @description Change what a task says. What is not given stays; `resources` and `after` are all of them.
          *
          *         Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
-         *         `updated_at` that it is based on; VERSION_CHANGED if the task is another by now.
+         *         `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before` and
+         *         `behind` give it a place in the order in which tasks are given out: its priority follows, and
+         *         those of the tasks before it are raised as far as they have to be.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -476,99 +432,6 @@ export interface paths {
          *         task.
          */
         post: operations["task_outcome"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/tasks/{task}/worktree": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The agent works on its task in this linked worktree
-         * @description The agent works on its task in this linked worktree: what is there now is what its leases
-         *         start from, and what is compared when they end.
-         */
-        post: operations["task_worktree"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/tasks/{task}/land/check": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * May these changes of a task land? Refused
-         * @description May these changes of a task land? Refused: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
-         *
-         *         `moved` are paths that the target has changed since the branch began; `dirty` paths that hold
-         *         uncommitted changes where the target is checked out. Changes nothing.
-         */
-        post: operations["land_check"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/tasks/{task}/land": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Move `target` (a branch, in full) from commit `before` to commit `after`, if that may land
-         * @description Move `target` (a branch, in full) from commit `before` to commit `after`, if that may land.
-         *
-         *         The leases are judged and the branch is moved in one transaction, and only if it still is at
-         *         `before`: refused VERSION_CHANGED with `target_moved` when it is not. For the launch, which
-         *         acts for the agent; the files of a worktree are its business.
-         *
-         *     Only for people: an agent's token is refused.
-         */
-        post: operations["land"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/tasks/{task}/land/back": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The worktree could not follow
-         * @description The worktree could not follow: move `target` back from `after` to `before`, if nobody has
-         *         built on it. Refused: VERSION_CHANGED.
-         *
-         *     Only for people: an agent's token is refused.
-         */
-        post: operations["land_back"];
         delete?: never;
         options?: never;
         head?: never;
@@ -681,54 +544,6 @@ export interface paths {
          *         half-life, orders tasks of one priority at dispatch, and never blocks anybody.
          */
         post: operations["signal_add"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/messages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * What was said, the newest `limit` of it in order
-         * @description What was said, the newest `limit` of it in order. An agent that asks gets what it said and
-         *         what was said to it, and all of a task or thread that it names.
-         */
-        get: operations["messages"];
-        put?: never;
-        /**
-         * Say something to an agent, to all live agents (`all`), or to a person (`human`)
-         * @description Say something to an agent, to all live agents (`all`), or to a person (`human`). An agent
-         *         hears it once, with its next hook call; a person when he lists messages.
-         */
-        post: operations["message_send"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/messages/seen": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A person has read what was said to people, up to a number
-         * @description A person has read what was said to people, up to a number.
-         *
-         *     Only for people: an agent's token is refused.
-         */
-        post: operations["messages_see"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1112,6 +927,192 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was said, the newest `limit` of it in order
+         * @description What was said, the newest `limit` of it in order. An agent that asks gets what it said and
+         *         what was said to it, and all of a task or thread that it names.
+         */
+        get: operations["messages"];
+        put?: never;
+        /**
+         * Say something to an agent, to all live agents (`all`), or to a person (`human`)
+         * @description Say something to an agent, to all live agents (`all`), or to a person (`human`). An agent
+         *         hears it once, with its next hook call; a person when he lists messages.
+         */
+        post: operations["message_send"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/messages/seen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A person has read what was said to people, up to a number
+         * @description A person has read what was said to people, up to a number.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        post: operations["messages_see"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/reviews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Flagged work
+         * @description Flagged work; without `state`, what is open. `decided`: whatever is not open, the last
+         *         verdict first.
+         */
+        get: operations["reviews"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/reviews/{review}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One review with its diffs and timeline
+         * @description One review with its diffs and timeline; `content` adds the bytes (base64).
+         */
+        get: operations["review_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/reviews/{review}/hunks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The hunks of one file of a review, by parts
+         * @description The hunks of one file of a review, by parts: also of a file that is too large for `show`.
+         */
+        get: operations["review_hunks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/reviews/{review}/decide": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A human's verdict
+         * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
+         *
+         *         With `files` it is about these alone: they become a review of their own, which is the answer
+         *         (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of
+         *         that one file shows them) it is about these alone. Where that is all, it is as without.
+         *         `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        post: operations["review_decide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/reviews/{review}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a verdict back
+         * @description Take a verdict back; files that a revert wrote get their bytes again.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        post: operations["review_undo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/verifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The last verifications, the newest first, and what is not verified
+         * @description The last verifications, the newest first, and what is not verified.
+         */
+        get: operations["verifications"];
+        put?: never;
+        /**
+         * Run the command now on what tasks have finished since it last passed (`verify.command`)
+         * @description Run the command now on what tasks have finished since it last passed (`verify.command`); the
+         *         reply does not wait for its end. `afresh`: begin with the commit that is checked out, and take
+         *         all that was finished until now as being in it.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        post: operations["verify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/guard/check": {
         parameters: {
             query?: never;
@@ -1158,7 +1159,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/guard/git-turn": {
+    "/v1/regions/commit": {
         parameters: {
             query?: never;
             header?: never;
@@ -1168,20 +1169,20 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * A git command is about to change a whole working tree
-         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in
-         *         it; until its process ends, nobody else is granted anything there.
-         *
-         *         Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+         * Write the new text of regions that the agent has leased, of all of them or of none
+         * @description Write the new text of regions that the agent has leased, of all of them or of none. Refused
+         *         where one was changed meanwhile, where the file could not be read any more, and where the text
+         *         changes more than its region. Regions are named as they are leased: relative paths begin at
+         *         `cwd`, and are written in that working tree; without one, where they are leased.
          */
-        post: operations["git_turn"];
+        post: operations["commit_region"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/sweep": {
+    "/v1/proposals": {
         parameters: {
             query?: never;
             header?: never;
@@ -1191,17 +1192,19 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tidy now
-         * @description Tidy now: close what has lapsed, flag partial work, serve the line.
+         * Change files, regions or keys without a lease
+         * @description Change files, regions or keys without a lease: all of it is written if each still is what you
+         *         read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses again
+         *         and again is put in line for a lease, so that it wins in the end.
          */
-        post: operations["sweep"];
+        post: operations["propose"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/reviews": {
+    "/v1/lost-writes": {
         parameters: {
             query?: never;
             header?: never;
@@ -1209,10 +1212,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Flagged work
-         * @description Flagged work; without `state`, what is open.
+         * Work that was thrown away because somebody else had written first
+         * @description Work that was thrown away because somebody else had written first: by agent and resource, the
+         *         most first.
          */
-        get: operations["reviews"];
+        get: operations["lost_writes"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1221,7 +1225,123 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/reviews/{review}": {
+    "/v1/tasks/{task}/worktree": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The agent works on its task in this linked worktree
+         * @description The agent works on its task in this linked worktree: what is there now is what its leases
+         *         start from, and what is compared when they end.
+         */
+        post: operations["task_worktree"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{task}/land/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * May these changes of a task land? Refused
+         * @description May these changes of a task land? Refused: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
+         *
+         *         `moved` are paths that the target has changed since the branch began; `dirty` paths that hold
+         *         uncommitted changes where the target is checked out. Changes nothing.
+         */
+        post: operations["land_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{task}/land": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move `target` (a branch, in full) from commit `before` to commit `after`, if that may land
+         * @description Move `target` (a branch, in full) from commit `before` to commit `after`, if that may land.
+         *
+         *         The leases are judged and the branch is moved in one transaction, and only if it still is at
+         *         `before`: refused VERSION_CHANGED with `target_moved` when it is not. For the launch, which
+         *         acts for the agent; the files of a worktree are its business.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        post: operations["land"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{task}/land/back": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The worktree could not follow
+         * @description The worktree could not follow: move `target` back from `after` to `before`, if nobody has
+         *         built on it. Refused: VERSION_CHANGED.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        post: operations["land_back"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{task}/land/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Note that the work of a task waits to land, or (`turn`) that its turn has come
+         * @description Note that the work of a task waits to land, or (`turn`) that its turn has come. For the
+         *         launch, which orders its own queue; a task leaves it when its claim ends.
+         *
+         *     Only for people: an agent's token is refused.
+         */
+        post: operations["land_queue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/landings": {
         parameters: {
             query?: never;
             header?: never;
@@ -1229,60 +1349,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One review with its diffs and timeline
-         * @description One review with its diffs and timeline; `content` adds the bytes (base64).
+         * What lands now and what waits to land, in the order in which that will be
+         * @description What lands now and what waits to land, in the order in which that will be.
          */
-        get: operations["review_show"];
+        get: operations["landings"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/reviews/{review}/decide": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A human's verdict
-         * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
-         *
-         *         With `files` it is about these alone: they become a review of their own, which is the answer
-         *         (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of
-         *         that one file shows them) it is about these alone. Where that is all, it is as without.
-         *
-         *     Only for people: an agent's token is refused.
-         */
-        post: operations["review_decide"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/reviews/{review}/undo": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Take a verdict back
-         * @description Take a verdict back; files that a revert wrote get their bytes again.
-         *
-         *     Only for people: an agent's token is refused.
-         */
-        post: operations["review_undo"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1307,34 +1379,6 @@ export interface paths {
         get: operations["work"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/verifications": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The last verifications, the newest first, and what is not verified
-         * @description The last verifications, the newest first, and what is not verified.
-         */
-        get: operations["verifications"];
-        put?: never;
-        /**
-         * Run the command now on what tasks have finished since it last passed (`verify.command`)
-         * @description Run the command now on what tasks have finished since it last passed (`verify.command`); the
-         *         reply does not wait for its end. `afresh`: begin with the commit that is checked out, and take
-         *         all that was finished until now as being in it.
-         *
-         *     Only for people: an agent's token is refused.
-         */
-        post: operations["verify"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1562,6 +1606,29 @@ export interface paths {
         get: operations["health"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/guard/git-turn": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A git command is about to change a whole working tree
+         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in
+         *         it; until its process ends, nobody else is granted anything there.
+         *
+         *         Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+         */
+        post: operations["git_turn"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2218,6 +2285,18 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Unlanded
+         * @description Work that did not land: the linked worktree it lies in, the commits it is between.
+         */
+        Unlanded: {
+            /** @description The linked worktree, as an absolute path. */
+            worktree: string;
+            /** @description The commit that the work began at. */
+            began: string;
+            /** @description The commit's id. */
+            commit: string;
+        };
+        /**
          * RegionText
          * @description One region's new text.
          */
@@ -2248,18 +2327,6 @@ export interface components {
             patch?: string | null;
             /** @description In their place: it is removed. Default: false. */
             delete?: boolean;
-        };
-        /**
-         * Unlanded
-         * @description Work that did not land: the linked worktree it lies in, the commits it is between.
-         */
-        Unlanded: {
-            /** @description The linked worktree, as an absolute path. */
-            worktree: string;
-            /** @description The commit that the work began at. */
-            began: string;
-            /** @description The commit's id. */
-            commit: string;
         };
         /**
          * LandChange
@@ -2335,17 +2402,6 @@ export interface components {
             /** @description What was given back. */
             released: string[];
             /** @description Ids of reviews that were opened. */
-            reviews: string[];
-        };
-        /** Limited */
-        Limited: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description Until when it is given nothing (UTC); null: it goes on. */
-            rests_until: string | null;
-            /** @description Ids of its tasks, which others may take. */
-            given_back: string[];
-            /** @description What it had begun of them, for a person. */
             reviews: string[];
         };
         /** AgentList */
@@ -2518,60 +2574,6 @@ export interface components {
             /** @description How many leases lie in it, of those that were asked for. */
             count: number;
         };
-        /** RegionsCommitted */
-        RegionsCommitted: {
-            /** @description The commit's id. */
-            commit: string;
-            /** @description Regions, by name or with their texts. */
-            regions: components["schemas"]["CommittedRegion"][];
-            /** @description Sentences for whoever asked; empty: all is well. */
-            warnings: string[];
-        };
-        /** CommittedRegion */
-        CommittedRegion: {
-            /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
-            resource: string;
-            /** @description Of what is there now; None: it was removed. */
-            content_hash: string | null;
-        };
-        /** ProposalApplied */
-        ProposalApplied: {
-            /** @description The proposal's id. */
-            proposal: string;
-            /** @description What is changed, one by one. */
-            changes: components["schemas"]["Proposed"][];
-            /** @description Sentences for whoever asked; empty: all is well. */
-            warnings: string[];
-        };
-        /** Proposed */
-        Proposed: {
-            /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
-            resource: string;
-            /** @description Of what is there now, in the form that the next proposal names; None: it was removed. */
-            version: string | null;
-        };
-        /** LostWriteList */
-        LostWriteList: {
-            /** @description What was found, in order. */
-            items: components["schemas"]["LostWrite"][];
-            /** @description Give this as `after` for the next page; null: there is no more. */
-            next: string | null;
-        };
-        /** LostWrite */
-        LostWrite: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
-            resource: string;
-            /** @description How many proposals in a row were refused. */
-            in_a_row: number;
-            /** @description How many proposals were refused. */
-            total: number;
-            /** @description Seconds between what it had read and its refusals, if known. */
-            wasted_s: number;
-            /** @description When that happened last: UTC, ISO 8601 with milliseconds. */
-            last_at: string;
-        };
         /** Unlock */
         Unlock: {
             /** @description The unlock request's id, like `U-3`. */
@@ -2620,6 +2622,30 @@ export interface components {
             message: string;
             /** @description What the holder has of it from now on. */
             kept: components["schemas"]["Lease"][];
+        };
+        /** Swept */
+        Swept: {
+            /** @description Leases that had lapsed. */
+            lapsed: components["schemas"]["Lease"][];
+            /** @description Agents that were silent for too long. */
+            stale: string[];
+            /** @description Ids of reviews that were opened. */
+            reviews: string[];
+            /** @description Ids of tasks. */
+            tasks: string[];
+            /** @description Acquisitions that were served from the line. */
+            granted: string[];
+        };
+        /** Limited */
+        Limited: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description Until when it is given nothing (UTC); null: it goes on. */
+            rests_until: string | null;
+            /** @description Ids of its tasks, which others may take. */
+            given_back: string[];
+            /** @description What it had begun of them, for a person. */
+            reviews: string[];
         };
         /** Task */
         Task: {
@@ -2831,33 +2857,6 @@ export interface components {
             /** @description The task's state now. */
             state: string;
         };
-        /** WorkedIn */
-        WorkedIn: {
-            /** @description The task's id, like `T-3`. */
-            task: components["schemas"]["Task"];
-            /** @description The linked worktree, as an absolute path. */
-            worktree: string;
-            /** @description The leases. */
-            leases: components["schemas"]["Lease"][];
-        };
-        /** Lawful */
-        Lawful: {
-            /** @description The live leases under which it may land. */
-            fencing_tokens: number[];
-        };
-        /** Landed */
-        Landed: {
-            /** @description The task's id, like `T-3`. */
-            task: string;
-            /** @description The branch that it lands on, in full (`refs/heads/main`). */
-            target: string;
-            /** @description The commit that the target is at before, in full. */
-            before: string;
-            /** @description The commit that the target is at now, in full. */
-            after: string;
-            /** @description The fencing tokens of the leases that it landed under. */
-            fencing_tokens: number[];
-        };
         /** Imported */
         Imported: {
             /** @description What was found, in order. */
@@ -2899,48 +2898,6 @@ export interface components {
             next: string | null;
             /** @description That was asked for, by its name from the root. */
             subject: string | null;
-        };
-        /** MessageTold */
-        MessageTold: {
-            /** @description The message as it was sent. */
-            message: components["schemas"]["Message"];
-            /** @description Agents that hear of it with their next hook call. */
-            told: string[];
-            /** @description Of `all`: agents that have too many of the sender's unread. */
-            left_out: string[];
-        };
-        /** Message */
-        Message: {
-            /** @description The message's id, like M-3. */
-            message: string;
-            /** @description The first message of those that answer each other. */
-            thread: string;
-            /** @description An agent, or `human`. */
-            sender: string;
-            /** @description An agent, `all`, or `human`. */
-            to: string;
-            /** @description The task's id, like `T-3`. */
-            task: string | null;
-            /** @description The message that it answers; null: none. */
-            reply_to: string | null;
-            /** @description The text. */
-            text: string;
-            /** @description When it was sent: UTC, ISO 8601 with milliseconds. */
-            sent_at: string;
-            /** @description By the reader that was asked for; of one to `human`: by any person. */
-            unread: boolean;
-        };
-        /** MessageList */
-        MessageList: {
-            /** @description What was found, in order. */
-            items: components["schemas"]["Message"][];
-            /** @description `before`, for older ones. */
-            next: number | null;
-        };
-        /** MessagesSeen */
-        MessagesSeen: {
-            /** @description Messages to people that nobody has seen. */
-            left: number;
         };
         /** StateValue */
         StateValue: {
@@ -3090,57 +3047,57 @@ export interface components {
             /** @description All, when shown alone. */
             content: unknown;
         };
-        /** GuardHeldList */
-        GuardHeldList: {
-            /** @description For whom that was looked at; null: a person. */
-            agent: string | null;
-            /** @description What was found, in order. */
-            items: components["schemas"]["GuardHeld"][];
-            /** @description Give this as `after` for the next page; null: there is no more. */
-            next: string | null;
+        /** MessageTold */
+        MessageTold: {
+            /** @description The message as it was sent. */
+            message: components["schemas"]["Message"];
+            /** @description Agents that hear of it with their next hook call. */
+            told: string[];
+            /** @description Of `all`: agents that have too many of the sender's unread. */
+            left_out: string[];
         };
-        /** GuardHeld */
-        GuardHeld: {
-            /** @description As it was asked. */
-            path: string;
-            /** @description What is leased. */
-            resource: string;
-            /** @description The agent that holds it. */
-            holder: string;
+        /** Message */
+        Message: {
+            /** @description The message's id, like M-3. */
+            message: string;
+            /** @description The first message of those that answer each other. */
+            thread: string;
+            /** @description An agent, or `human`. */
+            sender: string;
+            /** @description An agent, `all`, or `human`. */
+            to: string;
             /** @description The task's id, like `T-3`. */
             task: string | null;
-            /** @description What it does or is for, in a line for others to read. */
-            description: string;
-            /** @description Since when: UTC, ISO 8601 with milliseconds. */
-            since: string;
-            /** @description Until when: UTC, ISO 8601 with milliseconds. */
-            until: string;
-            /** @description Where its holder works; null: the root. */
-            worktree: string | null;
+            /** @description The message that it answers; null: none. */
+            reply_to: string | null;
+            /** @description The text. */
+            text: string;
+            /** @description When it was sent: UTC, ISO 8601 with milliseconds. */
+            sent_at: string;
+            /** @description By the reader that was asked for; of one to `human`: by any person. */
+            unread: boolean;
         };
-        /** GitTurnTaken */
-        GitTurnTaken: {
-            /** @description Whose turn it is; null: nobody's who is known here. */
-            agent: string | null;
+        /** MessageList */
+        MessageList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["Message"][];
+            /** @description `before`, for older ones. */
+            next: number | null;
         };
-        /** Swept */
-        Swept: {
-            /** @description Leases that had lapsed. */
-            lapsed: components["schemas"]["Lease"][];
-            /** @description Agents that were silent for too long. */
-            stale: string[];
-            /** @description Ids of reviews that were opened. */
-            reviews: string[];
-            /** @description Ids of tasks. */
-            tasks: string[];
-            /** @description Acquisitions that were served from the line. */
-            granted: string[];
+        /** MessagesSeen */
+        MessagesSeen: {
+            /** @description Messages to people that nobody has seen. */
+            left: number;
         };
         /** ReviewList */
         ReviewList: {
             /** @description What was found, in order. */
             items: components["schemas"]["Review"][];
-            /** @description Give this as `after` for the next page; null: there is no more. */
+            /** @description State -> how many are in it, of those of `agent` and `task`. */
+            counts: {
+                [key: string]: number;
+            };
+            /** @description Give this as `after` for the next page, or as `skip` where `state` is `decided`; null: there is no more. */
             next: number | null;
         };
         /** Review */
@@ -3181,6 +3138,8 @@ export interface components {
             saved: string[];
             /** @description With the answer to a verdict: what it could not do. */
             warnings: string[];
+            /** @description What a person can do with it as it is: keep, revert, reassign, undo. */
+            may: string[];
         };
         /** ReviewFile */
         ReviewFile: {
@@ -3213,32 +3172,30 @@ export interface components {
             /** @description In place of `flagged`, of what is too large: the file that has the bytes. */
             flagged_at: string | null;
         };
-        /** WorkList */
-        WorkList: {
-            /** @description What was found, in order. */
-            items: components["schemas"]["WorkFile"][];
-            /** @description Give this as `after` for the next page; null: there is no more. */
-            next: number | null;
-            /** @description Leases below which there is more than is told. */
-            cut: string[];
-        };
-        /** WorkFile */
-        WorkFile: {
-            /** @description Whose lease it is. */
-            agent: string;
-            /** @description The lease; of a region: nothing else of its file is in the difference. */
-            resource: string;
-            /** @description The task's id, like `T-3`. */
-            task: string | null;
+        /** HunkList */
+        HunkList: {
+            /** @description The review's id, like `R-3`. */
+            review: string;
             /** @description A path from the repository's root. */
             path: string;
-            /** @description The linked worktree it lies in; None: the main one. */
-            worktree: string | null;
-            /** @description New, modified, deleted. */
-            change: string;
-            /** @description Since the lease was granted. */
-            diff: string;
-            /** @description The difference goes on, and is too long to be told. */
+            /** @description What was found, in order. */
+            items: components["schemas"]["Hunk"][];
+            /** @description How many the file's change has. */
+            total: number;
+            /** @description A verdict can be on single ones; not in what is too large. */
+            divided: boolean;
+            /** @description Why there are none. */
+            said: string;
+            /** @description Give this as `skip` for the next page; null: there is no more. */
+            next: number | null;
+        };
+        /** Hunk */
+        Hunk: {
+            /** @description From 1, as a verdict on hunks names it. */
+            number: number;
+            /** @description Its heading and lines, as in a unified difference. */
+            text: string;
+            /** @description That is not all of it. */
             cut: boolean;
         };
         /**
@@ -3295,6 +3252,173 @@ export interface components {
             state: string;
             /** @description The task whose repair it waits for. */
             because: string | null;
+        };
+        /** GuardHeldList */
+        GuardHeldList: {
+            /** @description For whom that was looked at; null: a person. */
+            agent: string | null;
+            /** @description What was found, in order. */
+            items: components["schemas"]["GuardHeld"][];
+            /** @description Give this as `after` for the next page; null: there is no more. */
+            next: string | null;
+        };
+        /** GuardHeld */
+        GuardHeld: {
+            /** @description As it was asked. */
+            path: string;
+            /** @description What is leased. */
+            resource: string;
+            /** @description The agent that holds it. */
+            holder: string;
+            /** @description The task's id, like `T-3`. */
+            task: string | null;
+            /** @description What it does or is for, in a line for others to read. */
+            description: string;
+            /** @description Since when: UTC, ISO 8601 with milliseconds. */
+            since: string;
+            /** @description Until when: UTC, ISO 8601 with milliseconds. */
+            until: string;
+            /** @description Where its holder works; null: the root. */
+            worktree: string | null;
+        };
+        /** RegionsCommitted */
+        RegionsCommitted: {
+            /** @description The commit's id. */
+            commit: string;
+            /** @description Regions, by name or with their texts. */
+            regions: components["schemas"]["CommittedRegion"][];
+            /** @description Sentences for whoever asked; empty: all is well. */
+            warnings: string[];
+        };
+        /** CommittedRegion */
+        CommittedRegion: {
+            /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
+            resource: string;
+            /** @description Of what is there now; None: it was removed. */
+            content_hash: string | null;
+        };
+        /** ProposalApplied */
+        ProposalApplied: {
+            /** @description The proposal's id. */
+            proposal: string;
+            /** @description What is changed, one by one. */
+            changes: components["schemas"]["Proposed"][];
+            /** @description Sentences for whoever asked; empty: all is well. */
+            warnings: string[];
+        };
+        /** Proposed */
+        Proposed: {
+            /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
+            resource: string;
+            /** @description Of what is there now, in the form that the next proposal names; None: it was removed. */
+            version: string | null;
+        };
+        /** LostWriteList */
+        LostWriteList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["LostWrite"][];
+            /** @description Give this as `after` for the next page; null: there is no more. */
+            next: string | null;
+        };
+        /** LostWrite */
+        LostWrite: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
+            resource: string;
+            /** @description How many proposals in a row were refused. */
+            in_a_row: number;
+            /** @description How many proposals were refused. */
+            total: number;
+            /** @description Seconds between what it had read and its refusals, if known. */
+            wasted_s: number;
+            /** @description When that happened last: UTC, ISO 8601 with milliseconds. */
+            last_at: string;
+        };
+        /** WorkedIn */
+        WorkedIn: {
+            /** @description The task's id, like `T-3`. */
+            task: components["schemas"]["Task"];
+            /** @description The linked worktree, as an absolute path. */
+            worktree: string;
+            /** @description The leases. */
+            leases: components["schemas"]["Lease"][];
+        };
+        /** Lawful */
+        Lawful: {
+            /** @description The live leases under which it may land. */
+            fencing_tokens: number[];
+        };
+        /** Landed */
+        Landed: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description The branch that it lands on, in full (`refs/heads/main`). */
+            target: string;
+            /** @description The commit that the target is at before, in full. */
+            before: string;
+            /** @description The commit that the target is at now, in full. */
+            after: string;
+            /** @description The fencing tokens of the leases that it landed under. */
+            fencing_tokens: number[];
+        };
+        /**
+         * Landing
+         * @description What an agent has done and that is about to land.
+         */
+        Landing: {
+            /** @description The task's id, like `T-3`. */
+            task: string;
+            /** @description A title, in a line. */
+            title: string;
+            /** @description The agent's name. */
+            agent: string;
+            /** @description The branch that it lands on, in full (`refs/heads/main`). */
+            target: string;
+            /**
+             * @description Its state.
+             * @enum {unknown}
+             */
+            state: "landing" | "waiting";
+            /** @description Since when it waits (UTC) */
+            queued_at: string;
+            /** @description Since when it lands (UTC); null: it waits. */
+            began_at: string | null;
+        };
+        /** LandingList */
+        LandingList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["Landing"][];
+            /** @description Give this as `skip` for the next page; null: there is no more. */
+            next: number | null;
+        };
+        /** WorkList */
+        WorkList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["WorkFile"][];
+            /** @description Give this as `after` for the next page; null: there is no more. */
+            next: number | null;
+            /** @description Leases below which there is more than is told. */
+            cut: string[];
+        };
+        /** WorkFile */
+        WorkFile: {
+            /** @description Whose lease it is. */
+            agent: string;
+            /** @description The lease; of a region: nothing else of its file is in the difference. */
+            resource: string;
+            /** @description The task's id, like `T-3`. */
+            task: string | null;
+            /** @description A path from the repository's root. */
+            path: string;
+            /** @description The linked worktree it lies in; None: the main one. */
+            worktree: string | null;
+            /** @description New, modified, deleted. */
+            change: string;
+            /** @description Since the lease was granted. */
+            diff: string;
+            /** @description The difference goes on, and is too long to be told. */
+            cut: boolean;
         };
         /** HitList */
         HitList: {
@@ -3645,6 +3769,11 @@ export interface components {
             /** @description What could not be served and is tried again. */
             aside: components["schemas"]["Aside"][];
         };
+        /** GitTurnTaken */
+        GitTurnTaken: {
+            /** @description Whose turn it is; null: nobody's who is known here. */
+            agent: string | null;
+        };
         /** CoordinatorList */
         CoordinatorList: {
             /** @description What was found, in order. */
@@ -3796,22 +3925,6 @@ export interface components {
             log_tail?: string;
         };
         /**
-         * LimitReachedBody
-         * @description The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now.
-         */
-        LimitReachedBody: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description An instant, like 2026-11-21T14:32:00Z. */
-            until?: string | null;
-            /** @description Or so many seconds; at most 7 days. */
-            for_s?: number | null;
-            /** @description A remark for people, in a line. */
-            note?: string;
-            /** @description The last lines of the agent's log. */
-            log_tail?: string;
-        };
-        /**
          * AcquireBody
          * @description Lease every resource, or none. Refused: LOCKED with who, why, excerpts and other work. What the agent has already is somebody's: another thread or program may act as the same agent. So it is refused, too, but with `reentrant`.
          */
@@ -3897,34 +4010,6 @@ export interface components {
             acquisition_id: string;
         };
         /**
-         * CommitRegionBody
-         * @description Write the new text of regions that the agent has leased, of all of them or of none. Refused where one was changed meanwhile, where the file could not be read any more, and where the text changes more than its region. Regions are named as they are leased: relative paths begin at `cwd`, and are written in that working tree; without one, where they are leased.
-         */
-        CommitRegionBody: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description Regions, by name or with their texts. */
-            regions: components["schemas"]["RegionText"][];
-            /** @description The absolute directory that relative paths begin at; null: the repository's root. */
-            cwd?: string | null;
-        };
-        /**
-         * ProposeBody
-         * @description Change files, regions or keys without a lease: all of it is written if each still is what you read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses again and again is put in line for a lease, so that it wins in the end.
-         */
-        ProposeBody: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description What is changed, one by one. */
-            changes: components["schemas"]["ProposedChange"][];
-            /** @description A remark for people, in a line. */
-            note?: string;
-            /** @description Where others hold it: keep it, and try again when that may be over. Default: false. */
-            retry?: boolean;
-            /** @description The absolute directory that relative paths begin at; null: the repository's root. */
-            cwd?: string | null;
-        };
-        /**
          * RequestFileBody
          * @description Ask the holder of a resource to release it, and stand in line for it. The holder is told with its next hook call, and so is whoever asked of the answer.
          */
@@ -3979,6 +4064,27 @@ export interface components {
             resource?: string | null;
         };
         /**
+         * SweepBody
+         * @description Tidy now: close what has lapsed, flag partial work, serve the line.
+         */
+        SweepBody: Record<string, never>;
+        /**
+         * LimitReachedBody
+         * @description The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now.
+         */
+        LimitReachedBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description An instant, like 2026-11-21T14:32:00Z. */
+            until?: string | null;
+            /** @description Or so many seconds; at most 7 days. */
+            for_s?: number | null;
+            /** @description A remark for people, in a line. */
+            note?: string;
+            /** @description The last lines of the agent's log. */
+            log_tail?: string;
+        };
+        /**
          * TaskAddBody
          * @description Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`.
          */
@@ -4000,7 +4106,7 @@ export interface components {
         };
         /**
          * TaskEditBody
-         * @description Change what a task says. What is not given stays; `resources` and `after` are all of them. Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the `updated_at` that it is based on; VERSION_CHANGED if the task is another by now.
+         * @description Change what a task says. What is not given stays; `resources` and `after` are all of them. Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before` and `behind` give it a place in the order in which tasks are given out: its priority follows, and those of the tasks before it are raised as far as they have to be.
          */
         TaskEditBody: {
             /** @description A title, in a line. */
@@ -4011,6 +4117,10 @@ export interface components {
             resources?: string[] | null;
             /** @description The higher, the earlier; 0 is ordinary. */
             priority?: number | null;
+            /** @description The task that it is to be given out right before; null: as it is. */
+            before?: string | null;
+            /** @description The task that it is to be given out right after; null: as it is. */
+            behind?: string | null;
             /** @description Ids of all tasks that have to be done before it may begin. */
             after?: string[] | null;
             /** @description How often it is tried at most. */
@@ -4089,76 +4199,6 @@ export interface components {
             note?: string;
         };
         /**
-         * TaskWorktreeBody
-         * @description The agent works on its task in this linked worktree: what is there now is what its leases start from, and what is compared when they end.
-         */
-        TaskWorktreeBody: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description The linked worktree, as an absolute path. */
-            worktree: string;
-        };
-        /**
-         * LandCheckBody
-         * @description May these changes of a task land? Refused: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, … `moved` are paths that the target has changed since the branch began; `dirty` paths that hold uncommitted changes where the target is checked out. Changes nothing.
-         */
-        LandCheckBody: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description What is changed, one by one. */
-            changes: components["schemas"]["LandChange"][];
-            /** @description The leases that the attempt began with. */
-            began_with?: components["schemas"]["LandRight"][];
-            /** @description Paths that the target has changed since the branch began. */
-            moved?: string[];
-            /** @description What does not fit together with what landed meanwhile. */
-            misfits?: string[];
-            /** @description Paths with uncommitted changes where the target is checked out. */
-            dirty?: string[];
-            /** @description The branch that it is to land on, for the sentence. */
-            target?: string;
-        };
-        /**
-         * LandBody
-         * @description Move `target` (a branch, in full) from commit `before` to commit `after`, if that may land. The leases are judged and the branch is moved in one transaction, and only if it still is at `before`: refused VERSION_CHANGED with `target_moved` when it is not. For the launch, which acts for the agent; the files of a worktree are its business.
-         */
-        LandBody: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description What is changed, one by one. */
-            changes: components["schemas"]["LandChange"][];
-            /** @description The branch that it lands on, in full (`refs/heads/main`). */
-            target: string;
-            /** @description The commit that the target is at before, in full. */
-            before: string;
-            /** @description The commit that the target is moved to, in full. */
-            after: string;
-            /** @description The leases that the attempt began with. */
-            began_with?: components["schemas"]["LandRight"][];
-            /** @description Paths that the target has changed since the branch began. */
-            moved?: string[];
-            /** @description What does not fit together with what landed meanwhile. */
-            misfits?: string[];
-            /** @description Paths with uncommitted changes where the target is checked out. */
-            dirty?: string[];
-        };
-        /**
-         * LandBackBody
-         * @description The worktree could not follow: move `target` back from `after` to `before`, if nobody has built on it. Refused: VERSION_CHANGED.
-         */
-        LandBackBody: {
-            /** @description The agent's name. */
-            agent: string;
-            /** @description The branch that it lands on, in full (`refs/heads/main`). */
-            target: string;
-            /** @description The commit that the target is at before, in full. */
-            before: string;
-            /** @description The commit that the target was moved to, in full. */
-            after: string;
-            /** @description Why, in words. */
-            why?: string;
-        };
-        /**
          * TaskRetryBody
          * @description Put a dead, failed or cancelled task back, with its attempts counted afresh. A cancelled one whose partial work is under review waits for the verdict again.
          */
@@ -4206,30 +4246,6 @@ export interface components {
             note?: string;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
-        };
-        /**
-         * MessageSendBody
-         * @description Say something to an agent, to all live agents (`all`), or to a person (`human`). An agent hears it once, with its next hook call; a person when he lists messages.
-         */
-        MessageSendBody: {
-            /** @description Who says it; `human`: a person. */
-            agent: string;
-            /** @description An agent's name, `all`, or `human`. */
-            to: string;
-            /** @description The text. */
-            text: string;
-            /** @description What it is about. */
-            task?: string | null;
-            /** @description The message that it answers. */
-            reply_to?: string | null;
-        };
-        /**
-         * MessagesSeeBody
-         * @description A person has read what was said to people, up to a number.
-         */
-        MessagesSeeBody: {
-            /** @description The number of the last message that was read. */
-            up_to: number;
         };
         /**
          * StatePutBody
@@ -4384,6 +4400,73 @@ export interface components {
          */
         DeadDropBody: Record<string, never>;
         /**
+         * MessageSendBody
+         * @description Say something to an agent, to all live agents (`all`), or to a person (`human`). An agent hears it once, with its next hook call; a person when he lists messages.
+         */
+        MessageSendBody: {
+            /** @description Who says it; `human`: a person. */
+            agent: string;
+            /** @description An agent's name, `all`, or `human`. */
+            to: string;
+            /** @description The text. */
+            text: string;
+            /** @description What it is about. */
+            task?: string | null;
+            /** @description The message that it answers. */
+            reply_to?: string | null;
+        };
+        /**
+         * MessagesSeeBody
+         * @description A person has read what was said to people, up to a number.
+         */
+        MessagesSeeBody: {
+            /** @description The number of the last message that was read. */
+            up_to: number;
+        };
+        /**
+         * ReviewDecideBody
+         * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since. With `files` it is about these alone: they become a review of their own, which is the answer (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of that one file shows them) it is about these alone. Where that is all, it is as without. `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
+         */
+        ReviewDecideBody: {
+            /**
+             * @description What is decided.
+             * @enum {unknown}
+             */
+            verdict: "keep" | "reassign" | "revert";
+            /** @description A remark for people, in a line. */
+            note?: string;
+            /** @description The person who does or did it. */
+            by?: string;
+            /** @description Only these of it, by path; empty: all. */
+            files?: string[];
+            /** @description Only these changes of the one file, numbers from 1; empty: all. */
+            hunks?: number[];
+            /** @description `BEFORE..AFTER`, the hashes of the contents that the verdict is based on. */
+            seen?: string;
+            /** @description The one file's text, as it is to be kept; null: as it was left. */
+            edited?: string | null;
+            /** @description The absolute directory that relative paths begin at; null: the repository's root. */
+            cwd?: string | null;
+        };
+        /**
+         * ReviewUndoBody
+         * @description Take a verdict back; files that a revert wrote get their bytes again.
+         */
+        ReviewUndoBody: {
+            /** @description The person who does or did it. */
+            by?: string;
+        };
+        /**
+         * VerifyBody
+         * @description Run the command now on what tasks have finished since it last passed (`verify.command`); the reply does not wait for its end. `afresh`: begin with the commit that is checked out, and take all that was finished until now as being in it.
+         */
+        VerifyBody: {
+            /** @description The person who does or did it. */
+            by?: string | null;
+            /** @description Begin with the commit that is checked out. Default: false. */
+            afresh?: boolean;
+        };
+        /**
          * GuardCheckBody
          * @description Which of these files others than the committer are about to change (hold exclusively). `paths` are absolute or from the root, and of files, whatever signs they contain; what is not in the repository is left out. The committer is the token's agent, else `agent`, else the session of `profile`, else a person, to whom every agent is another. Changes nothing.
          */
@@ -4410,62 +4493,114 @@ export interface components {
             action: string;
         };
         /**
-         * GitTurnBody
-         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in it; until its process ends, nobody else is granted anything there. Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+         * CommitRegionBody
+         * @description Write the new text of regions that the agent has leased, of all of them or of none. Refused where one was changed meanwhile, where the file could not be read any more, and where the text changes more than its region. Regions are named as they are leased: relative paths begin at `cwd`, and are written in that working tree; without one, where they are leased.
          */
-        GitTurnBody: {
-            /** @description The process that becomes git, on this machine. */
-            pid: number;
-            /** @description The top of its working tree, absolute or from the root. */
-            top: string;
-            /** @description As it was called, for others to read. */
-            command: string;
-        };
-        /**
-         * SweepBody
-         * @description Tidy now: close what has lapsed, flag partial work, serve the line.
-         */
-        SweepBody: Record<string, never>;
-        /**
-         * ReviewDecideBody
-         * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since. With `files` it is about these alone: they become a review of their own, which is the answer (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of that one file shows them) it is about these alone. Where that is all, it is as without.
-         */
-        ReviewDecideBody: {
-            /**
-             * @description What is decided.
-             * @enum {unknown}
-             */
-            verdict: "keep" | "reassign" | "revert";
-            /** @description A remark for people, in a line. */
-            note?: string;
-            /** @description The person who does or did it. */
-            by?: string;
-            /** @description Only these of it, by path; empty: all. */
-            files?: string[];
-            /** @description Only these changes of the one file, numbers from 1; empty: all. */
-            hunks?: number[];
-            /** @description `BEFORE..AFTER`, the hashes of the contents in which hunks were counted. */
-            seen?: string;
+        CommitRegionBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description Regions, by name or with their texts. */
+            regions: components["schemas"]["RegionText"][];
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
         };
         /**
-         * ReviewUndoBody
-         * @description Take a verdict back; files that a revert wrote get their bytes again.
+         * ProposeBody
+         * @description Change files, regions or keys without a lease: all of it is written if each still is what you read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses again and again is put in line for a lease, so that it wins in the end.
          */
-        ReviewUndoBody: {
-            /** @description The person who does or did it. */
-            by?: string;
+        ProposeBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description What is changed, one by one. */
+            changes: components["schemas"]["ProposedChange"][];
+            /** @description A remark for people, in a line. */
+            note?: string;
+            /** @description Where others hold it: keep it, and try again when that may be over. Default: false. */
+            retry?: boolean;
+            /** @description The absolute directory that relative paths begin at; null: the repository's root. */
+            cwd?: string | null;
         };
         /**
-         * VerifyBody
-         * @description Run the command now on what tasks have finished since it last passed (`verify.command`); the reply does not wait for its end. `afresh`: begin with the commit that is checked out, and take all that was finished until now as being in it.
+         * TaskWorktreeBody
+         * @description The agent works on its task in this linked worktree: what is there now is what its leases start from, and what is compared when they end.
          */
-        VerifyBody: {
-            /** @description The person who does or did it. */
-            by?: string | null;
-            /** @description Begin with the commit that is checked out. Default: false. */
-            afresh?: boolean;
+        TaskWorktreeBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description The linked worktree, as an absolute path. */
+            worktree: string;
+        };
+        /**
+         * LandCheckBody
+         * @description May these changes of a task land? Refused: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, … `moved` are paths that the target has changed since the branch began; `dirty` paths that hold uncommitted changes where the target is checked out. Changes nothing.
+         */
+        LandCheckBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description What is changed, one by one. */
+            changes: components["schemas"]["LandChange"][];
+            /** @description The leases that the attempt began with. */
+            began_with?: components["schemas"]["LandRight"][];
+            /** @description Paths that the target has changed since the branch began. */
+            moved?: string[];
+            /** @description What does not fit together with what landed meanwhile. */
+            misfits?: string[];
+            /** @description Paths with uncommitted changes where the target is checked out. */
+            dirty?: string[];
+            /** @description The branch that it is to land on, for the sentence. */
+            target?: string;
+        };
+        /**
+         * LandBody
+         * @description Move `target` (a branch, in full) from commit `before` to commit `after`, if that may land. The leases are judged and the branch is moved in one transaction, and only if it still is at `before`: refused VERSION_CHANGED with `target_moved` when it is not. For the launch, which acts for the agent; the files of a worktree are its business.
+         */
+        LandBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description What is changed, one by one. */
+            changes: components["schemas"]["LandChange"][];
+            /** @description The branch that it lands on, in full (`refs/heads/main`). */
+            target: string;
+            /** @description The commit that the target is at before, in full. */
+            before: string;
+            /** @description The commit that the target is moved to, in full. */
+            after: string;
+            /** @description The leases that the attempt began with. */
+            began_with?: components["schemas"]["LandRight"][];
+            /** @description Paths that the target has changed since the branch began. */
+            moved?: string[];
+            /** @description What does not fit together with what landed meanwhile. */
+            misfits?: string[];
+            /** @description Paths with uncommitted changes where the target is checked out. */
+            dirty?: string[];
+        };
+        /**
+         * LandBackBody
+         * @description The worktree could not follow: move `target` back from `after` to `before`, if nobody has built on it. Refused: VERSION_CHANGED.
+         */
+        LandBackBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description The branch that it lands on, in full (`refs/heads/main`). */
+            target: string;
+            /** @description The commit that the target is at before, in full. */
+            before: string;
+            /** @description The commit that the target was moved to, in full. */
+            after: string;
+            /** @description Why, in words. */
+            why?: string;
+        };
+        /**
+         * LandQueueBody
+         * @description Note that the work of a task waits to land, or (`turn`) that its turn has come. For the launch, which orders its own queue; a task leaves it when its claim ends.
+         */
+        LandQueueBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description The branch that it lands on, in full (`refs/heads/main`). */
+            target: string;
+            /** @description It lands now. Default: false. */
+            turn?: boolean;
         };
         /**
          * ArchiveIndexNowBody
@@ -4477,6 +4612,18 @@ export interface components {
          * @description Rebuild the state from the log into a fresh database and compare.
          */
         ReplayBody: Record<string, never>;
+        /**
+         * GitTurnBody
+         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in it; until its process ends, nobody else is granted anything there. Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+         */
+        GitTurnBody: {
+            /** @description The process that becomes git, on this machine. */
+            pid: number;
+            /** @description The top of its working tree, absolute or from the root. */
+            top: string;
+            /** @description As it was called, for others to read. */
+            command: string;
+        };
         /**
          * CompactBody
          * @description Apply the retention rule to the log and the blobs now.
@@ -5229,58 +5376,6 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
-    limit_reached: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "agent": "ann",
-                 *       "note": ""
-                 *     }
-                 */
-                "application/json": components["schemas"]["LimitReachedBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "agent": "ann",
-                     *       "rests_until": null,
-                     *       "given_back": [],
-                     *       "reviews": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Limited"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
     locks: {
         parameters: {
             query?: {
@@ -5658,182 +5753,6 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
-    commit_region: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "agent": "ann",
-                 *       "regions": [
-                 *         {
-                 *           "resource": "src/pay.py::charge",
-                 *           "text": "def charge(): ...\n",
-                 *           "content_hash": "sha256:0f3c",
-                 *           "lease_token": "59145ef0648bba43",
-                 *           "after": null
-                 *         }
-                 *       ]
-                 *     }
-                 */
-                "application/json": components["schemas"]["CommitRegionBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "commit": "",
-                     *       "regions": [
-                     *         {
-                     *           "resource": "src/pay.py",
-                     *           "content_hash": "sha256:0f3c"
-                     *         }
-                     *       ],
-                     *       "warnings": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RegionsCommitted"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    propose: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "agent": "ann",
-                 *       "changes": [
-                 *         {
-                 *           "resource": "src/pay.py",
-                 *           "version": "sha256:0f3c",
-                 *           "content": "x = 2\n",
-                 *           "patch": null,
-                 *           "delete": false
-                 *         }
-                 *       ],
-                 *       "note": ""
-                 *     }
-                 */
-                "application/json": components["schemas"]["ProposeBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "proposal": "",
-                     *       "changes": [
-                     *         {
-                     *           "resource": "src/pay.py",
-                     *           "version": "sha256:0f3c"
-                     *         }
-                     *       ],
-                     *       "warnings": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ProposalApplied"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    lost_writes: {
-        parameters: {
-            query?: {
-                /** @description Only of this agent. */
-                agent?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "agent": "ann",
-                     *           "resource": "src/pay.py",
-                     *           "in_a_row": 1,
-                     *           "total": 1,
-                     *           "wasted_s": 1,
-                     *           "last_at": "2026-11-21T14:32:00.000Z"
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["LostWriteList"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
     requests: {
         parameters: {
             query?: {
@@ -6118,6 +6037,127 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Unlock"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    sweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["SweepBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "lapsed": [
+                     *         {
+                     *           "resource": "src/pay.py",
+                     *           "kind": "file",
+                     *           "mode": "exclusive",
+                     *           "locked_by": "ann",
+                     *           "locked_at": "2026-11-21T14:32:00.000Z",
+                     *           "expires_at": "2026-11-21T15:02:00.000Z",
+                     *           "fencing_token": 41,
+                     *           "content_hash": "sha256:0f3c",
+                     *           "acquisition_id": "A-7",
+                     *           "task": "T-3",
+                     *           "description": "retries of payments",
+                     *           "lease_token": "59145ef0648bba43",
+                     *           "reentrant": false,
+                     *           "replaces": null,
+                     *           "agreed_as": null,
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "purpose": "",
+                     *           "further": false
+                     *         }
+                     *       ],
+                     *       "stale": [],
+                     *       "reviews": [],
+                     *       "tasks": [],
+                     *       "granted": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Swept"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    limit_reached: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "note": ""
+                 *     }
+                 */
+                "application/json": components["schemas"]["LimitReachedBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "ann",
+                     *       "rests_until": null,
+                     *       "given_back": [],
+                     *       "reviews": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Limited"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -6827,290 +6867,6 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
-    task_worktree: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                /** @description The task's id, like `T-3`. */
-                task: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "agent": "ann",
-                 *       "worktree": "/home/maria/shop/.coord/worktrees/T-3"
-                 *     }
-                 */
-                "application/json": components["schemas"]["TaskWorktreeBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "task": {
-                     *         "task": "T-3",
-                     *         "title": "Retry failed payments",
-                     *         "prompt": "Retry three times.",
-                     *         "state": "ready",
-                     *         "priority": 5,
-                     *         "resources": [
-                     *           "src/pay.py"
-                     *         ],
-                     *         "after": [
-                     *           "T-1"
-                     *         ],
-                     *         "attempts": 1,
-                     *         "attempts_max": 1,
-                     *         "not_before": null,
-                     *         "claimed_by": "ann",
-                     *         "claimed_at": null,
-                     *         "claim_until": null,
-                     *         "partial": null,
-                     *         "result": "3 retries, tests pass",
-                     *         "created_at": "2026-11-21T14:32:00.000Z",
-                     *         "updated_at": "2026-11-21T14:32:00.000Z",
-                     *         "locked_by": "ann",
-                     *         "locked_by_name": null,
-                     *         "locked_at": null,
-                     *         "held_by": [],
-                     *         "explanation": "T-3 can be claimed.",
-                     *         "tried": [],
-                     *         "may": []
-                     *       },
-                     *       "worktree": "/home/maria/shop/.coord/worktrees/T-3",
-                     *       "leases": [
-                     *         {
-                     *           "resource": "src/pay.py",
-                     *           "kind": "file",
-                     *           "mode": "exclusive",
-                     *           "locked_by": "ann",
-                     *           "locked_at": "2026-11-21T14:32:00.000Z",
-                     *           "expires_at": "2026-11-21T15:02:00.000Z",
-                     *           "fencing_token": 41,
-                     *           "content_hash": "sha256:0f3c",
-                     *           "acquisition_id": "A-7",
-                     *           "task": "T-3",
-                     *           "description": "retries of payments",
-                     *           "lease_token": "59145ef0648bba43",
-                     *           "reentrant": false,
-                     *           "replaces": null,
-                     *           "agreed_as": null,
-                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
-                     *           "purpose": "",
-                     *           "further": false
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["WorkedIn"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    land_check: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The task's id, like `T-3`. */
-                task: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "agent": "ann",
-                 *       "changes": [
-                 *         {
-                 *           "path": "src/pay.py",
-                 *           "submodule": false,
-                 *           "regions": [],
-                 *           "merged": false,
-                 *           "clash": ""
-                 *         }
-                 *       ]
-                 *     }
-                 */
-                "application/json": components["schemas"]["LandCheckBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "fencing_tokens": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Lawful"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    land: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                /** @description The task's id, like `T-3`. */
-                task: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "agent": "ann",
-                 *       "changes": [
-                 *         {
-                 *           "path": "src/pay.py",
-                 *           "submodule": false,
-                 *           "regions": [],
-                 *           "merged": false,
-                 *           "clash": ""
-                 *         }
-                 *       ],
-                 *       "target": "refs/heads/main",
-                 *       "before": "4f1c2e",
-                 *       "after": "9d0e31"
-                 *     }
-                 */
-                "application/json": components["schemas"]["LandBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "task": "T-3",
-                     *       "target": "refs/heads/main",
-                     *       "before": "4f1c2e",
-                     *       "after": "9d0e31",
-                     *       "fencing_tokens": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Landed"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    land_back: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                /** @description The task's id, like `T-3`. */
-                task: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "agent": "ann",
-                 *       "target": "refs/heads/main",
-                 *       "before": "4f1c2e",
-                 *       "after": "9d0e31"
-                 *     }
-                 */
-                "application/json": components["schemas"]["LandBackBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "task": "T-3",
-                     *       "target": "refs/heads/main",
-                     *       "before": "4f1c2e",
-                     *       "after": "9d0e31",
-                     *       "fencing_tokens": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Landed"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
     task_retry: {
         parameters: {
             query?: never;
@@ -7528,180 +7284,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Signal"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    messages: {
-        parameters: {
-            query?: {
-                /** @description Only of and to this agent, or `human`. */
-                reader?: string | null;
-                /** @description Only of this task. */
-                task?: string | null;
-                /** @description Only the thread of this message. */
-                thread?: string | null;
-                /** @description All of these words stand in it, or in a sender's name. */
-                search?: string | null;
-                /** @description Sent within these seconds. */
-                since_s?: number | null;
-                /** @description Only what the reader has not been told of. Default: false. */
-                unread?: boolean;
-                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 100. */
-                limit?: number;
-                /** @description Only older ones than this number. */
-                before?: number | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "message": "M-5",
-                     *           "thread": "M-5",
-                     *           "sender": "ann",
-                     *           "to": "bob",
-                     *           "task": "T-3",
-                     *           "reply_to": null,
-                     *           "text": "The retries are done.",
-                     *           "sent_at": "2026-11-21T14:32:00.000Z",
-                     *           "unread": false
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["MessageList"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    message_send: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "agent": "ann",
-                 *       "to": "bob",
-                 *       "text": "The retries are done."
-                 *     }
-                 */
-                "application/json": components["schemas"]["MessageSendBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "message": {
-                     *         "message": "M-5",
-                     *         "thread": "M-5",
-                     *         "sender": "ann",
-                     *         "to": "bob",
-                     *         "task": "T-3",
-                     *         "reply_to": null,
-                     *         "text": "The retries are done.",
-                     *         "sent_at": "2026-11-21T14:32:00.000Z",
-                     *         "unread": false
-                     *       },
-                     *       "told": [],
-                     *       "left_out": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["MessageTold"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    messages_see: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "up_to": 5
-                 *     }
-                 */
-                "application/json": components["schemas"]["MessagesSeeBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "left": 1
-                     *     }
-                     */
-                    "application/json": components["schemas"]["MessagesSeen"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -9066,6 +8648,668 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
+    messages: {
+        parameters: {
+            query?: {
+                /** @description Only of and to this agent, or `human`. */
+                reader?: string | null;
+                /** @description Only of this task. */
+                task?: string | null;
+                /** @description Only the thread of this message. */
+                thread?: string | null;
+                /** @description All of these words stand in it, or in a sender's name. */
+                search?: string | null;
+                /** @description Sent within these seconds. */
+                since_s?: number | null;
+                /** @description Only what the reader has not been told of. Default: false. */
+                unread?: boolean;
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 100. */
+                limit?: number;
+                /** @description Only older ones than this number. */
+                before?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "message": "M-5",
+                     *           "thread": "M-5",
+                     *           "sender": "ann",
+                     *           "to": "bob",
+                     *           "task": "T-3",
+                     *           "reply_to": null,
+                     *           "text": "The retries are done.",
+                     *           "sent_at": "2026-11-21T14:32:00.000Z",
+                     *           "unread": false
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MessageList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    message_send: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "to": "bob",
+                 *       "text": "The retries are done."
+                 *     }
+                 */
+                "application/json": components["schemas"]["MessageSendBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": {
+                     *         "message": "M-5",
+                     *         "thread": "M-5",
+                     *         "sender": "ann",
+                     *         "to": "bob",
+                     *         "task": "T-3",
+                     *         "reply_to": null,
+                     *         "text": "The retries are done.",
+                     *         "sent_at": "2026-11-21T14:32:00.000Z",
+                     *         "unread": false
+                     *       },
+                     *       "told": [],
+                     *       "left_out": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MessageTold"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    messages_see: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "up_to": 5
+                 *     }
+                 */
+                "application/json": components["schemas"]["MessagesSeeBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "left": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MessagesSeen"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    reviews: {
+        parameters: {
+            query?: {
+                /** @description Only reviews in this state. Default: "open". */
+                state?: "all" | "decided" | "kept" | "open" | "reassigned" | "reverted";
+                /** @description Only work that it left. */
+                agent?: string | null;
+                /** @description Only work on this task. */
+                task?: string | null;
+                /** @description Only what comes after this: the `next` of the page before. Default: 0. */
+                after?: number;
+                /** @description Leave out so many of them at the beginning. Default: 0. */
+                skip?: number;
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 200. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "review": "R-2",
+                     *           "state": "open",
+                     *           "reason": "I fix a bug in it",
+                     *           "agent": "ann",
+                     *           "task": "T-3",
+                     *           "summary": "",
+                     *           "leased_at": null,
+                     *           "opened_at": "2026-11-21T14:32:00.000Z",
+                     *           "decided_at": null,
+                     *           "decided_by": null,
+                     *           "note": "",
+                     *           "files": [],
+                     *           "log_tail": "",
+                     *           "timeline": [],
+                     *           "part_of": null,
+                     *           "under_way": null,
+                     *           "saved": [],
+                     *           "warnings": [],
+                     *           "may": []
+                     *         }
+                     *       ],
+                     *       "counts": {},
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReviewList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    review_show: {
+        parameters: {
+            query?: {
+                /** @description Give the bytes, too (base64). Default: false. */
+                content?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The review's id, like `R-3`. */
+                review: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "review": "R-2",
+                     *       "state": "open",
+                     *       "reason": "I fix a bug in it",
+                     *       "agent": "ann",
+                     *       "task": "T-3",
+                     *       "summary": "",
+                     *       "leased_at": null,
+                     *       "opened_at": "2026-11-21T14:32:00.000Z",
+                     *       "decided_at": null,
+                     *       "decided_by": null,
+                     *       "note": "",
+                     *       "files": [
+                     *         {
+                     *           "path": "src/pay.py",
+                     *           "change": "modified",
+                     *           "kept": false,
+                     *           "baseline_hash": null,
+                     *           "flagged_hash": null,
+                     *           "note": "",
+                     *           "diff": "",
+                     *           "hunks": null,
+                     *           "cut": null,
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "baseline": null,
+                     *           "flagged": null,
+                     *           "baseline_at": null,
+                     *           "flagged_at": null
+                     *         }
+                     *       ],
+                     *       "log_tail": "",
+                     *       "timeline": [],
+                     *       "part_of": null,
+                     *       "under_way": null,
+                     *       "saved": [],
+                     *       "warnings": [],
+                     *       "may": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Review"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    review_hunks: {
+        parameters: {
+            query: {
+                /** @description Its path, as the review has it. */
+                file: string;
+                /** @description Leave out so many of them at the beginning. Default: 0. */
+                skip?: number;
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 20. */
+                limit?: number;
+                /** @description The absolute directory that relative paths begin at; null: the repository's root. */
+                cwd?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The review's id, like `R-3`. */
+                review: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "review": "R-2",
+                     *       "path": "src/pay.py",
+                     *       "items": [
+                     *         {
+                     *           "number": 1,
+                     *           "text": "The retries are done.",
+                     *           "cut": false
+                     *         }
+                     *       ],
+                     *       "total": 1,
+                     *       "divided": false,
+                     *       "said": "",
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["HunkList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    review_decide: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The review's id, like `R-3`. */
+                review: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "verdict": "keep",
+                 *       "note": ""
+                 *     }
+                 */
+                "application/json": components["schemas"]["ReviewDecideBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "review": "R-2",
+                     *       "state": "open",
+                     *       "reason": "I fix a bug in it",
+                     *       "agent": "ann",
+                     *       "task": "T-3",
+                     *       "summary": "",
+                     *       "leased_at": null,
+                     *       "opened_at": "2026-11-21T14:32:00.000Z",
+                     *       "decided_at": null,
+                     *       "decided_by": null,
+                     *       "note": "",
+                     *       "files": [
+                     *         {
+                     *           "path": "src/pay.py",
+                     *           "change": "modified",
+                     *           "kept": false,
+                     *           "baseline_hash": null,
+                     *           "flagged_hash": null,
+                     *           "note": "",
+                     *           "diff": "",
+                     *           "hunks": null,
+                     *           "cut": null,
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "baseline": null,
+                     *           "flagged": null,
+                     *           "baseline_at": null,
+                     *           "flagged_at": null
+                     *         }
+                     *       ],
+                     *       "log_tail": "",
+                     *       "timeline": [],
+                     *       "part_of": null,
+                     *       "under_way": null,
+                     *       "saved": [],
+                     *       "warnings": [],
+                     *       "may": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Review"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    review_undo: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The review's id, like `R-3`. */
+                review: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ReviewUndoBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "review": "R-2",
+                     *       "state": "open",
+                     *       "reason": "I fix a bug in it",
+                     *       "agent": "ann",
+                     *       "task": "T-3",
+                     *       "summary": "",
+                     *       "leased_at": null,
+                     *       "opened_at": "2026-11-21T14:32:00.000Z",
+                     *       "decided_at": null,
+                     *       "decided_by": null,
+                     *       "note": "",
+                     *       "files": [
+                     *         {
+                     *           "path": "src/pay.py",
+                     *           "change": "modified",
+                     *           "kept": false,
+                     *           "baseline_hash": null,
+                     *           "flagged_hash": null,
+                     *           "note": "",
+                     *           "diff": "",
+                     *           "hunks": null,
+                     *           "cut": null,
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "baseline": null,
+                     *           "flagged": null,
+                     *           "baseline_at": null,
+                     *           "flagged_at": null
+                     *         }
+                     *       ],
+                     *       "log_tail": "",
+                     *       "timeline": [],
+                     *       "part_of": null,
+                     *       "under_way": null,
+                     *       "saved": [],
+                     *       "warnings": [],
+                     *       "may": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Review"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    verifications: {
+        parameters: {
+            query?: {
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 20. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "verification": "V-1",
+                     *           "state": "ready",
+                     *           "by": "Maria",
+                     *           "begun_at": "2026-11-21T14:32:00.000Z",
+                     *           "ended_at": null,
+                     *           "command": "git stash",
+                     *           "runs": 1,
+                     *           "tasks": [],
+                     *           "said": "",
+                     *           "tail": ""
+                     *         }
+                     *       ],
+                     *       "command": "git stash",
+                     *       "base": null,
+                     *       "left": [
+                     *         {
+                     *           "task": "T-3",
+                     *           "agent": "ann",
+                     *           "at": "2026-11-21T14:32:00.000Z",
+                     *           "state": "ready",
+                     *           "because": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["VerificationList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    verify: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["VerifyBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "verification": "V-1",
+                     *       "state": "ready",
+                     *       "by": "Maria",
+                     *       "begun_at": "2026-11-21T14:32:00.000Z",
+                     *       "ended_at": null,
+                     *       "command": "git stash",
+                     *       "runs": 1,
+                     *       "tasks": [],
+                     *       "said": "",
+                     *       "tail": ""
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Verification"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
     guard_check: {
         parameters: {
             query?: never;
@@ -9189,7 +9433,7 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
-    git_turn: {
+    commit_region: {
         parameters: {
             query?: never;
             header?: {
@@ -9203,12 +9447,19 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "pid": 4242,
-                 *       "top": "/home/maria/shop",
-                 *       "command": "git stash"
+                 *       "agent": "ann",
+                 *       "regions": [
+                 *         {
+                 *           "resource": "src/pay.py::charge",
+                 *           "text": "def charge(): ...\n",
+                 *           "content_hash": "sha256:0f3c",
+                 *           "lease_token": "59145ef0648bba43",
+                 *           "after": null
+                 *         }
+                 *       ]
                  *     }
                  */
-                "application/json": components["schemas"]["GitTurnBody"];
+                "application/json": components["schemas"]["CommitRegionBody"];
             };
         };
         responses: {
@@ -9220,10 +9471,17 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "agent": "ann"
+                     *       "commit": "",
+                     *       "regions": [
+                     *         {
+                     *           "resource": "src/pay.py",
+                     *           "content_hash": "sha256:0f3c"
+                     *         }
+                     *       ],
+                     *       "warnings": []
                      *     }
                      */
-                    "application/json": components["schemas"]["GitTurnTaken"];
+                    "application/json": components["schemas"]["RegionsCommitted"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -9239,7 +9497,7 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
-    sweep: {
+    propose: {
         parameters: {
             query?: never;
             header?: {
@@ -9249,10 +9507,24 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
-                /** @example {} */
-                "application/json": components["schemas"]["SweepBody"];
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "changes": [
+                 *         {
+                 *           "resource": "src/pay.py",
+                 *           "version": "sha256:0f3c",
+                 *           "content": "x = 2\n",
+                 *           "patch": null,
+                 *           "delete": false
+                 *         }
+                 *       ],
+                 *       "note": ""
+                 *     }
+                 */
+                "application/json": components["schemas"]["ProposeBody"];
             };
         };
         responses: {
@@ -9264,7 +9536,144 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "lapsed": [
+                     *       "proposal": "",
+                     *       "changes": [
+                     *         {
+                     *           "resource": "src/pay.py",
+                     *           "version": "sha256:0f3c"
+                     *         }
+                     *       ],
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ProposalApplied"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    lost_writes: {
+        parameters: {
+            query?: {
+                /** @description Only of this agent. */
+                agent?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "agent": "ann",
+                     *           "resource": "src/pay.py",
+                     *           "in_a_row": 1,
+                     *           "total": 1,
+                     *           "wasted_s": 1,
+                     *           "last_at": "2026-11-21T14:32:00.000Z"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LostWriteList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    task_worktree: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The task's id, like `T-3`. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "worktree": "/home/maria/shop/.coord/worktrees/T-3"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TaskWorktreeBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "task": {
+                     *         "task": "T-3",
+                     *         "title": "Retry failed payments",
+                     *         "prompt": "Retry three times.",
+                     *         "state": "ready",
+                     *         "priority": 5,
+                     *         "resources": [
+                     *           "src/pay.py"
+                     *         ],
+                     *         "after": [
+                     *           "T-1"
+                     *         ],
+                     *         "attempts": 1,
+                     *         "attempts_max": 1,
+                     *         "not_before": null,
+                     *         "claimed_by": "ann",
+                     *         "claimed_at": null,
+                     *         "claim_until": null,
+                     *         "partial": null,
+                     *         "result": "3 retries, tests pass",
+                     *         "created_at": "2026-11-21T14:32:00.000Z",
+                     *         "updated_at": "2026-11-21T14:32:00.000Z",
+                     *         "locked_by": "ann",
+                     *         "locked_by_name": null,
+                     *         "locked_at": null,
+                     *         "held_by": [],
+                     *         "explanation": "T-3 can be claimed.",
+                     *         "tried": [],
+                     *         "may": []
+                     *       },
+                     *       "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *       "leases": [
                      *         {
                      *           "resource": "src/pay.py",
                      *           "kind": "file",
@@ -9285,14 +9694,10 @@ export interface operations {
                      *           "purpose": "",
                      *           "further": false
                      *         }
-                     *       ],
-                     *       "stale": [],
-                     *       "reviews": [],
-                     *       "tasks": [],
-                     *       "granted": []
+                     *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["Swept"];
+                    "application/json": components["schemas"]["WorkedIn"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -9308,17 +9713,249 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
-    reviews: {
+    land_check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The task's id, like `T-3`. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "changes": [
+                 *         {
+                 *           "path": "src/pay.py",
+                 *           "submodule": false,
+                 *           "regions": [],
+                 *           "merged": false,
+                 *           "clash": ""
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["LandCheckBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "fencing_tokens": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Lawful"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    land: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The task's id, like `T-3`. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "changes": [
+                 *         {
+                 *           "path": "src/pay.py",
+                 *           "submodule": false,
+                 *           "regions": [],
+                 *           "merged": false,
+                 *           "clash": ""
+                 *         }
+                 *       ],
+                 *       "target": "refs/heads/main",
+                 *       "before": "4f1c2e",
+                 *       "after": "9d0e31"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LandBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "task": "T-3",
+                     *       "target": "refs/heads/main",
+                     *       "before": "4f1c2e",
+                     *       "after": "9d0e31",
+                     *       "fencing_tokens": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Landed"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    land_back: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The task's id, like `T-3`. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "target": "refs/heads/main",
+                 *       "before": "4f1c2e",
+                 *       "after": "9d0e31"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LandBackBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "task": "T-3",
+                     *       "target": "refs/heads/main",
+                     *       "before": "4f1c2e",
+                     *       "after": "9d0e31",
+                     *       "fencing_tokens": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Landed"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    land_queue: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The task's id, like `T-3`. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "target": "refs/heads/main"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LandQueueBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "task": "T-3",
+                     *       "title": "Retry failed payments",
+                     *       "agent": "ann",
+                     *       "target": "refs/heads/main",
+                     *       "state": "waiting",
+                     *       "queued_at": "2026-11-21T14:32:00.000Z",
+                     *       "began_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Landing"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    landings: {
         parameters: {
             query?: {
-                /** @description Only reviews in this state. Default: "open". */
-                state?: "all" | "kept" | "open" | "reassigned" | "reverted";
-                /** @description Only work that it left. */
-                agent?: string | null;
-                /** @description Only work on this task. */
-                task?: string | null;
-                /** @description Only what comes after this: the `next` of the page before. Default: 0. */
-                after?: number;
+                /** @description Leave out so many of them at the beginning. Default: 0. */
+                skip?: number;
                 /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 200. */
                 limit?: number;
             };
@@ -9338,30 +9975,19 @@ export interface operations {
                      * @example {
                      *       "items": [
                      *         {
-                     *           "review": "R-2",
-                     *           "state": "open",
-                     *           "reason": "I fix a bug in it",
-                     *           "agent": "ann",
                      *           "task": "T-3",
-                     *           "summary": "",
-                     *           "leased_at": null,
-                     *           "opened_at": "2026-11-21T14:32:00.000Z",
-                     *           "decided_at": null,
-                     *           "decided_by": null,
-                     *           "note": "",
-                     *           "files": [],
-                     *           "log_tail": "",
-                     *           "timeline": [],
-                     *           "part_of": null,
-                     *           "under_way": null,
-                     *           "saved": [],
-                     *           "warnings": []
+                     *           "title": "Retry failed payments",
+                     *           "agent": "ann",
+                     *           "target": "refs/heads/main",
+                     *           "state": "waiting",
+                     *           "queued_at": "2026-11-21T14:32:00.000Z",
+                     *           "began_at": null
                      *         }
                      *       ],
                      *       "next": null
                      *     }
                      */
-                    "application/json": components["schemas"]["ReviewList"];
+                    "application/json": components["schemas"]["LandingList"];
                 };
             };
             400: components["responses"]["Refused400"];
@@ -9370,247 +9996,6 @@ export interface operations {
             404: components["responses"]["Refused404"];
             409: components["responses"]["Refused409"];
             413: components["responses"]["Refused413"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    review_show: {
-        parameters: {
-            query?: {
-                /** @description Give the bytes, too (base64). Default: false. */
-                content?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description The review's id, like `R-3`. */
-                review: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "review": "R-2",
-                     *       "state": "open",
-                     *       "reason": "I fix a bug in it",
-                     *       "agent": "ann",
-                     *       "task": "T-3",
-                     *       "summary": "",
-                     *       "leased_at": null,
-                     *       "opened_at": "2026-11-21T14:32:00.000Z",
-                     *       "decided_at": null,
-                     *       "decided_by": null,
-                     *       "note": "",
-                     *       "files": [
-                     *         {
-                     *           "path": "src/pay.py",
-                     *           "change": "modified",
-                     *           "kept": false,
-                     *           "baseline_hash": null,
-                     *           "flagged_hash": null,
-                     *           "note": "",
-                     *           "diff": "",
-                     *           "hunks": null,
-                     *           "cut": null,
-                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
-                     *           "baseline": null,
-                     *           "flagged": null,
-                     *           "baseline_at": null,
-                     *           "flagged_at": null
-                     *         }
-                     *       ],
-                     *       "log_tail": "",
-                     *       "timeline": [],
-                     *       "part_of": null,
-                     *       "under_way": null,
-                     *       "saved": [],
-                     *       "warnings": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Review"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    review_decide: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                /** @description The review's id, like `R-3`. */
-                review: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "verdict": "keep",
-                 *       "note": ""
-                 *     }
-                 */
-                "application/json": components["schemas"]["ReviewDecideBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "review": "R-2",
-                     *       "state": "open",
-                     *       "reason": "I fix a bug in it",
-                     *       "agent": "ann",
-                     *       "task": "T-3",
-                     *       "summary": "",
-                     *       "leased_at": null,
-                     *       "opened_at": "2026-11-21T14:32:00.000Z",
-                     *       "decided_at": null,
-                     *       "decided_by": null,
-                     *       "note": "",
-                     *       "files": [
-                     *         {
-                     *           "path": "src/pay.py",
-                     *           "change": "modified",
-                     *           "kept": false,
-                     *           "baseline_hash": null,
-                     *           "flagged_hash": null,
-                     *           "note": "",
-                     *           "diff": "",
-                     *           "hunks": null,
-                     *           "cut": null,
-                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
-                     *           "baseline": null,
-                     *           "flagged": null,
-                     *           "baseline_at": null,
-                     *           "flagged_at": null
-                     *         }
-                     *       ],
-                     *       "log_tail": "",
-                     *       "timeline": [],
-                     *       "part_of": null,
-                     *       "under_way": null,
-                     *       "saved": [],
-                     *       "warnings": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Review"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    review_undo: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                /** @description The review's id, like `R-3`. */
-                review: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                /** @example {} */
-                "application/json": components["schemas"]["ReviewUndoBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "review": "R-2",
-                     *       "state": "open",
-                     *       "reason": "I fix a bug in it",
-                     *       "agent": "ann",
-                     *       "task": "T-3",
-                     *       "summary": "",
-                     *       "leased_at": null,
-                     *       "opened_at": "2026-11-21T14:32:00.000Z",
-                     *       "decided_at": null,
-                     *       "decided_by": null,
-                     *       "note": "",
-                     *       "files": [
-                     *         {
-                     *           "path": "src/pay.py",
-                     *           "change": "modified",
-                     *           "kept": false,
-                     *           "baseline_hash": null,
-                     *           "flagged_hash": null,
-                     *           "note": "",
-                     *           "diff": "",
-                     *           "hunks": null,
-                     *           "cut": null,
-                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
-                     *           "baseline": null,
-                     *           "flagged": null,
-                     *           "baseline_at": null,
-                     *           "flagged_at": null
-                     *         }
-                     *       ],
-                     *       "log_tail": "",
-                     *       "timeline": [],
-                     *       "part_of": null,
-                     *       "under_way": null,
-                     *       "saved": [],
-                     *       "warnings": []
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Review"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
             500: components["responses"]["Refused500"];
             503: components["responses"]["Refused503"];
             507: components["responses"]["Refused507"];
@@ -9667,121 +10052,6 @@ export interface operations {
             404: components["responses"]["Refused404"];
             409: components["responses"]["Refused409"];
             413: components["responses"]["Refused413"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    verifications: {
-        parameters: {
-            query?: {
-                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 20. */
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "verification": "V-1",
-                     *           "state": "ready",
-                     *           "by": "Maria",
-                     *           "begun_at": "2026-11-21T14:32:00.000Z",
-                     *           "ended_at": null,
-                     *           "command": "git stash",
-                     *           "runs": 1,
-                     *           "tasks": [],
-                     *           "said": "",
-                     *           "tail": ""
-                     *         }
-                     *       ],
-                     *       "command": "git stash",
-                     *       "base": null,
-                     *       "left": [
-                     *         {
-                     *           "task": "T-3",
-                     *           "agent": "ann",
-                     *           "at": "2026-11-21T14:32:00.000Z",
-                     *           "state": "ready",
-                     *           "because": null
-                     *         }
-                     *       ],
-                     *       "next": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["VerificationList"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    verify: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                /** @example {} */
-                "application/json": components["schemas"]["VerifyBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "verification": "V-1",
-                     *       "state": "ready",
-                     *       "by": "Maria",
-                     *       "begun_at": "2026-11-21T14:32:00.000Z",
-                     *       "ended_at": null,
-                     *       "command": "git stash",
-                     *       "runs": 1,
-                     *       "tasks": [],
-                     *       "said": "",
-                     *       "tail": ""
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Verification"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
             500: components["responses"]["Refused500"];
             503: components["responses"]["Refused503"];
             507: components["responses"]["Refused507"];
@@ -10053,7 +10323,8 @@ export interface operations {
                      *           "part_of": null,
                      *           "under_way": null,
                      *           "saved": [],
-                     *           "warnings": []
+                     *           "warnings": [],
+                     *           "may": []
                      *         }
                      *       ],
                      *       "events": [
@@ -10551,6 +10822,56 @@ export interface operations {
             404: components["responses"]["Refused404"];
             409: components["responses"]["Refused409"];
             413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    git_turn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "pid": 4242,
+                 *       "top": "/home/maria/shop",
+                 *       "command": "git stash"
+                 *     }
+                 */
+                "application/json": components["schemas"]["GitTurnBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "ann"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["GitTurnTaken"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
             500: components["responses"]["Refused500"];
             503: components["responses"]["Refused503"];
             507: components["responses"]["Refused507"];

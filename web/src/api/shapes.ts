@@ -7,6 +7,7 @@ export type Agent = Shapes["AgentRow"];
 export type ArchiveSection = Shapes["ArchiveSection"];
 export type Hit = Shapes["Hit"];
 export type DeadLetter = Shapes["DeadLetter"];
+export type HunkList = Shapes["HunkList"];
 export type Lease = Shapes["Lease"];
 export type LeaseFolder = Shapes["LeaseFolder"];
 export type Message = Shapes["Message"];

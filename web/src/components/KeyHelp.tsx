@@ -9,6 +9,7 @@ const KEYS: readonly [string, string][] = [
   ["a", "keep what the agent left"],
   ["r", "revert it to what it was when it was leased"],
   ["g", "give it to another agent"],
+  ["e", "edit the file that is shown; Ctrl+Enter keeps your text"],
   ["u", "take the last verdict back"],
   ["?", "these keys"],
 ];

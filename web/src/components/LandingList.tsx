@@ -1,8 +1,8 @@
-/** What landed, what was refused, and what a command has verified. */
+/** What lands now or waits to, what landed, and what a command has verified. */
 import { api, ask } from "../api/client";
 import { now } from "../state/now";
 import { useAnswer } from "../state/useAnswer";
-import { ago } from "../words/texts";
+import { ago, span } from "../words/texts";
 import { Answer } from "./Answer";
 import { Sentence } from "./Sentence";
 import { Words } from "./Words";
@@ -10,6 +10,7 @@ import { Words } from "./Words";
 const LANDINGS_MAX = 50;
 
 export function LandingList() {
+  const queue = useAnswer(() => ask(api.GET("/v1/landings", { params: { query: {} } })), "queue", /^(landing|task|target)_/).value;
   const landed = useAnswer(
     () => ask(api.GET("/v1/events", { params: { query: { kind: "target_moved", tail: true, limit: LANDINGS_MAX } } })),
     "landed",
@@ -17,6 +18,24 @@ export function LandingList() {
   const verified = useAnswer(() => ask(api.GET("/v1/verifications", { params: { query: {} } })), "verified").value;
   return (
     <>
+      <h3>Lands now, or waits to</h3>
+      <Answer answer={queue}>
+        {(list) =>
+          list.items.length === 0 ? (
+            <p class="empty">Nothing waits to land.</p>
+          ) : (
+            <ol class="plain" aria-label="Landing queue">
+              {list.items.map((landing) => (
+                <li key={landing.task}>
+                  <strong>{landing.state === "landing" ? "lands" : "waits"}</strong>{" "}
+                  <Words text={`${landing.task} ${landing.title}, of ${landing.agent}, on ${landing.target}`} />{" "}
+                  <span class="dim">since {span((now.value - Date.parse(landing.began_at ?? landing.queued_at)) / 1000)}</span>
+                </li>
+              ))}
+            </ol>
+          )
+        }
+      </Answer>
       <h3>Landed</h3>
       <Answer answer={landed}>
         {(list) =>

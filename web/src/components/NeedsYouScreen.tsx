@@ -43,7 +43,7 @@ export function NeedsYouScreen() {
         {snapshot.reviews.map((review) => (
           <Card
             key={review.review}
-            kind="Review"
+            kind={review.reason === "unlanded" ? "Did not land" : "Review"}
             title={`${review.review}: ${review.summary}`}
             about={`${counted(review.files.length, "file")}${review.agent ? `, left by ${review.agent}` : ""}, ${ago(review.opened_at, now.value)}`}
           >

@@ -4,12 +4,14 @@ import { undoLast } from "../state/actions";
 import { helpShown } from "../state/place";
 
 interface Props {
+  /** The verdicts that are possible now. */
+  may: readonly string[];
   decideAll(verdict: Verdict): void;
   /** Shows the review after this one; null: this is the last one. */
   goOn: (() => void) | null;
 }
 
-export function ReviewActions({ decideAll, goOn }: Props) {
+export function ReviewActions({ may, decideAll, goOn }: Props) {
   return (
     <div class="actions">
       <button type="button" class="best" data-acts onClick={() => decideAll("keep")}>
@@ -18,9 +20,11 @@ export function ReviewActions({ decideAll, goOn }: Props) {
       <button type="button" data-acts onClick={() => decideAll("revert")}>
         Revert <kbd>r</kbd>
       </button>
-      <button type="button" data-acts onClick={() => decideAll("reassign")}>
-        Reassign <kbd>g</kbd>
-      </button>
+      {may.includes("reassign") && (
+        <button type="button" data-acts onClick={() => decideAll("reassign")}>
+          Reassign <kbd>g</kbd>
+        </button>
+      )}
       <button type="button" data-acts onClick={() => void undoLast()}>
         Undo <kbd>u</kbd>
       </button>

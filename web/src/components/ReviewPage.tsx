@@ -64,6 +64,11 @@ export function ReviewPage({ review, previous, next }: Props) {
         helpShown.value = true;
       } else if (event.key === "u") {
         void undoLast();
+      } else if (event.key === "e") {
+        const edit = document.getElementById("edit");
+        if (edit?.checkVisibility()) {
+          edit.click();
+        }
       } else if (name === null) {
         return;
       } else if (verdict !== undefined) {
@@ -96,7 +101,7 @@ export function ReviewPage({ review, previous, next }: Props) {
           {review.review}: <Words text={review.summary} />
         </h2>
         <p class="dim">
-          <Words isSentence text={[review.agent && `left by ${review.agent}`, review.task, review.reason, ago(review.opened_at, now.value)].filter(Boolean).join(" · ")} />
+          <Words isSentence text={[review.agent && `left by ${review.agent}`, review.task, review.reason === "unlanded" ? "did not land" : review.reason, ago(review.opened_at, now.value)].filter(Boolean).join(" · ")} />
         </p>
         {review.under_way && <p class="banner">A verdict is being carried out: {review.under_way}.</p>}
         {review.saved.map((saved) => (
@@ -105,6 +110,7 @@ export function ReviewPage({ review, previous, next }: Props) {
           </p>
         ))}
         <ReviewActions
+          may={review.may ?? []}
           decideAll={(verdict) => void decideAll(review.review, verdict)}
           goOn={next === null ? null : () => (openReview.value = next)}
         />
@@ -137,7 +143,7 @@ export function ReviewPage({ review, previous, next }: Props) {
                 Copy to your editor
               </button>
             </p>
-            <FileDiff review={review.review} file={file} />
+            <FileDiff review={review.review} file={file} onDecided={() => (openReview.value = next ?? previous)} />
           </div>
         )}
         {details !== null && <ReviewContext review={details} />}
@@ -149,6 +155,11 @@ export function ReviewPage({ review, previous, next }: Props) {
 function isTyping(event: KeyboardEvent): boolean {
   const target = event.composedPath()[0];
   return (
-    event.ctrlKey || event.metaKey || event.altKey || target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    target instanceof HTMLInputElement ||
+    target instanceof HTMLTextAreaElement ||
+    (target instanceof HTMLElement && target.dataset["editing"] !== undefined)
   );
 }

@@ -1,11 +1,21 @@
-/** Flagged work that waits for a verdict: the list, and the one that is looked at. */
-import { openReview } from "../state/place";
+/** Flagged work that waits for a verdict: the list, and the one that is looked at; or those that were decided. */
+import { openReview, reviewsShown } from "../state/place";
+import { DecidedReviews } from "./DecidedReviews";
 import { status } from "../state/store";
 import { counted } from "../words/texts";
 import { ReviewPage } from "./ReviewPage";
+import { Tabs } from "./Tabs";
 import { Words } from "./Words";
 
 export function ReviewsScreen() {
+  return (
+    <Tabs label="Which reviews" titles={{ waiting: "Waiting", decided: "Decided" }} shown={reviewsShown.value} show={(which) => (reviewsShown.value = which)}>
+      {reviewsShown.value === "waiting" ? <OpenReviews /> : <DecidedReviews />}
+    </Tabs>
+  );
+}
+
+function OpenReviews() {
   const reviews = status.value?.reviews ?? [];
   const current = reviews.find((review) => review.review === openReview.value) ?? reviews[0];
   if (current === undefined) {

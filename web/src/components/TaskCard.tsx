@@ -1,6 +1,7 @@
 /** One task on the board. */
 import type { Task } from "../api/shapes";
 import { openTask } from "../state/backlog";
+import { dragging, type Neighbours } from "../state/placing";
 import { harmless } from "../words/texts";
 import { TaskButtons } from "./TaskButtons";
 import { Words } from "./Words";
@@ -14,11 +15,12 @@ interface Props {
   place: number;
   /** How many stand in its column. */
   total: number;
+  neighbours: Neighbours;
 }
 
-export function TaskCard({ task, place, total }: Props) {
+export function TaskCard({ task, place, total, neighbours }: Props) {
   return (
-    <li class="task-card" style={{ top: `${place * CARD_PX}px` }} aria-posinset={place + 1} aria-setsize={total}>
+    <li class="task-card" style={{ top: `${place * CARD_PX}px` }} aria-posinset={place + 1} aria-setsize={total} {...(task && dragging(task, neighbours))}>
       {task && (
         <>
           <button type="button" class="link title" title={harmless(task.title)} aria-current={openTask.value === task.task ? "true" : undefined} onClick={() => (openTask.value = task.task)}>
@@ -27,7 +29,7 @@ export function TaskCard({ task, place, total }: Props) {
           <span class="about dim">
             <Words text={describe(task)} />
           </span>
-          <TaskButtons task={task} />
+          <TaskButtons task={task} neighbours={neighbours} />
         </>
       )}
     </li>

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 
 import type { TaskState } from "../api/shapes";
 import { columnOf } from "../state/backlog";
+import { findNeighbours } from "../state/placing";
 import { useRowWindow } from "../state/rowWindow";
 import { CARD_PX, TaskCard } from "./TaskCard";
 
@@ -26,7 +27,7 @@ export function TaskColumn({ state, total }: Props) {
         <ul style={{ height: `${total * CARD_PX}px` }}>
           {places.map((place) => {
             const task = column.at(place);
-            return <TaskCard key={task?.task ?? place} task={task} place={place} total={total} />;
+            return <TaskCard key={task?.task ?? place} task={task} place={place} total={total} neighbours={findNeighbours(column, place)} />;
           })}
         </ul>
       </div>

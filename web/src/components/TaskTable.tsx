@@ -1,24 +1,20 @@
 /** The backlog as a table, in the order of arrival or of priority. Only rows in view are drawn and asked for. */
-import { useEffect } from "preact/hooks";
-
 import type { Task } from "../api/shapes";
 import { countAll, openTask, order, setOrder, tableRows } from "../state/backlog";
+import { dragging, findNeighbours } from "../state/placing";
 import { useRowWindow } from "../state/rowWindow";
 import { TaskButtons } from "./TaskButtons";
+import { WindowedRows } from "./WindowedRows";
 import { Words } from "./Words";
 
 /** The height of a row (px); the style sheet has the same. */
 const ROW_PX = 44;
 
 export function TaskTable() {
-  const { box, onScroll, first, count } = useRowWindow(ROW_PX);
-  useEffect(() => tableRows.feed.watch(), []);
-  useEffect(() => tableRows.show(first, count), [first, count]);
+  const rows = useRowWindow(ROW_PX);
   const total = countAll();
-  const shown = Math.max(0, Math.min(count, total - first));
-  const below = Math.max(0, total - first - shown);
   return (
-    <div class="scrolled tasks" ref={box} tabIndex={0} role="group" aria-label="Table of tasks, scrolled by the arrow keys" onScroll={onScroll}>
+    <div class="scrolled tasks" ref={rows.box} tabIndex={0} role="group" aria-label="Table of tasks, scrolled by the arrow keys" onScroll={rows.onScroll}>
       <table aria-rowcount={total + 1}>
         <thead>
           <tr aria-rowindex={1}>
@@ -39,25 +35,16 @@ export function TaskTable() {
             <th scope="col">Do</th>
           </tr>
         </thead>
-        <tbody>
-          {first > 0 && <Gap rows={first} />}
-          {Array.from({ length: shown }, (_, nth) => {
-            const task = tableRows.at(first + nth);
-            return <Row key={task?.task ?? first + nth} task={task} place={first + nth} />;
-          })}
-          {below > 0 && <Gap rows={below} />}
-        </tbody>
+        <WindowedRows list={tableRows} window={rows} total={total} rowPx={ROW_PX} columns={7} keyOf={(task) => task.task} draw={(task, place) => <Row task={task} place={place} />} />
       </table>
     </div>
   );
 }
 
-function Row({ task, place }: { task: Task | undefined; place: number }) {
-  if (task === undefined) {
-    return <Gap rows={1} />;
-  }
+function Row({ task, place }: { task: Task; place: number }) {
+  const neighbours = order.value === "priority" ? findNeighbours(tableRows, place) : undefined;
   return (
-    <tr aria-rowindex={place + 2}>
+    <tr aria-rowindex={place + 2} {...(neighbours && dragging(task, neighbours))}>
       <th scope="row">
         <button type="button" class="link" aria-current={openTask.value === task.task ? "true" : undefined} onClick={() => (openTask.value = task.task)}>
           {task.task}
@@ -75,17 +62,8 @@ function Row({ task, place }: { task: Task | undefined; place: number }) {
         <Words text={task.claimed_by ?? task.resources.join(", ")} />
       </td>
       <td>
-        <TaskButtons task={task} />
+        <TaskButtons task={task} neighbours={neighbours} />
       </td>
-    </tr>
-  );
-}
-
-/** The room of rows that are not drawn. */
-function Gap({ rows }: { rows: number }) {
-  return (
-    <tr class="gap" aria-hidden="true">
-      <td colSpan={7} style={{ height: `${rows * ROW_PX}px` }} />
     </tr>
   );
 }

@@ -1,12 +1,13 @@
 /**
- * CodeMirror's merge view, in a shadow root: there it styles itself by constructed style sheets,
+ * CodeMirror's merge view, to read or to edit, in a shadow root: there it styles itself by constructed style sheets,
  * which the page's policy allows; in the document it would need inline styles, which it does not.
  */
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
 import { languages } from "@codemirror/language-data";
 import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState, type Extension } from "@codemirror/state";
-import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
+import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
 import { UNSAFE } from "../words/texts";
@@ -23,15 +24,20 @@ const COLOURS = HighlightStyle.define([
 
 export type Layout = "side-by-side" | "unified";
 
-/** Show how a text has changed. Returns what takes the view away again. */
-export async function showMerge(host: HTMLElement, path: string, before: string, after: string, layout: Layout): Promise<() => void> {
+/** What hears of an edited text. */
+export interface Editing {
+  onChange(text: string): void;
+  onSave(): void;
+}
+
+/** Show how a text has changed; with `editing` what it has become can be edited. Returns what takes the view away again. */
+export async function showMerge(host: HTMLElement, path: string, before: string, after: string, layout: Layout, editing: Editing | null): Promise<() => void> {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   root.replaceChildren();
   const extensions = [
     lineNumbers(),
     highlightSpecialChars({ addSpecialChars: UNSAFE }),
     syntaxHighlighting(COLOURS),
-    EditorState.readOnly.of(true),
     EditorView.lineWrapping,
     EditorView.theme(
       {
@@ -47,25 +53,48 @@ export async function showMerge(host: HTMLElement, path: string, before: string,
     ),
     ...(await loadLanguage(path)),
   ];
-  const sides = (label: string) => [...extensions, EditorView.contentAttributes.of({ "aria-label": `${path}, ${label}`, tabindex: "0" })];
+  const sides = (label: string, further: Extension = EditorState.readOnly.of(true)) => [
+    further,
+    ...extensions,
+    EditorView.contentAttributes.of({ "aria-label": `${path}, ${label}`, tabindex: "0" }),
+  ];
+  const left = editing === null ? sides("as it was left") : sides("your text", edited(after, editing));
   const collapseUnchanged = { margin: 3, minSize: 6 };
   const view =
     layout === "unified"
       ? new EditorView({
           doc: after,
-          extensions: [sides("what has changed"), unifiedMergeView({ original: before, mergeControls: false, gutter: true, collapseUnchanged })],
+          extensions: [editing === null ? sides("what has changed") : left, unifiedMergeView({ original: before, mergeControls: false, gutter: true, collapseUnchanged })],
           parent: root,
           root,
         })
       : new MergeView({
           a: { doc: before, extensions: sides("when it was leased") },
-          b: { doc: after, extensions: sides("as it was left") },
+          b: { doc: after, extensions: left },
           parent: root,
           root,
           collapseUnchanged,
           gutter: true,
         });
+  if (editing !== null) {
+    (view instanceof MergeView ? view.b : view).focus();
+  }
   return () => view.destroy();
+}
+
+/** A text that is edited keeps its own line ends. Tab goes on to the next control, as everywhere. */
+function edited(text: string, { onChange, onSave }: Editing): Extension {
+  const save = () => {
+    onSave();
+    return true;
+  };
+  return [
+    EditorState.lineSeparator.of(/^(?:[^\n]*\r\n)+[^\n]*$/.test(text) ? "\r\n" : "\n"),
+    keymap.of([{ key: "Mod-Enter", run: save }, ...defaultKeymap, ...historyKeymap]),
+    history(),
+    EditorView.contentAttributes.of({ "data-editing": "" }),
+    EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.sliceDoc())),
+  ];
 }
 
 async function loadLanguage(path: string): Promise<Extension[]> {

@@ -2,8 +2,9 @@
 import { api, ask } from "../api/client";
 import { person } from "../api/entrance";
 import { Refusal } from "../api/refusal";
-import type { DeadLetter, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, Work } from "../api/shapes";
+import type { DeadLetter, HunkList, Lease, Message, Review, ReviewFile, Task, UnlockRequest, Verdict, VerdictBody, Work } from "../api/shapes";
 import { harmless } from "../words/texts";
+import { type Draft, endDraft, listDrafts } from "./drafts";
 import { act, news } from "./news";
 
 /** What becomes of a review, and of its task, by a verdict on all of it. */
@@ -24,15 +25,36 @@ export function decide(review: string, verdict: Verdict, files: string[] = []): 
 
 /** A verdict on one change of a file. It counts for the contents that the person saw. */
 export function decideHunk(review: string, verdict: Verdict, file: ReviewFile, hunk: number): Promise<boolean> {
-  const seen = `${file.baseline_hash ?? ""}..${file.flagged_hash ?? ""}`;
-  return decideOn(review, { verdict, files: [file.path], hunks: [hunk], seen, by: person() });
+  return decideOn(review, { verdict, files: [file.path], hunks: [hunk], seen: nameContents(file), by: person() });
 }
 
-function decideOn(review: string, body: VerdictBody): Promise<boolean> {
+/** Keep a text that the person has edited, in place of what was left. It counts for the contents that the person saw. */
+export async function keepEdited(draft: Draft): Promise<Review | null> {
+  const { review, file, text } = draft;
+  let kept: Review | null = null;
+  await decideOn(
+    review,
+    { verdict: "keep", files: [file.path], edited: text, seen: nameContents(file), by: person() },
+    (done) => {
+      kept = done;
+      endDraft(draft);
+    },
+  );
+  return kept;
+}
+
+function decideOn(review: string, body: VerdictBody, then?: (done: Review) => void): Promise<boolean> {
   return act(
-    () => ask(api.POST("/v1/reviews/{review}/decide", { params: { path: { review } }, body })),
+    () => {
+      const edited = body.edited === undefined ? listDrafts(review) : [];
+      if (edited.length > 0) {
+        throw new Refusal("INVALID", `You edit ${edited.join(", ")}. Nothing was decided.`, "Keep your text, or discard it.", 0);
+      }
+      return ask(api.POST("/v1/reviews/{review}/decide", { params: { path: { review } }, body }));
+    },
     (done) => {
       decided.push(done.review);
+      then?.(done);
       const said = done.part_of
         ? `${done.review}, a part of ${done.part_of}, is ${body.verdict === "keep" ? "kept" : "reverted"}. The rest stays open in ${done.part_of}.`
         : VERDICTS_DONE[body.verdict](done);
@@ -40,6 +62,11 @@ function decideOn(review: string, body: VerdictBody): Promise<boolean> {
     },
     () => undoLast,
   );
+}
+
+/** The contents in which a file is shown: a verdict that is based on them is refused where they are others by now. */
+function nameContents(file: ReviewFile): string {
+  return `${file.baseline_hash ?? ""}..${file.flagged_hash ?? ""}`;
 }
 
 export function undo(review: string): Promise<boolean> {
@@ -171,6 +198,11 @@ export async function showTask(task: string): Promise<Task> {
 
 export async function showReview(review: string, content: boolean): Promise<Review> {
   return ask(api.GET("/v1/reviews/{review}", { params: { path: { review }, query: { content } } }));
+}
+
+/** Hunks of a file that is too large to be shown whole. */
+export async function showHunks(review: string, file: ReviewFile, skip: number): Promise<HunkList> {
+  return ask(api.GET("/v1/reviews/{review}/hunks", { params: { path: { review }, query: { file: file.path, skip } } }));
 }
 
 /** A command that opens a file in one's editor, into the clipboard. */

@@ -10,6 +10,8 @@ export type MoreSection = "landings" | "values" | "signals" | "archive" | "setti
 export const screen = signal<Screen>("needs-you");
 /** The review that is open on the reviews' screen; null: the list alone. */
 export const openReview = signal<string | null>(null);
+/** Which reviews the reviews' screen shows. */
+export const reviewsShown = signal<"waiting" | "decided">("waiting");
 /** The resource or agent whose panel is open. */
 export const openDetail = signal<{ kind: "resource" | "agent"; name: string } | null>(null);
 /** What the screen "More" shows. */
@@ -18,6 +20,7 @@ export const helpShown = signal(false);
 
 export function goToReview(review: string): void {
   openReview.value = review;
+  reviewsShown.value = "waiting";
   screen.value = "reviews";
 }
 

@@ -4,6 +4,7 @@ import { person } from "../api/entrance";
 import { Refusal } from "../api/refusal";
 import type { Task } from "../api/shapes";
 import { act, type Undo } from "./news";
+import type { Beside } from "./placing";
 
 /** What a person says of a task. */
 export interface Said {
@@ -28,6 +29,15 @@ export function editTask(task: Task, changes: Partial<Said>): Promise<boolean> {
     () => ask(api.PATCH("/v1/tasks/{task}", { params: { path: { task: task.task } }, body: { ...changes, seen: task.updated_at } })),
     (edited) => `${edited.task} is changed.`,
     (edited) => () => editTask(edited, pick(task, Object.keys(changes) as (keyof Said)[])),
+  );
+}
+
+/** Give it another place in the order in which tasks are given out; `back` is the one that it has. */
+export function placeTask(task: Task, beside: Beside, back: Beside | null): Promise<boolean> {
+  return act(
+    () => ask(api.PATCH("/v1/tasks/{task}", { params: { path: { task: task.task } }, body: { ...beside, seen: task.updated_at } })),
+    (placed) => `${placed.task} is given out ${"before" in beside ? `before ${beside.before}` : `after ${beside.behind}`} now.`,
+    (placed) => (back === null ? undefined : () => placeTask(placed, back, null)),
   );
 }
 
