@@ -319,7 +319,7 @@ def test_a_verdict_that_was_not_answered_is_not_said_to_have_changed_nothing(
         route.abort("connectionreset")
 
     page.route("**/decide", kill_before_the_answer)
-    page.keyboard.press("r")
+    page.get_by_role("article").get_by_role("button", name="Revert").first.click()
     page.get_by_text("this may be done, or not").wait_for()
     assert page.get_by_text("nothing was changed").count() == 0
     repo.coord("review", "list")  # starts it again
