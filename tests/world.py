@@ -24,11 +24,11 @@ from coordinator.kernel import compaction
 from coordinator.kernel.core import OPERATOR, Actor, Service
 from coordinator.kernel.leasing import sweep
 from coordinator.kernel.use_cases import Step, Steps
+from coordinator.kernel.writing import carrying_out, journal
 from coordinator.looking.facts import Unready
 from coordinator.operations.listing import OPERATIONS, decode
 from coordinator.operations.slices import SLICES
 from coordinator.settings import Settings
-from coordinator.slices.review import verdicts
 from coordinator.store import rebuild
 from coordinator.store.database import open_writer
 from coordinator.store.effects import Effects
@@ -207,11 +207,11 @@ class World:
 
     def resume(self) -> list[Any]:
         """Go on with verdicts that were cut off, as a daemon does at its start; the answers."""
-        self.decide(lambda tx: verdicts.hold(self.service, tx))
+        self.decide(lambda tx: carrying_out.hold(self.service, tx))
         out = []
-        for review in verdicts.unfinished(self.view()):
+        for review in journal.unfinished(self.view()):
             try:
-                out.append(self.drive(verdicts.resume(self.service, review)))
+                out.append(self.drive(carrying_out.resume(self.service, review)))
             except Refusal as refusal:
                 out.append(refusal)
         return out

@@ -63,13 +63,13 @@ from coordinator.kernel.core import Service
 from coordinator.kernel.holders import notices
 from coordinator.kernel.leasing import sweep, waiting_line
 from coordinator.kernel.use_cases import UseCase, answer_at_once, await_daemon
+from coordinator.kernel.writing import carrying_out
 from coordinator.looking.looker import Budget, Looker
 from coordinator.meaning.process import Meaning
 from coordinator.operations.slices import SLICES
 from coordinator.profiles import program_name
 from coordinator.settings import FILE, Loaded, load
 from coordinator.slices.impact.impact import Impact
-from coordinator.slices.review import verdicts
 from coordinator.store import events as ev
 from coordinator.store.database import (
     DISK_ERRORS,
@@ -239,7 +239,7 @@ class Daemon:
     async def _serve(self) -> None:
         self._write(own_events.started)
         self._write(lambda tx: sweep.begin(tx))
-        self._write(lambda tx: verdicts.hold(self.service, tx))  # before anything lapses
+        self._write(lambda tx: carrying_out.hold(self.service, tx))  # before anything lapses
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
                            self.namespaces.git_asks, self._alive.rests, self._unjoined,
                            partial(intact.unguarded, self.state, Path.home()))

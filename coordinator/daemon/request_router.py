@@ -23,9 +23,9 @@ from coordinator.kernel import answered, errands, tasks
 from coordinator.kernel.leasing import sweep
 from coordinator.kernel.operations import Operation, check_person
 from coordinator.kernel.use_cases import UseCase
+from coordinator.kernel.writing import carrying_out, journal
 from coordinator.operations import malformed
 from coordinator.operations.listing import OPERATIONS, decode
-from coordinator.slices.review import verdicts
 from coordinator.store.effects import Effects
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
@@ -118,13 +118,13 @@ class RequestRouter:
     def resume(self) -> None:
         """Keep the files of unfinished verdicts held, and go on with verdicts and commits that a
         crash has cut off: whoever asks for one again waits for that."""
-        left = self.look(verdicts.unfinished)
+        left = self.look(journal.unfinished)
         if not isinstance(left, list) or not left:
             return
-        self.writer.submit(partial(verdicts.hold, self.service), lambda value: None)
+        self.writer.submit(partial(carrying_out.hold, self.service), lambda value: None)
         for review in left:
             if review not in self.service.at_work:
-                self.engine.run(verdicts.resume(self.service, review),
+                self.engine.run(carrying_out.resume(self.service, review),
                                 partial(_log_resumed, review, self._once.take_up(review)))
 
     def now(self) -> str:

@@ -18,8 +18,8 @@ from coordinator.kernel.answered import Once
 from coordinator.kernel.core import OPERATOR, Actor, Service, token_hash
 from coordinator.kernel.operations import Operation, allowed
 from coordinator.kernel.use_cases import Write
+from coordinator.kernel.writing import journal
 from coordinator.looking.facts import Looked
-from coordinator.slices.review import verdicts
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.words.refusals import HELD, Code, Refusal
 
@@ -96,7 +96,7 @@ def _decide_once(svc: Service, tx: Tx, actor: Actor, step: Write, once: Once) ->
 
 def _note_later(tx: Tx, later: Later, step: Write, value: Any) -> Any:
     if not isinstance(value, Refusal):
-        begun = verdicts.begun_by(value)
+        begun = journal.begun_by(value)
         if step.last:
             later.note(tx, value)
         elif begun is not None:

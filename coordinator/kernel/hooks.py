@@ -8,7 +8,7 @@ a slice does not have does nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow, WaiterRow
@@ -17,6 +17,8 @@ from coordinator.words.resource_names import Resource
 if TYPE_CHECKING:
     from coordinator.kernel.core import Service
     from coordinator.kernel.operations import Operation
+    from coordinator.kernel.writing.journal import Journal
+    from coordinator.kernel.writing.performing import Performed
 
 
 class Slice:
@@ -52,7 +54,16 @@ class Slice:
         asked again; empty: nobody keeps it."""
         return ""
 
+    def committed(self, svc: Service, tx: Tx, agent: str,
+                  written: Sequence[tuple[str, str | None]]) -> None:
+        """An agent's commit has written these: (name, the name of the content there now)."""
+
     # ------------------------------------------------------------ what is asked
+
+    def conclude_writing(self, svc: Service, tx: Tx, journal: Journal, done: Performed) -> Any:
+        """Note how the writing went that this slice has begun, and give the answer to it; None: it
+        is another's."""
+        return None
 
     def offer_task(self, svc: Service, tx: Tx, agent: str) -> TaskRow | None:
         """The task that a blocked agent is sent to; None: there is none.

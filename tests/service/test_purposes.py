@@ -168,7 +168,8 @@ def test_older_rows_are_read_once(world: World) -> None:
         table, name = column.split(".")
         world.db.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
     world.db.execute("UPDATE events SET data = json_remove(data, '$.purpose', '$.origin')")
-    world.db.execute("DROP INDEX tasks_by_rank; CREATE INDEX tasks_by_state ON tasks (state, n)")
+    world.db.execute("DROP INDEX tasks_by_rank; CREATE INDEX tasks_by_state ON tasks (state, n);"
+                     "DROP TABLE waypoints; DROP TABLE landings")
     world.db.execute("PRAGMA user_version = 26")
     world.db.close()
     world.open()

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from coordinator.kernel.core import Service
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, read_apart, take_work, write
-from coordinator.slices.backlog import backlog, claims, dispatch, editing, limit_reached, task_lists
+from coordinator.slices.backlog import (
+    backlog,
+    blackboard,
+    claims,
+    dispatch,
+    editing,
+    limit_reached,
+    task_lists,
+)
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
@@ -30,6 +40,10 @@ class Backlog(Slice):
         Operation(rq.TaskImport, write(backlog.import_text)),
         Operation(rq.TaskExport, read_apart(backlog.export_text)),
     )
+
+    def committed(self, svc: Service, tx: Tx, agent: str,
+                  written: Sequence[tuple[str, str | None]]) -> None:
+        blackboard.committed(svc, tx, agent, written)
 
     def offer_task(self, svc: Service, tx: Tx, agent: str) -> TaskRow | None:
         chosen = dispatch.choose(svc, tx, agent, beside=True)

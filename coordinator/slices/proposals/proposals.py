@@ -28,6 +28,9 @@ from coordinator.kernel.leasing.conflicts import locate, weigh
 from coordinator.kernel.leasing.file_differences import DIFF_CHARS_MAX
 from coordinator.kernel.leasing.regions import check_known
 from coordinator.kernel.use_cases import Look, OnDisk, Pause, Steps, Worker, Write
+from coordinator.kernel.writing import carrying_out
+from coordinator.kernel.writing.commits import AGAIN_S, TRIES, Plan, begin, open_windows
+from coordinator.kernel.writing.journal import Journal
 from coordinator.looking.facts import AnyNeed, Looked, Whole
 from coordinator.looking.spliced import ABSENT, NewText, content_name, spliced
 from coordinator.meaning.languages import is_known
@@ -36,9 +39,6 @@ from coordinator.rules import patches
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.slices.proposals import lost_writes, proposed_values
-from coordinator.slices.review import verdicts
-from coordinator.slices.review.commit_journal import AGAIN_S, TRIES, Plan, begin, open_windows
-from coordinator.slices.review.verdicts import Journal
 from coordinator.slices.steps import steps
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -99,7 +99,7 @@ def propose(svc: Service, request: rq.Propose) -> Steps:
         return (yield Write(partial(_put_off, svc, request, begun)))
     if not isinstance(begun, Begun):
         return begun  # refused, or nothing had to be written
-    return (yield from verdicts.finish(svc, begun.journal, after_crash=False,
+    return (yield from carrying_out.finish(svc, begun.journal, after_crash=False,
                                        last=partial(_applied, svc, begun)))
 
 

@@ -25,15 +25,8 @@ from coordinator.kernel.leasing.named_leases import check_token, stale
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.kernel.leasing.typed_names import held_by_link, meant_from_root, typed
 from coordinator.kernel.use_cases import Look, OnDisk, Pause, Steps, Write, decide
-from coordinator.looking.facts import AnyNeed, Place
-from coordinator.looking.spliced import NewText, content_name, is_still, spliced, text_of
-from coordinator.meaning.languages import is_known
-from coordinator.rules.function_bodies import is_body_alone
-from coordinator.rules.globs import overlaps
-from coordinator.rules.leases import as_resource
-from coordinator.slices.backlog import blackboard
-from coordinator.slices.review import verdicts
-from coordinator.slices.review.commit_journal import (
+from coordinator.kernel.writing import carrying_out
+from coordinator.kernel.writing.commits import (
     AGAIN_S,
     TRIES,
     Plan,
@@ -41,7 +34,14 @@ from coordinator.slices.review.commit_journal import (
     close,
     open_windows,
 )
-from coordinator.slices.review.verdicts import Journal
+from coordinator.kernel.writing.journal import Journal
+from coordinator.looking.facts import AnyNeed, Place
+from coordinator.looking.spliced import NewText, content_name, is_still, spliced, text_of
+from coordinator.meaning.languages import is_known
+from coordinator.rules.function_bodies import is_body_alone
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.slices.backlog import blackboard
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -116,7 +116,7 @@ def commit(svc: Service, request: rq.CommitRegion) -> Steps:
     if not isinstance(begun, Journal):
         yield decide(lambda tx: close(tx, name, request.agent))
         return begun
-    return (yield from verdicts.finish(svc, begun, after_crash=False,
+    return (yield from carrying_out.finish(svc, begun, after_crash=False,
                                        last=partial(_committed, name, made)))
 
 

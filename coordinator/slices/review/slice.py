@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from coordinator.kernel.core import Service
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.leasing import lapse
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, read_apart, read_settled
+from coordinator.kernel.writing.journal import Journal
+from coordinator.kernel.writing.performing import Performed
 from coordinator.slices.review import hunk_lists, reviews, verdicts
+from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 
 
@@ -20,3 +26,6 @@ class Review(Slice):
         Operation(rq.ReviewDecide, verdicts.carry_out, several=True),
         Operation(rq.ReviewUndo, verdicts.carry_out, several=True),
     )
+
+    def conclude_writing(self, svc: Service, tx: Tx, journal: Journal, done: Performed) -> Any:
+        return verdicts.conclude(svc, tx, journal, done)

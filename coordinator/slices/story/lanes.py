@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator.slices.review import verdicts
+from coordinator.kernel.writing import journal
 from coordinator.slices.story.wait_queue import WaitQueue
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
@@ -184,7 +184,7 @@ class Lanes:
 
     def _grant(self, data: dict[str, Any]) -> None:
         agent, name = data["agent"], data["resource"]
-        if not verdicts.is_own(agent):
+        if not journal.is_own(agent):
             self._act(agent, self.open.now_ms)
             self._begin(("lease", data["fencing_token"]), agent, name,
                         data.get("description", ""), [name])

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from coordinator.kernel.core import Actor, Service, last_before
-from coordinator.slices.review import verdicts
+from coordinator.kernel.writing import journal
 from coordinator.slices.story.idle_agents import Idle, IdleAgents
 from coordinator.slices.story.lanes import LANES_ALONE, Lanes
 from coordinator.slices.story.wait_queue import Waiting, WaitQueue
@@ -68,7 +68,7 @@ class Gathered:
     def take_earlier(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """One event from before: what is so at the beginning, and nothing counts of it."""
         self.now_ms = from_iso(at)
-        if kind == "lease_granted" and not verdicts.is_own(data["agent"]):
+        if kind == "lease_granted" and not journal.is_own(data["agent"]):
             self.earlier[data["fencing_token"]] = data["agent"], data["resource"]
         elif kind in ("lease_released", "lease_lapsed"):
             self.earlier.pop(data["fencing_token"], None)
@@ -182,7 +182,7 @@ class Gathered:
 
     def _lease_granted(self, data: dict[str, Any], at: str) -> None:
         agent, name = data["agent"], data["resource"]
-        if verdicts.is_own(agent):
+        if journal.is_own(agent):
             return
         self.held[data["fencing_token"]] = agent, name, self.now_ms
         self.agents[agent]["grants"] += 1

@@ -12,7 +12,8 @@ from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
-    from coordinator.slices.review.verdicts import Journal, Performed
+    from coordinator.kernel.writing.journal import Journal
+    from coordinator.kernel.writing.performing import Performed
 
 
 def warnings(svc: Service, done: Performed) -> list[str]:

@@ -1,8 +1,8 @@
 """Files that the coordinator writes for an agent: windows, journal, end. Shared by commits of
 regions and by proposals.
 
-A write of several files is noted whole before the first one is touched (`review.verdicts` carries
-it out and goes on with it after a crash). Decides nothing about who may write what.
+A write of several files is noted whole before the first one is touched (`carrying_out` does
+the rest, also after a crash). Decides nothing about who may write what.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from coordinator.kernel.leasing import free_windows, grant, kept_edits
 from coordinator.kernel.leasing.kept_edits import KeptEdit
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.kernel.repository_files import Bytes
-from coordinator.slices.backlog import blackboard
-from coordinator.slices.review import verdicts
-from coordinator.slices.review.verdict_words import stuck, taken_back
-from coordinator.slices.review.verdict_words import warnings as left_over
-from coordinator.slices.review.verdicts import Journal, Performed
+from coordinator.kernel.writing.journal import Journal, holder, journal_of
+from coordinator.kernel.writing.performing import Performed
+from coordinator.kernel.writing.words import stuck, taken_back
+from coordinator.kernel.writing.words import warnings as left_over
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
@@ -68,7 +67,7 @@ def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: st
     for one in windows:
         token = tx.number("fencing")
         tx.record(ev.LeaseGranted(
-            fencing_token=token, resource=one.name, agent=verdicts.holder(name),
+            fencing_token=token, resource=one.name, agent=holder(name),
             expires_at=tx.later(HOLD_MS), lease_kind="key", mode="exclusive", scope=one.scope,
             acquisition_id=f"A-{token}", ttl_ms=HOLD_MS, max_until=tx.later(HOLD_MS),
             description=f"{why} for {agent}", purpose=purposes.of_commit(name),
@@ -84,7 +83,7 @@ def begin(tx: Tx, name: str, agent: str, plan: Plan) -> Journal | None:
         return None
     tx.record(ev.VerdictBegun(review=name, agent=agent, task=None, what="commit", by=agent,
                               note=_note(plan), steps=plan.steps))
-    begun = verdicts.journal_of(tx, name)
+    begun = journal_of(tx, name)
     assert begun is not None  # it was recorded a moment ago
     return begun
 
@@ -116,7 +115,8 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     for name, now in (*noted, *known):
         tree = trees.get(path_of(name, "region") or name)
         seen += [(one, now, agent) for one in _seen_as(svc, tx, agent, name, tree)]
-    blackboard.committed(svc, tx, agent, noted)
+    for part in svc.slices:
+        part.committed(svc, tx, agent, noted)
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
     row = tx.agent(agent)
@@ -173,14 +173,14 @@ def close_left(svc: Service, tx: Tx) -> None:
     """Close the windows of commits that a crash has ended before they began to write."""
     for row in tx.each(LeaseRow, "leases_of_commits"):
         name = row.locked_by.partition("/")[2]
-        if name not in svc.at_work and verdicts.journal_of(tx, name) is None:
+        if name not in svc.at_work and journal_of(tx, name) is None:
             grant.end(tx, row)
 
 
 def close(tx: Tx, name: str, agent: str) -> None:
     """The write windows of a commit are free again, and so is what was leased for it alone."""
-    for holder in (verdicts.holder(name), agent):
-        for row in tx.each(LeaseRow, "leases_of_holder", holder):
+    for agent_name in (holder(name), agent):
+        for row in tx.each(LeaseRow, "leases_of_holder", agent_name):
             if row.purpose == purposes.of_commit(name):
                 grant.end(tx, row)
 

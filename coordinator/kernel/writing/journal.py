@@ -1,0 +1,68 @@
+"""The journal of files that coord writes: noted whole before the first one is touched.
+
+A crash leaves the journal. Whoever comes next (the coordinator's start, its sweep, the next request
+about the same) goes on with it (`carrying_out`). The name of what is written is a review's id, or
+that of a commit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.store import events as ev
+from coordinator.store.ledger import View
+from coordinator.store.rows import PartRow, StepRow, VerdictRow
+
+#: What names begin with that are no agents'.
+_OWN = "coord/"
+#: The leases of a verdict that is carried out last so long (ms), and are renewed at each sweep.
+HOLD_MS = 3_600_000
+
+
+class Journal(NamedTuple):
+    """A verdict that has begun."""
+
+    verdict: VerdictRow
+    steps: tuple[StepRow, ...]
+    parts: tuple[ev.ReviewPart, ...] = ()
+
+    @property
+    def review(self) -> str:
+        """The review that it is about."""
+        return self.verdict.review_id
+
+
+def holder(review: str) -> str:
+    """Who holds the files of a verdict meanwhile. No agent can be called so."""
+    return f"{_OWN}{review}"
+
+
+def is_own(agent: str) -> bool:
+    """Whether this is no agent, but coord while it writes."""
+    return agent.startswith(_OWN)
+
+
+def journal_of(view: View, review: str) -> Journal | None:
+    """The verdict on this review that has begun and not ended."""
+    row = view.first(VerdictRow, "verdict_get", review)
+    if row is None:
+        return None
+    found = view.each(PartRow, "verdict_parts_of", review)
+    return Journal(
+        row, tuple(view.each(StepRow, "verdict_steps_of", review)),
+        tuple(ev.ReviewPart(
+            path=one.path, hunks=one.numbers, part_before=one.part_before,
+            part_after=one.part_after, rest_before=one.rest_before, rest_after=one.rest_after,
+        ) for one in found),
+    )
+
+
+def unfinished(view: View) -> list[str]:
+    """Reviews whose verdict has begun and not ended."""
+    return [str(row[0]) for row in view.rows("verdicts_open")]
+
+
+def begun_by(value: object) -> str | None:
+    """The name under which files are written from now on, if this is what began it."""
+    journal = value if isinstance(value, Journal) else getattr(value, "journal", None)
+    return journal.review if isinstance(journal, Journal) else None
