@@ -39,11 +39,11 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.serving import who
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
+from coordinator.kernel.event_sentences import make_event_reply
 from coordinator.kernel.operations import Operation
 from coordinator.operations import malformed
 from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
 from coordinator.operations.listing import OPERATIONS
-from coordinator.slices.story.story import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.base import Place
@@ -242,7 +242,7 @@ class HttpServer:
                 rows = self._news(told)
                 for event in [] if isinstance(rows, Refusal) else rows:
                     told = event.seq
-                    body = _JSON.encode(event_reply(event))
+                    body = _JSON.encode(make_event_reply(event))
                     yield b"id: %d\nevent: %s\ndata: %s\n\n" % (told, event.kind.encode(), body)
                 if isinstance(rows, Refusal) or not rows:
                     try:

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.kernel import retry_queue
 from coordinator.kernel.core import Service
 from coordinator.slices.proposals import proposals
-from coordinator.slices.steps import steps
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import BlockedStepRow
 from coordinator.words import requests as rq
@@ -52,8 +52,8 @@ class KeptProposals:
 
     async def _begin(self, row: BlockedStepRow) -> Any:
         def begin(tx: Tx) -> Any:
-            steps.begin(tx, steps.find(tx, row.step_id), tx.later(GIVEN_MS))
-            return steps.content_of(tx, row)
+            retry_queue.begin(tx, retry_queue.find(tx, row.step_id), tx.later(GIVEN_MS))
+            return retry_queue.read_content(tx, row)
 
         return await self._engine.write(begin)
 

@@ -27,7 +27,7 @@ import msgspec
 
 from coordinator.daemon import for_people
 from coordinator.kernel.core import Service
-from coordinator.slices.story.story import event_reply, sentence
+from coordinator.kernel.event_sentences import make_event_reply, tell_event
 from coordinator.store.ledger import View
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Refusal
@@ -127,14 +127,14 @@ class Notifications:
             name = Path(self._service.root).name
             title = f"coord: {len(rows)} things wait in {name}" if len(rows) > 1 else (
                 f"coord: {name}")
-            said = [sentence(row, stamp=False)[:SENTENCE_CHARS] for row in rows[-SENTENCES:]]
+            said = [tell_event(row, stamp=False)[:SENTENCE_CHARS] for row in rows[-SENTENCES:]]
             if len(rows) > SENTENCES:
                 said.append(f"… and {len(rows) - SENTENCES} more")
             if self._desktop is not None:
                 self._run(self._desktop(title, "\n".join(said)))
             if self._settings.command.strip():
                 body = {"repository": self._service.root, "title": title, "text": "\n".join(said),
-                        "events": [msgspec.to_builtins(event_reply(row)) for row in rows]}
+                        "events": [msgspec.to_builtins(make_event_reply(row)) for row in rows]}
                 self._run(["sh", "-c", self._settings.command], msgspec.json.encode(body))
         except Exception:
             log.exception("what waits could not be told")

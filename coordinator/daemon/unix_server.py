@@ -27,9 +27,9 @@ from coordinator.daemon.command_lines import CommandLines
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.files import ownership
+from coordinator.kernel.event_sentences import make_event_reply
 from coordinator.operations import malformed
 from coordinator.operations.listing import OPERATIONS
-from coordinator.slices.story.story import event_reply
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.base import Place
@@ -314,7 +314,7 @@ class Conversation(asyncio.Protocol):
         )
         if isinstance(rows, Refusal) or not rows:
             return
-        lines = [b'{"event":' + _encode(event_reply(row)) + b"}\n" for row in rows]
+        lines = [b'{"event":' + _encode(make_event_reply(row)) + b"}\n" for row in rows]
         self._transport.write(b"".join(lines))
         self._told = rows[-1].seq
         if len(rows) == 500:

@@ -19,10 +19,10 @@ import msgspec
 
 from coordinator.daemon import for_people
 from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.kernel import retry_queue
 from coordinator.kernel.core import Service, ms
+from coordinator.kernel.event_sentences import make_event_reply
 from coordinator.resources import program_version
-from coordinator.slices.steps import steps
-from coordinator.slices.story.story import event_reply
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import BlockedStepRow, LogRow
 from coordinator.words.refusals import Refusal
@@ -91,9 +91,9 @@ class Webhooks:
     def _note(self, due: list[tuple[str, LogRow]], tx: Tx) -> None:
         for url, row in due:
             body = {"id": row.seq, "repository": self._service.root,
-                    "event": msgspec.to_builtins(event_reply(row))}
-            steps.put(self._service, tx, "webhook", url, msgspec.json.encode(body), agent=None,
-                      attempts_max=self._settings.attempts_max, event=row.seq)
+                    "event": msgspec.to_builtins(make_event_reply(row))}
+            retry_queue.put(self._service, tx, "webhook", url, msgspec.json.encode(body),
+                            agent=None, attempts_max=self._settings.attempts_max, event=row.seq)
 
     def _noted(self, value: Any) -> None:
         self._noting = False
@@ -114,17 +114,17 @@ class Webhooks:
                 _post, row.name, body or b"null", self._settings.timeout_s))
 
             def end(tx: Tx, row: BlockedStepRow = row, why: Any = why) -> None:
-                now = steps.find(tx, row.step_id)
+                now = retry_queue.find(tx, row.step_id)
                 if why is None:
-                    steps.finished(tx, now)
+                    retry_queue.finish(tx, now)
                 else:
-                    steps.failed(self._service, tx, now, str(why))
+                    retry_queue.fail(self._service, tx, now, str(why))
 
             await self._engine.write(end)
 
 
 def _begin(step: str, until_ms: int, tx: Tx) -> None:
-    steps.begin(tx, steps.find(tx, step), tx.later(until_ms))
+    retry_queue.begin(tx, retry_queue.find(tx, step), tx.later(until_ms))
 
 
 def _body(content: str, view: View) -> bytes | None:

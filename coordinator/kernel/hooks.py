@@ -7,15 +7,17 @@ a slice does not have does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import TaskRow, WaiterRow
+from coordinator.store.rows import ReviewRow, TaskRow
+from coordinator.words import requests as rq
 from coordinator.words.resource_names import Resource
 
 if TYPE_CHECKING:
-    from coordinator.kernel.core import Service
+    from coordinator.kernel.core import Actor, Service
+    from coordinator.kernel.dead_letters import DeadKind
     from coordinator.kernel.operations import Operation
     from coordinator.kernel.writing.journal import Journal
     from coordinator.kernel.writing.performing import Performed
@@ -25,6 +27,8 @@ class Slice:
     """One capability: what can be asked of it, and its hooks."""
 
     operations: Sequence[Operation] = ()
+    #: What it has among the dead letters. Those of the first slice that has any have plain ids.
+    dead_kind: DeadKind | None = None
 
     # ------------------------------------------------------------ in the course of time
 
@@ -49,20 +53,46 @@ class Slice:
     def put_off(self, svc: Service, tx: Tx, task: str, why: str) -> None:
         """A holder does not let go of what a task needs."""
 
-    def waited_in_vain(self, svc: Service, tx: Tx, waiter: WaiterRow, names: list[str]) -> str:
-        """The time of a place in the queue is over. Gives the id under which a person can let it be
-        asked again; empty: nobody keeps it."""
-        return ""
-
-    def committed(self, svc: Service, tx: Tx, agent: str,
-                  written: Sequence[tuple[str, str | None]]) -> None:
-        """An agent's commit has written these: (name, the name of the content there now)."""
+    def kept_as_done(self, tx: Tx, task: TaskRow, row: ReviewRow) -> None:
+        """A person took partial work as it was for a task's whole work."""
 
     # ------------------------------------------------------------ what is asked
+
+    def check_done(self, svc: Service, tx: Tx, task: TaskRow) -> None:
+        """Whether its agent may end this task as done.
+
+        Raises:
+            Refusal: BAD_TRANSITION.
+        """
+
+    def look_at_finished(self, svc: Service, tx: Tx, task: TaskRow,
+                         landed: str | None) -> Callable[[], None] | None:
+        """What a task leaves that is about to be done: what notes that down after it is; None: it
+        leaves nothing. Comes before the first record. `landed`: the commit that landed.
+
+        Raises:
+            Unready: the files have to be looked at.
+        """
+        return None
+
+    def show_partial(self, svc: Service, view: View, review: str) -> rq.Partial | None:
+        """What whoever takes a task is told of the partial work on it."""
+        return None
+
+    def add_to_status(self, svc: Service, view: View, actor: Actor, reply: rq.StatusReply) -> None:
+        """Fill in this slice's part of what is seen at a glance."""
+
+    def warn(self, svc: Service, view: View) -> list[str]:
+        """What a person has to know now."""
+        return []
 
     def conclude_writing(self, svc: Service, tx: Tx, journal: Journal, done: Performed) -> Any:
         """Note how the writing went that this slice has begun, and give the answer to it; None: it
         is another's."""
+        return None
+
+    def propose_values(self, svc: Service, request: rq.Propose, tx: Tx, actor: Actor) -> Any:
+        """Write the values of keys that are proposed, if nobody has written them meanwhile."""
         return None
 
     def offer_task(self, svc: Service, tx: Tx, agent: str) -> TaskRow | None:

@@ -21,7 +21,6 @@ from coordinator.client import asking
 from coordinator.commands.forms import ACTED_ON
 from coordinator.operations.listing import OPERATIONS
 from coordinator.resources import packaged
-from coordinator.slices.story.story import SENTENCES
 from coordinator.store import database, migrations
 from coordinator.store.events import Event
 from coordinator.store.ledger import COUNTERS
@@ -29,6 +28,7 @@ from coordinator.store.projections import APPLY
 from coordinator.store.rows import LeaseRow, LogRow
 from coordinator.store.statements import STATEMENTS, TERMS_MAX, many
 from coordinator.words import requests as rq
+from coordinator.words.events import SENTENCES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = sorted((ROOT / "coordinator").rglob("*.py"))

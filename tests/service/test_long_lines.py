@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coordinator.files.content import unified
-from coordinator.slices.review.long_lines import AROUND, GAP, SHOWN_MAX, shortened
+from coordinator.files.long_lines import AROUND, GAP, SHOWN_MAX, shortened
 from coordinator.words import requests as rq
 from tests.world import World
 

@@ -7,11 +7,12 @@ import json
 import msgspec
 import pytest
 
-from coordinator.slices.story.story import SENTENCES, event_reply, sentence
+from coordinator.kernel.event_sentences import make_event_reply, tell_event
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LogRow
 from coordinator.words import requests as rq
+from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
 from tests.golden import assert_golden, said
 from tests.world import World
@@ -51,16 +52,16 @@ def row(data: dict[str, object]) -> LogRow:
 def test_each_event_as_a_sentence() -> None:
     lines = []
     for data in TOLD:
-        told = event_reply(row(data))
+        told = make_event_reply(row(data))
         assert (told.seq, told.at, told.kind, told.agent, told.task, told.resource, told.data) == (
             7, AT, data["kind"], "ann", "T-1", "a", data)
-        assert sentence(row(data)) == f"2026-05-28T20:26:40Z {told.text}"
+        assert tell_event(row(data)) == f"2026-05-28T20:26:40Z {told.text}"
         lines.append(f"{data['kind']}: {told.text}")
     assert_golden("sentences.txt", "\n".join(lines))
     assert set(SENTENCES) == set(ev.KIND_OF.values())
     for kind in ev.KIND_OF:  # and each is told with what it has
         fields = dict.fromkeys(kind.__struct_fields__, "x" * 20)
-        text = sentence(row({"kind": ev.KIND_OF[kind], **fields, "facts": {}, "delta_ms": 1}), stamp=False)
+        text = tell_event(row({"kind": ev.KIND_OF[kind], **fields, "facts": {}, "delta_ms": 1}), stamp=False)
         assert "?" not in text and text.strip() and "{" not in text
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from coordinator.kernel import answered, tasks, unserved
+from coordinator.kernel import answered, retry_queue, tasks, unserved
 from coordinator.kernel.core import Service
 from coordinator.kernel.errands import close_lapsed, ripple, serve_waiter
 from coordinator.kernel.hooks import Slice
@@ -78,7 +78,8 @@ def anything_due(slices: Sequence[Slice], view: View) -> bool:
         return True
     if view.rows("tasks_backed_off", view.now, 1) or view.rows("aside_due", view.now, 1):
         return True
-    if view.rows("ripples_some", 1) or any(part.is_due(view) for part in slices):
+    if view.rows("ripples_some", 1) or view.rows("steps_late", view.now) or any(
+            part.is_due(view) for part in slices):
         return True
     return bool(lapse.due(view) or lapse.silent(view))
 
@@ -135,6 +136,7 @@ def _retry_aside(svc: Service) -> Steps:
 
 
 def _tend_slices(svc: Service, tx: Tx) -> None:
+    retry_queue.end_late(svc, tx)
     for part in svc.slices:
         part.tend(svc, tx)
 
@@ -143,6 +145,7 @@ def _tidy(svc: Service, tx: Tx) -> None:
     """Offer what rested, and what is parked on something that nobody holds any more; forget what
     is over."""
     tasks.offer_rested(tx)
+    retry_queue.forget_old(tx)
     for part in svc.slices:
         part.tidy(svc, tx)
     answered.forget(tx)

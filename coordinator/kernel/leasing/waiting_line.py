@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from sys import intern
 
-from coordinator.kernel import answered, unserved
+from coordinator.kernel import answered, retry_queue, unserved
 from coordinator.kernel.core import Actor, Service, listed, ms
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import circles, pending_unlocks, redirect, since_asked
@@ -195,11 +195,11 @@ def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
     step_out(tx, waiter, "timed out")
     # (Who waited for its turn to write asks for it with the write itself.)
     if not waiter.held and not all(name.startswith(WINDOW) for name in wanted):
-        step = "".join(part.waited_in_vain(svc, tx, waiter, wanted) for part in svc.slices)
+        step = retry_queue.keep_waited_in_vain(svc, tx, waiter, wanted).step_id
         notices.post(
             tx, waiter.agent, "line",
             f"You do not stand in line for {listed(wanted)} any more: it did not become free in "
-            f"time. Ask again if you still need it." + (f" ({step})" if step else ""),
+            f"time. Ask again if you still need it. ({step})",
             acquisition_id=waiter.acquisition_id, step=step,
         )
 

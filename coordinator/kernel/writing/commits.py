@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from coordinator.kernel import repository_files
+from coordinator.kernel import blackboard, repository_files
 from coordinator.kernel.core import Service
 from coordinator.kernel.leasing import free_windows, grant, kept_edits
 from coordinator.kernel.leasing.kept_edits import KeptEdit
@@ -115,8 +115,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     for name, now in (*noted, *known):
         tree = trees.get(path_of(name, "region") or name)
         seen += [(one, now, agent) for one in _seen_as(svc, tx, agent, name, tree)]
-    for part in svc.slices:
-        part.committed(svc, tx, agent, noted)
+    blackboard.committed(svc, tx, agent, noted)
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
     row = tx.agent(agent)

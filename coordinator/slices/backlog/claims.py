@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coordinator.kernel import tasks, unserved
+from coordinator.kernel import blackboard, tasks, unlanded_work, unserved
 from coordinator.kernel.core import Actor, Service, check_at_rest, check_wait, listed, ms
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing import grant, lapse, redirect, task_locks, waiting_line
@@ -16,13 +16,10 @@ from coordinator.rules import leases as rule
 from coordinator.rules.backlog import told_state
 from coordinator.rules.globs import overlaps
 from coordinator.rules.recovery import REMEDIES
-from coordinator.slices.backlog import blackboard, dispatch, limits
-from coordinator.slices.landing import landing
-from coordinator.slices.review import reviews
-from coordinator.slices.verify import finished_work
+from coordinator.slices.backlog import dispatch, limits
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
+from coordinator.store.rows import LeaseRow, ReviewRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.purposes import CLAIM
@@ -185,16 +182,9 @@ def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:
 def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None,
              near: Sequence[str] = ()) -> rq.Claimed:
     reply = tasks.reply(tx, task)
-    partial = None
-    if task.partial is not None:
-        review = reviews.show(svc, tx, task.partial, content=False)
-        partial = rq.Partial(
-            review=review.review, summary=review.summary,
-            files=[{"path": f.path, "change": f.change, "worktree": f.worktree}
-                   for f in review.files],
-            diff="\n".join(f.diff for f in review.files),
-            note=(review.note or "") if review.state == "reassigned" else "",
-        )
+    partial = None if task.partial is None else next(
+        (shown for part in svc.slices
+         if (shown := part.show_partial(svc, tx, task.partial)) is not None), None)
     names = [r.removeprefix(READ) for r in reply.resources]
     return rq.Claimed(
         task=reply,
@@ -280,9 +270,11 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
             next=f"`coord task claim {task.task_id}` again, check the files, then finish.",
         )
     if req.landed is None and not actor.operator:
-        landing.must_land_first(svc, tx, task)
+        for part in svc.slices:
+            part.check_done(svc, tx, task)
     agents.may_act(tx, actor, req.agent)
-    finished = finished_work.look(svc, tx, task, req.landed)
+    notes = [note for part in svc.slices
+             if (note := part.look_at_finished(svc, tx, task, req.landed)) is not None]
     agents.acting(tx, actor, req.agent)
     rows = tx.each(LeaseRow, "leases_of_task", task.task_id)
     if tx.present().task_locks:
@@ -294,8 +286,8 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
             grant.end(tx, row)
     lapse.leave_line(tx, str(task.claimed_by), task.task_id, "its task is over")
     tasks.move(tx, task, "done", agent=req.agent, result=req.result[:10_000], partial=None)
-    if finished is not None:
-        finished_work.note(tx, task.task_id, str(task.claimed_by), finished)
+    for note in notes:
+        note()
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 
 
@@ -309,7 +301,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
             learned.append((resource.name, resource.kind, resource.scope, "exclusive"))
     place = req.unlanded.worktree if req.unlanded is not None else None
     lapse.look_first(svc, tx, str(task.claimed_by), task.task_id, place)
-    left = landing.unlanded(svc, tx, req.unlanded) if req.unlanded is not None else []
+    left = unlanded_work.look_at_unlanded(svc, tx, req.unlanded) if req.unlanded is not None else []
     agents.acting(tx, actor, req.agent)
     if req.outcome in REMEDIES:
         blackboard.note(tx, task, req.agent, req.outcome, "person", [], req.reason)
@@ -326,7 +318,8 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     lapse.fail_claim(
         svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
         blocked=keeps != "itself" or req.model_error,
-        also=landing.flagged(svc, tx, req.unlanded, left) if req.unlanded is not None else None,
+        also=None if req.unlanded is None else unlanded_work.keep_unlanded(
+            svc, tx, req.unlanded, left),
         worktree=place,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
@@ -369,8 +362,8 @@ def _waits_no_more(tx: Tx, agent: str, names: set[str]) -> None:
 def retry(svc: Service, tx: Tx, actor: Actor, req: rq.TaskRetry) -> rq.Task:
     """See `requests.TaskRetry`."""
     task = tasks.find(tx, req.task)
-    if task.partial is not None and task.state == "cancelled" and (
-            reviews.find(tx, task.partial).state == "open"):
+    review = tx.first(ReviewRow, "review_get", task.partial) if task.partial is not None else None
+    if task.state == "cancelled" and review is not None and review.state == "open":
         # What was begun waits for its verdict still: nobody could go on before that.
         tasks.move(tx, task, "reopen", attempts=0, why="put back by a person")
     else:

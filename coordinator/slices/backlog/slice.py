@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from coordinator.kernel.core import Service
+from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.dead_letters import DeadTasks
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, read_apart, take_work, write
 from coordinator.slices.backlog import (
     backlog,
-    blackboard,
     claims,
     dispatch,
     editing,
     limit_reached,
     task_lists,
 )
-from coordinator.store.ledger import Tx
+from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 
@@ -25,6 +23,7 @@ from coordinator.words import requests as rq
 class Backlog(Slice):
     """See `kernel.hooks.Slice`."""
 
+    dead_kind = DeadTasks()
     operations = (
         Operation(rq.LimitReached, write(limit_reached.reached)),
         Operation(rq.TaskAdd, write(backlog.add)),
@@ -41,10 +40,9 @@ class Backlog(Slice):
         Operation(rq.TaskExport, read_apart(backlog.export_text)),
     )
 
-    def committed(self, svc: Service, tx: Tx, agent: str,
-                  written: Sequence[tuple[str, str | None]]) -> None:
-        blackboard.committed(svc, tx, agent, written)
-
     def offer_task(self, svc: Service, tx: Tx, agent: str) -> TaskRow | None:
         chosen = dispatch.choose(svc, tx, agent, beside=True)
         return chosen[0] if chosen is not None else None
+
+    def add_to_status(self, svc: Service, view: View, actor: Actor, reply: rq.StatusReply) -> None:
+        reply.tasks = task_lists.counts(view)

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator.kernel import tasks
+from coordinator.kernel import blackboard, tasks
 from coordinator.kernel.core import Actor, Service, split_page
-from coordinator.slices.backlog import blackboard
 from coordinator.store.ledger import View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coordinator.kernel import lost_writes
 from coordinator.kernel.core import Service
 from coordinator.kernel.leasing import grant
 from coordinator.kernel.strategies import of
 from coordinator.rules.leases import as_resource
-from coordinator.slices.proposals import lost_writes
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow

@@ -154,36 +154,6 @@ def _has_copy(tx: Tx, row: LeaseRow, place: str) -> bool:
         for other in tx.each(LeaseRow, "leases_at_scope", row.scope))
 
 
-def unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[branches.Unlanded]:
-    """What a branch changed and did not land, as it was looked at before.
-
-    Raises:
-        Unready: it was not. Refusal: INVALID: no launch made this worktree; what git said.
-    """
-    if not svc.is_launched_worktree(work.worktree):
-        raise Refusal(Code.INVALID, f"{work.worktree} is no launch's worktree. Nothing was done.")
-    return tx.looked.after(f"unlanded {work.worktree} {work.began} {work.commit}",
-                           lambda: branches.look_at_unlanded(svc, work))
-
-
-def flagged(svc: Service, tx: Tx, work: rq.Unlanded,
-            files: Sequence[branches.Unlanded]) -> list[ev.FlaggedFile]:
-    """These files, to be flagged; their bytes are kept."""
-    out = []
-    for path, was, now in files:
-        branches.keep(tx, was)
-        branches.keep(tx, now)
-        out.append(
-            ev.FlaggedFile(
-                path=path, scope=path_scope(path, svc.fold_case), worktree=work.worktree,
-                change="created" if was.hash is None else
-                "deleted" if now.hash is None else "modified",
-                kept=was.kept and now.kept, baseline_hash=was.hash, flagged_hash=now.hash,
-            )
-        )
-    return out
-
-
 def must_land_first(svc: Service, tx: Tx, task: TaskRow) -> None:
     """An agent may not end its task as done before its work has landed: its leases would go.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from coordinator.kernel.core import Service
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, write
 from coordinator.slices.landing import landing, landing_queue
+from coordinator.store.ledger import Tx
+from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
 
 
@@ -20,3 +23,6 @@ class Landing(Slice):
         Operation(rq.LandQueue, write(landing_queue.queue)),
         Operation(rq.Landings, read(landing_queue.listing)),
     )
+
+    def check_done(self, svc: Service, tx: Tx, task: TaskRow) -> None:
+        landing.must_land_first(svc, tx, task)

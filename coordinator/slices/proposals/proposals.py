@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from coordinator.files.content import digest, is_executable, unified
-from coordinator.kernel import repository_files
+from coordinator.kernel import lost_writes, repository_files, retry_queue
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import free_windows, grant, redirect
@@ -38,8 +38,6 @@ from coordinator.regions.languages import language_of
 from coordinator.rules import patches
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.slices.proposals import lost_writes, proposed_values
-from coordinator.slices.steps import steps
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -83,7 +81,7 @@ def propose(svc: Service, request: rq.Propose) -> Steps:
     """See `requests.Propose`."""
     _check_form(request)
     if {kind_of(one.resource) for one in request.changes} == {"key"}:
-        return (yield Write(partial(proposed_values.write, svc, request), last=True))
+        return (yield Write(partial(_propose_values, svc, request), last=True))
     needs: list[AnyNeed] = [Whole(one.resource, request.cwd) for one in request.changes]
     begun: Any = None
     for _ in range(TRIES):
@@ -101,6 +99,11 @@ def propose(svc: Service, request: rq.Propose) -> Steps:
         return begun  # refused, or nothing had to be written
     return (yield from carrying_out.finish(svc, begun.journal, after_crash=False,
                                        last=partial(_applied, svc, begun)))
+
+
+def _propose_values(svc: Service, request: rq.Propose, tx: Tx, actor: Actor) -> Any:
+    return next(answer for part in svc.slices
+                if (answer := part.propose_values(svc, request, tx, actor)) is not None)
 
 
 # ------------------------------------------------------------ before
@@ -428,7 +431,7 @@ def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor:
     agents.may_act(tx, actor, request.agent)
     content = msgspec.json.encode(request)
     # (Asked again, by whoever did not hear that it is kept, it is not kept twice.)
-    row = steps.kept_alike(svc, tx, "propose", content, request.agent) or steps.put(
+    row = retry_queue.find_alike(svc, tx, "propose", content, request.agent) or retry_queue.put(
         svc, tx, "propose", ", ".join(names)[:200], content,
         agent=request.agent, resources=names, attempts_max=ATTEMPTS_MAX, why=refusal.message,
         rest_ms=round(1000 * float(refusal.facts.get("retry_after_s", 1.0))),
@@ -443,14 +446,14 @@ def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor:
 def tried_again(svc: Service, tx: Tx, step: str, answer: Any) -> None:
     """A proposal that was kept has been tried again, and this came of it."""
     with contextlib.suppress(Refusal):
-        row = steps.find(tx, step)
+        row = retry_queue.find(tx, step)
         names = row.name
         if not isinstance(answer, Refusal):
-            steps.finished(tx, row)
+            retry_queue.finish(tx, row)
             if row.agent is not None:
                 notices.post(tx, row.agent, "step", f"What you proposed of {names} ({step}) is "
                              "written now.", step=step)
         elif answer.code in HELD:
-            steps.failed(svc, tx, row, answer.message)
+            retry_queue.fail(svc, tx, row, answer.message)
         else:
-            steps.given_up(tx, row, answer.message)
+            retry_queue.give_up(tx, row, answer.message)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from coordinator.kernel import lost_writes
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read
-from coordinator.slices.proposals import lost_writes, proposals
+from coordinator.slices.proposals import proposals
 from coordinator.words import requests as rq
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from coordinator.files.content import digest, is_executable
-from coordinator.kernel import repository_files
+from coordinator.kernel import blackboard, repository_files
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing import free_windows, other_names
@@ -41,7 +41,6 @@ from coordinator.meaning.languages import is_known
 from coordinator.rules.function_bodies import is_body_alone
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.slices.backlog import blackboard
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow

@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coordinator.files.content import is_executable, is_link, unified
-from coordinator.kernel import tasks
+from coordinator.files.long_lines import shorten_difference
+from coordinator.kernel import event_sentences, tasks
 from coordinator.kernel.core import Actor, Service, listed, split_page
 from coordinator.kernel.holders import notices
 from coordinator.kernel.unknown_ids import spellings, unknown
 from coordinator.rules.backlog import told_state
-from coordinator.slices.review.long_lines import shortened
-from coordinator.slices.story import story
-from coordinator.slices.verify import finished_work
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import (
@@ -35,8 +33,6 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import quoted
 
-#: A diff longer than this (bytes) is cut in replies; the bytes themselves are all kept.
-DIFF_BYTES_MAX = 200_000
 TIMELINE_MAX = 60
 #: A person's note on a verdict is cut to so many signs.
 NOTE_MAX = 2000
@@ -101,7 +97,7 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
     reply.log_tail = row.log_tail
     events = view.each(LogRow, "events_of_review", row.events_from, row.task_id, row.agent,
                        TIMELINE_MAX)
-    reply.timeline = [story.sentence(event) for event in reversed(events)]
+    reply.timeline = [event_sentences.tell_event(event) for event in reversed(events)]
     return reply
 
 
@@ -117,17 +113,6 @@ def _difference(view: View, file: ReviewFileRow, most: int) -> str:
         if name is not None and data is None:
             return f"{head}Large files a/{path} and b/{path} differ\n"
     return head + unified(path, before, after)
-
-
-def shorten_difference(diff: str) -> tuple[str, bool]:
-    """As many whole lines of a difference as a reply has room for, and whether it goes on. Of long
-    lines the part around what differs is left."""
-    if len(diff) <= DIFF_BYTES_MAX:
-        return diff, False
-    diff = shortened(diff)
-    if len(diff) > DIFF_BYTES_MAX:
-        diff = diff[: diff.rfind("\n", 0, DIFF_BYTES_MAX) + 1]
-    return diff, True
 
 
 def _git_mode(name: str | None) -> str | None:
@@ -299,10 +284,22 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
     return task
 
 
+def show_partial(svc: Service, view: View, name: str) -> rq.Partial:
+    """What whoever takes a task is told of the partial work on it."""
+    review = show(svc, view, name, content=False)
+    return rq.Partial(
+        review=review.review, summary=review.summary,
+        files=[{"path": f.path, "change": f.change, "worktree": f.worktree}
+               for f in review.files],
+        diff="\n".join(f.diff for f in review.files),
+        note=(review.note or "") if review.state == "reassigned" else "",
+    )
+
+
 # ------------------------------------------------------------ what a verdict does to the rows
 
 
-def decide(tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow,
+def decide(svc: Service, tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow,
            parts: Sequence[ev.ReviewPart]) -> rq.Review:
     """Note a verdict, or its end, for which no file has to be written. `parts`: what it is about,
     where that is not all."""
@@ -311,10 +308,10 @@ def decide(tx: Tx, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow,
         return undone(tx, row, by, reopened=False)
     if parts:
         row = split(tx, row, parts)
-    return decided(tx, row, request.verdict, by, request.note[:NOTE_MAX], ())
+    return decided(svc, tx, row, request.verdict, by, request.note[:NOTE_MAX], ())
 
 
-def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
+def decided(svc: Service, tx: Tx, row: ReviewRow, what: str, by: str, note: str,
             steps: Sequence[StepRow]) -> rq.Review:
     """Note a verdict; `steps` are the files that were written for it."""
     task = _task_under(tx, row)
@@ -333,7 +330,7 @@ def decided(tx: Tx, row: ReviewRow, what: str, by: str, note: str,
         )
     )
     if task is not None:
-        _move_task(tx, task, what, row)
+        _move_task(svc, tx, task, what, row)
     for path, scope, *_ in tx.rows("review_files_of", row.review_id):
         tx.freed.append((path, "file", scope))
     if row.agent is not None:
@@ -370,11 +367,11 @@ def reopen_task(tx: Tx, row: ReviewRow) -> None:
     tasks.move(tx, task, "reopen", why=why, partial=row.review_id, attempts=counted, result=None)
 
 
-def close_task_again(tx: Tx, row: ReviewRow) -> None:
+def close_task_again(svc: Service, tx: Tx, row: ReviewRow) -> None:
     """An undo was taken back itself: the task is done, or starts over, as after the verdict."""
     task = _task_under(tx, row)
     if task is not None and row.state == "kept":
-        _move_task(tx, task, "keep", row)
+        _move_task(svc, tx, task, "keep", row)
     elif task is not None:
         tasks.move(tx, task, "restart", why=f"{row.review_id}: stays reverted", partial=None)
 
@@ -401,11 +398,12 @@ def _task_under(view: View, row: ReviewRow) -> TaskRow | None:
     return task if task.state == "review" and task.partial == row.review_id else None
 
 
-def _move_task(tx: Tx, task: TaskRow, verdict: str, row: ReviewRow) -> None:
+def _move_task(svc: Service, tx: Tx, task: TaskRow, verdict: str, row: ReviewRow) -> None:
     why = f"{row.review_id}: {verdict}"
     if verdict == "keep":
         tasks.move(tx, task, "accept", why=why, result=f"kept as it was ({row.review_id})")
-        finished_work.note_kept(tx, task.task_id, row)
+        for part in svc.slices:
+            part.kept_as_done(tx, task, row)
     elif verdict == "revert":
         tasks.move(tx, task, "restart", why=why, partial=None)
     else:

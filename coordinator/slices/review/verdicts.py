@@ -117,7 +117,7 @@ def begin(svc: Service, request: Asked, plan: Plan, tx: Tx) -> Journal | rq.Revi
     for content in plan.keeps:
         repository_files.keep(tx, content)
     if not plan.steps:
-        return reviews.decide(tx, request, row, plan.parts)
+        return reviews.decide(svc, tx, request, row, plan.parts)
     by, note = request.by or "operator", getattr(request, "note", "")[:reviews.NOTE_MAX]
     tx.record(ev.VerdictBegun(review=plan.review, agent=row.agent, task=row.task_id,
                               what=plan.what, by=by, note=note, steps=plan.steps,
@@ -179,7 +179,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
     ))
     if refusal is not None:
         if journal.verdict.what == "undo":
-            reviews.close_task_again(tx, row)
+            reviews.close_task_again(svc, tx, row)
         return refusal
     if journal.verdict.what == "undo":
         reply = reviews.undone(tx, row, journal.verdict.by, reopened=True)
@@ -187,7 +187,8 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
         verdict = journal.verdict
         if journal.parts:
             row = reviews.split(tx, row, journal.parts)
-        reply = reviews.decided(tx, row, verdict.what, verdict.by, verdict.note, journal.steps)
+        reply = reviews.decided(svc, tx, row, verdict.what, verdict.by, verdict.note,
+                                journal.steps)
     return msgspec.structs.replace(reply, warnings=said)
 
 

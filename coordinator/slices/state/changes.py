@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
+from coordinator.kernel import json_values
 from coordinator.kernel.core import Actor, Service, check_give, check_wait, ms, split_page
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.unknown_ids import unknown
@@ -36,7 +37,7 @@ KEPT_MS = 86_400_000
 def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
     """See `requests.ChangeAdd`."""
     key = values.key_of(req.key)
-    text = values.checked_json(svc, req.wanted, "wanted")
+    text = json_values.check_json(svc, req.wanted, "wanted")
     limits = svc.settings.state
     if not 1 <= req.attempts_max <= 100:
         raise Refusal(Code.INVALID, "`attempts_max` must be between 1 and 100. Nothing was asked.")
@@ -59,7 +60,8 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
     tx.record(
         ev.ChangeAsked(
             change=change, n=n, resource=key.name, scope=key.scope, agent=req.agent,
-            content=values.keep(svc, tx, text), attempts_max=req.attempts_max, note=req.note,
+            content=json_values.keep_json(svc, tx, text), attempts_max=req.attempts_max,
+            note=req.note,
             during=during.change_id if during is not None else None,
         )
     )
@@ -104,7 +106,7 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeDone) -> rq.Change:
     """See `requests.ChangeDone`."""
     row = _given(tx, actor, req.agent, req.change, req.attempt)
     key = values.key_of(row.key)
-    text = values.checked_json(svc, req.value, "value")
+    text = json_values.check_json(svc, req.value, "value")
     lease = _check_owner(tx, key, req.agent)
     before = values.newest(tx, key.scope)
     values.check_room(svc, tx, before)
@@ -196,7 +198,7 @@ def told(view: View, row: ChangeRow, *, wanted: bool = True) -> rq.Change:
     text = view.blob(row.content) if wanted else None
     return rq.Change(
         change=row.change_id, key=row.key, state=row.state, asked_by=row.asked_by,
-        asked_at=row.asked_at, wanted=msgspec.Raw(text) if text is not None else values.NULL,
+        asked_at=row.asked_at, wanted=msgspec.Raw(text) if text is not None else json_values.NULL,
         note=row.note, during=row.during, attempts=row.attempts, attempts_max=row.attempts_max,
         not_before=row.not_before, given_to=row.given_to, given_until=row.given_until, why=row.why,
         version=row.version, closed_at=row.closed_at,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from coordinator.kernel.core import Service
+from typing import Any
+
+from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, read_until, take_work, write
-from coordinator.slices.state import changes, values
+from coordinator.slices.state import changes, proposed_values, values
+from coordinator.slices.state.dead_changes import DeadChanges
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 
@@ -14,6 +17,7 @@ from coordinator.words import requests as rq
 class State(Slice):
     """See `kernel.hooks.Slice`."""
 
+    dead_kind = DeadChanges()
     operations = (
         Operation(rq.StateGet, read(values.get)),
         Operation(rq.StateKeys, read(values.keys)),
@@ -29,6 +33,9 @@ class State(Slice):
         Operation(rq.ChangeShow, read_until(changes.show, changes.is_closed)),
         Operation(rq.Changes, read(changes.listing)),
     )
+
+    def propose_values(self, svc: Service, request: rq.Propose, tx: Tx, actor: Actor) -> Any:
+        return proposed_values.write(svc, request, tx, actor)
 
     def is_due(self, view: View) -> bool:
         return bool(view.rows("changes_late", view.now))

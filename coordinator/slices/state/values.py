@@ -8,7 +8,6 @@ content by a digest that is sealed with the coordinator's secret.
 from __future__ import annotations
 
 import difflib
-import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -17,6 +16,7 @@ import msgspec
 
 from coordinator.kernel.core import Actor, Service, split_page
 from coordinator.kernel.holders import agents
+from coordinator.kernel.json_values import NULL, check_json, check_size, keep_json
 from coordinator.kernel.leasing import redirect
 from coordinator.kernel.leasing.conflicts import Obstacles, weigh
 from coordinator.rules import state as rule
@@ -27,17 +27,13 @@ from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, ancestors
-from coordinator.words.wrong_values import in_words
 
-#: JSON is nested no deeper than this.
-DEPTH_MAX = 100
 #: A difference longer than this (characters) is left out: the answer has the whole value.
 DIFF_CHARS_MAX = 4_000
 #: The end of a range of scopes: above all that begins with the scope.
 ABOVE = "\U0010ffff"
 #: Keys that are coord's own: what they stand for is kept elsewhere.
 _RESERVED = ("k/git/", "k/task/", "k/edit/")
-NULL = msgspec.Raw(b"null")
 #: Makes the text of the new value from the newest version; None: it is deleted.
 Make = Callable[[StateRow | None], bytes | None]
 
@@ -93,17 +89,17 @@ def watch(svc: Service, view: View, actor: Actor, req: rq.StateWatch) -> rq.Stat
 
 def put(svc: Service, tx: Tx, actor: Actor, req: rq.StatePut) -> rq.StateValue | Refusal:
     """See `requests.StatePut`."""
-    text = checked_json(svc, req.value, "value")
+    text = check_json(svc, req.value, "value")
     return _write(svc, tx, actor, req, lambda row: text)
 
 
 def patch(svc: Service, tx: Tx, actor: Actor, req: rq.StatePatch) -> rq.StateValue | Refusal:
     """See `requests.StatePatch`."""
-    change = msgspec.json.decode(checked_json(svc, req.patch, "patch"))
+    change = msgspec.json.decode(check_json(svc, req.patch, "patch"))
 
     def make(row: StateRow | None) -> bytes:
         before = value_of(tx, row)
-        return _bounded(svc, msgspec.json.encode(rule.merged(before, change)), "value")
+        return check_size(svc, msgspec.json.encode(rule.merged(before, change)), "value")
 
     return _write(svc, tx, actor, req, make)
 
@@ -175,37 +171,6 @@ def _key(text: str) -> Resource:
             "`key:account:12345`. Nothing was done.", next="Put a word and a colon before it.",
         )
     return resource_names.resource(text, "key")
-
-
-def checked_json(svc: Service, raw: msgspec.Raw, what: str) -> bytes:
-    """JSON text without white space, checked and bounded.
-
-    Raises:
-        Refusal: INVALID, LIMIT.
-    """
-    try:
-        text = msgspec.json.format(bytes(raw), indent=-1)
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-        raise Refusal(Code.INVALID, f"`{what}` is not JSON: {in_words(bad)}. Nothing was "
-                      "written.") from None
-    if text.count(b"[") + text.count(b"{") > DEPTH_MAX and not rule.depth(value, DEPTH_MAX):
-        raise Refusal(
-            Code.LIMIT, f"`{what}` is nested deeper than {DEPTH_MAX}. Nothing was written.",
-            next="Store its parts under keys of their own.",
-        )
-    return _bounded(svc, text, what)
-
-
-def _bounded(svc: Service, text: bytes, what: str) -> bytes:
-    most = svc.settings.state.value_bytes_max
-    if len(text) > most:
-        raise Refusal(
-            Code.LIMIT, f"The {what} has {len(text)} bytes; {most} are the most "
-            "(state.value_bytes_max). Nothing was written.",
-            next="Store its parts under keys of their own, or keep it in a file.", limit=most,
-        )
-    return text
 
 
 def newest(view: View, scope: str) -> StateRow | None:
@@ -322,7 +287,7 @@ def check_room(svc: Service, tx: Tx, row: StateRow | None) -> None:
 def record(svc: Service, tx: Tx, key: Resource, row: StateRow | None, text: bytes | None,
            agent: str, token: int | None, change: str | None = None) -> StateRow:
     """Write the next version of a key; None deletes it."""
-    content = keep(svc, tx, text) if text is not None else None
+    content = keep_json(svc, tx, text) if text is not None else None
     version = row.version + 1 if row is not None else 1
     tx.record(
         ev.KeyWritten(
@@ -334,13 +299,6 @@ def record(svc: Service, tx: Tx, key: Resource, row: StateRow | None, text: byte
     tx.effects.keys_written = True
     return StateRow(key.scope, version, key.name, content, len(text) if text is not None else 0,
                     agent, tx.now, token)
-
-
-def keep(svc: Service, tx: Tx, text: bytes) -> str:
-    """Keep a text in `blobs`; its name there, which tells nothing of it without coord's secret."""
-    content = f"state:{hashlib.blake2b(text, key=svc.secret[:64], digest_size=32).hexdigest()}"
-    tx.keep_text(content, text)
-    return content
 
 
 def _never(key: Resource, message: str, version: int | None) -> Refusal:

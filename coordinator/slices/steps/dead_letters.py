@@ -1,159 +1,131 @@
-"""Dead letters: what was tried as often as it may be. One list of tasks, changes and steps; each is
-retried or dropped by the room that it belongs to."""
+"""The list of dead letters of all kinds; each is retried or dropped by its own kind."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from coordinator.kernel import tasks
+from coordinator.kernel import retry_queue
 from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.dead_letters import DeadKind, Page, read_kept
 from coordinator.kernel.leasing import leases
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules.backlog import told_state
-from coordinator.slices.state import changes, values
-from coordinator.slices.steps import steps
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import BlockedStepRow, ChangeRow, TaskRow
+from coordinator.store.rows import BlockedStepRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: Who acts where a person does and gives no name.
-PERSON = "a person"
+
+class DeadSteps:
+    """Steps that failed too often. See `kernel.dead_letters.DeadKind`."""
+
+    prefix = retry_queue.PREFIX
+
+    def list_newest(self, view: View, page: Page, kind: str | None) -> list[rq.DeadLetter]:
+        return [self.describe(view, row)
+                for row in view.each(BlockedStepRow, "steps_dead_newest", *page, kind)]
+
+    def find(self, view: View, name: str) -> BlockedStepRow:
+        return retry_queue.find(view, name)
+
+    def describe(self, view: View, row: BlockedStepRow, whole: bool = False) -> rq.DeadLetter:
+        return rq.DeadLetter(
+            id=row.step_id, kind=row.kind, what=row.name, agent=row.agent, attempts=row.attempts,
+            why=row.why, since=row.closed_at or row.asked_at,
+            content=read_kept(view, row.content, whole),
+        )
+
+    def list_needs(self, row: BlockedStepRow) -> list[AnyNeed]:
+        """The files of a place in the queue."""
+        if row.kind != "acquire":
+            return []
+        names: list[str] = msgspec.json.decode(row.resources)
+        return [Whole(name) for name in names if ":" not in name or "/" in name]
+
+    def retry(self, svc: Service, tx: Tx, actor: Actor, row: BlockedStepRow) -> None:
+        """An agent that waited in vain waits again, or gets at once what it asked for.
+
+        Raises:
+            Refusal: it has left.
+        """
+        if row.kind != "acquire":
+            retry_queue.revive(svc, tx, row)
+            return
+        request = msgspec.convert(retry_queue.read_content(tx, row), rq.Acquire)
+        request.reentrant = True
+        given = leases.acquire(svc, tx, actor, request)
+        if isinstance(given, Refusal) and given.facts.get("acquisition_id") is None:
+            raise given
+        retry_queue.finish(tx, row)
+
+    def drop(self, tx: Tx, row: BlockedStepRow) -> None:
+        retry_queue.drop(tx, row)
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Dead) -> rq.DeadList:
     """See `requests.Dead`."""
     limit = min(req.limit, 1000)
     since, _, last = (req.after or "").partition(" ")
-    page = since, last, limit + 1
-    found: list[rq.DeadLetter] = []
-    if req.kind in (None, "task"):
-        found += (_of_task(view, task) for task in view.each(TaskRow, "tasks_dead_newest", *page))
-    if req.kind in (None, "change"):
-        found += (_of_change(view, row)
-                  for row in view.each(ChangeRow, "changes_dead_newest", *page))
-    found += (_of_step(view, row)
-              for row in view.each(BlockedStepRow, "steps_dead_newest", *page, req.kind))
-    found.sort(key=lambda one: (one.since, one.id), reverse=True)
-    items = found[:limit]
+    page = Page(since, last, limit + 1)
+    letters = [letter for kind in _list_kinds(svc)
+               for letter in kind.list_newest(view, page, req.kind)]
+    letters.sort(key=lambda letter: (letter.since, letter.id), reverse=True)
+    items = letters[:limit]
     return rq.DeadList(items=items, next=f"{items[-1].since} {items[-1].id}"
-                       if len(found) > limit else None)
+                       if len(letters) > limit else None)
 
 
 def show(svc: Service, view: View, actor: Actor, req: rq.DeadShow) -> rq.DeadLetter:
     """See `requests.DeadShow`."""
-    row = _find(view, req.id)
-    if isinstance(row, TaskRow):
-        return _of_task(view, row, whole=True)
-    if isinstance(row, ChangeRow):
-        return _of_change(view, row, whole=True)
-    return _of_step(view, row, whole=True)
+    kind, row = _find(svc, view, req.id)
+    return kind.describe(view, row, whole=True)
 
 
 def retry_needs(svc: Service, view: View, req: rq.DeadRetry) -> list[AnyNeed]:
-    """What to look at before a dead letter is tried again: the files of a place in line."""
+    """What to look at before a dead letter is tried again."""
     try:
-        row = _find(view, req.id)
+        kind, row = _find(svc, view, req.id)
     except Refusal:
         return []
-    if not isinstance(row, BlockedStepRow) or row.kind != "acquire":
-        return []
-    names: list[str] = msgspec.json.decode(row.resources)
-    return [Whole(name) for name in names if ":" not in name or "/" in name]
+    return kind.list_needs(row)
 
 
 def retry(svc: Service, tx: Tx, actor: Actor, req: rq.DeadRetry) -> rq.DeadLetter:
     """See `requests.DeadRetry`."""
-    row = _find(tx, req.id)
-    if isinstance(row, TaskRow):
-        told = _of_task(tx, row)
-        tasks.move(tx, row, "retry", attempts=0, why="put back by a person")
-    elif isinstance(row, ChangeRow):
-        told = _of_change(tx, row)
-        changes.revive(tx, row, PERSON)
-    elif row.kind == "acquire":
-        told = _of_step(tx, row)
-        _stand_in_line(svc, tx, actor, row)
-    else:
-        told = _of_step(tx, row)
-        steps.revive(svc, tx, row)
-    return told
+    kind, row = _find(svc, tx, req.id)
+    letter = kind.describe(tx, row)
+    kind.retry(svc, tx, actor, row)
+    return letter
 
 
 def drop(svc: Service, tx: Tx, actor: Actor, req: rq.DeadDrop) -> rq.DeadLetter:
     """See `requests.DeadDrop`."""
-    row = _find(tx, req.id)
-    if isinstance(row, TaskRow):
-        told = _of_task(tx, row)
-        tasks.move(tx, row, "cancel", why="given up by a person", result=row.result)
-    elif isinstance(row, ChangeRow):
-        told = _of_change(tx, row)
-        changes.drop(tx, row, PERSON)
-    else:
-        told = _of_step(tx, row)
-        steps.drop(tx, row)
-    return told
+    kind, row = _find(svc, tx, req.id)
+    letter = kind.describe(tx, row)
+    kind.drop(tx, row)
+    return letter
 
 
-def _stand_in_line(svc: Service, tx: Tx, actor: Actor, row: BlockedStepRow) -> None:
-    """The agent stands in line again, or gets at once what it asked for.
-
-    Raises:
-        Refusal: it has left.
-    """
-    request = msgspec.convert(steps.content_of(tx, row), rq.Acquire)
-    request.reentrant = True
-    given = leases.acquire(svc, tx, actor, request)
-    if isinstance(given, Refusal) and given.facts.get("acquisition_id") is None:
-        raise given
-    steps.finished(tx, row)
+def _list_kinds(svc: Service) -> list[DeadKind]:
+    return [part.dead_kind for part in svc.slices if part.dead_kind is not None]
 
 
-def _find(view: View, text: str) -> TaskRow | ChangeRow | BlockedStepRow:
-    """The dead letter with this id.
+def _find(svc: Service, view: View, text: str) -> tuple[DeadKind, Any]:
+    """The dead letter with this id, and its kind. An id without a letter is a task's.
 
     Raises:
         Refusal: UNKNOWN_TASK, UNKNOWN_CHANGE, UNKNOWN_STEP, BAD_TRANSITION.
     """
     name = text.strip().upper()
-    row: TaskRow | ChangeRow | BlockedStepRow
-    if name.startswith(changes.PREFIX):
-        row = changes.find(view, name)
-    elif name.startswith(steps.PREFIX):
-        row = steps.find(view, name)
-    else:
-        row = tasks.find(view, text.strip())
-        name = row.task_id
+    kinds = _list_kinds(svc)
+    kind = next((kind for kind in kinds if name.startswith(kind.prefix)), kinds[0])
+    row = kind.find(view, text.strip())
     if row.state != "dead":
         raise Refusal(
-            Code.BAD_TRANSITION, f"{name} is {told_state(row.state)}, not dead; it stays so.",
-            next="`coord dead list` shows what was given up.", state=row.state,
+            Code.BAD_TRANSITION, f"{kind.describe(view, row).id} is {told_state(row.state)}, not "
+            "dead; it stays so.", next="`coord dead list` shows what was given up.",
+            state=row.state,
         )
-    return row
-
-
-def _of_task(view: View, row: TaskRow, *, whole: bool = False) -> rq.DeadLetter:
-    content = msgspec.Raw(msgspec.json.encode(tasks.reply(view, row))) if whole else values.NULL
-    return rq.DeadLetter(
-        id=row.task_id, kind="task", what=row.title, agent=None, attempts=row.attempts,
-        why=row.result or "", since=row.updated_at, content=content,
-    )
-
-
-def _of_change(view: View, row: ChangeRow, *, whole: bool = False) -> rq.DeadLetter:
-    return rq.DeadLetter(
-        id=row.change_id, kind="change", what=row.key, agent=row.asked_by, attempts=row.attempts,
-        why=row.why, since=row.closed_at or row.asked_at, content=_kept(view, row.content, whole),
-    )
-
-
-def _of_step(view: View, row: BlockedStepRow, *, whole: bool = False) -> rq.DeadLetter:
-    return rq.DeadLetter(
-        id=row.step_id, kind=row.kind, what=row.name, agent=row.agent, attempts=row.attempts,
-        why=row.why, since=row.closed_at or row.asked_at, content=_kept(view, row.content, whole),
-    )
-
-
-def _kept(view: View, content: str, whole: bool) -> msgspec.Raw:
-    text = view.blob(content) if whole else None
-    return msgspec.Raw(text) if text is not None else values.NULL
+    return kind, row

@@ -10,13 +10,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from coordinator.files.content import unified
+from coordinator.files.long_lines import shorten_difference
 from coordinator.kernel import repository_files
 from coordinator.kernel.core import Actor, Service, split_page
 from coordinator.kernel.leasing.earlier_content import is_part, whole_of
 from coordinator.kernel.leasing.partial_work import is_written
 from coordinator.looking.rewound_regions import Then, rewound
 from coordinator.rules.leases import as_resource
-from coordinator.slices.review.reviews import shorten_difference
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import file_names

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coordinator.kernel import branches, tasks
+from coordinator.kernel import blackboard, branches, tasks
 from coordinator.kernel.core import Actor, Service, listed, ms
 from coordinator.kernel.holders import notices
 from coordinator.rules.verification import Outcome
-from coordinator.slices.backlog import blackboard
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import VerificationRow, WorkRow

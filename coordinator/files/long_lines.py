@@ -9,12 +9,25 @@ from collections.abc import Iterator
 from io import StringIO
 from itertools import zip_longest
 
+#: A difference longer than this (bytes) is cut in replies; the bytes themselves are all kept.
+DIFF_BYTES_MAX = 200_000
 #: A longer line (signs) is shortened.
 SHOWN_MAX = 2_000
 #: So much of it (signs) is left on both sides of what differs.
 AROUND = 120
 #: What stands for signs that were left out.
 GAP = "…"
+
+
+def shorten_difference(diff: str) -> tuple[str, bool]:
+    """As many whole lines of a difference as a reply has room for, and whether it goes on. Of long
+    lines the part around what differs is left."""
+    if len(diff) <= DIFF_BYTES_MAX:
+        return diff, False
+    diff = shortened(diff)
+    if len(diff) > DIFF_BYTES_MAX:
+        diff = diff[: diff.rfind("\n", 0, DIFF_BYTES_MAX) + 1]
+    return diff, True
 
 
 def shortened(diff: str) -> str:

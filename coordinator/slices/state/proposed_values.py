@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from coordinator.kernel import json_values, lost_writes
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing import redirect
 from coordinator.kernel.leasing.conflicts import weigh
 from coordinator.rules import state as state_rule
-from coordinator.slices.proposals import lost_writes
 from coordinator.slices.state import values
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
@@ -67,10 +67,10 @@ def _number(one: rq.ProposedChange) -> int:
 def _value(svc: Service, tx: Tx, one: rq.ProposedChange, key: Resource) -> bytes | None:
     if one.delete:
         return None
-    text = values.checked_json(svc, msgspec.Raw((one.content or one.patch or "").encode()),
+    text = json_values.check_json(svc, msgspec.Raw((one.content or one.patch or "").encode()),
                                "content" if one.content is not None else "patch")
     if one.patch is None:
         return text
     before = values.value_of(tx, values.newest(tx, key.scope))
     made = msgspec.json.encode(state_rule.merged(before, msgspec.json.decode(text)))
-    return values.checked_json(svc, msgspec.Raw(made), "content")
+    return json_values.check_json(svc, msgspec.Raw(made), "content")
