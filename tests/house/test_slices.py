@@ -1,0 +1,55 @@
+"""Each slice can be taken away: its folder, and its line in the one list. The kernel and the others go on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coordinator.operations.slices import SLICES
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SLICE_FOLDERS = sorted(p.name for p in (ROOT / "coordinator" / "slices").iterdir() if (p / "__init__.py").exists())
+
+
+def take_away(name: str, place: Path) -> None:
+    """A copy of the program without this slice."""
+    for source, copy in ((ROOT, place), (ROOT / "coordinator", place / "coordinator")):
+        copy.mkdir(exist_ok=True)
+        for entry in source.iterdir():
+            if entry.name not in ("coordinator", "slices", "operations", "__pycache__", ".git", ".venv"):
+                (copy / entry.name).symlink_to(entry)
+    slices = place / "coordinator" / "slices"
+    slices.mkdir()
+    for entry in (ROOT / "coordinator" / "slices").iterdir():
+        if entry.name not in (name, "__pycache__"):
+            (slices / entry.name).symlink_to(entry)
+    operations = place / "coordinator" / "operations"
+    operations.mkdir()
+    for entry in (ROOT / "coordinator" / "operations").glob("*.py"):
+        text = entry.read_text("utf-8")
+        if entry.name == "slices.py":
+            text = re.sub(rf"from coordinator\.slices\.{name}\.slice import \w+\n", "", text)
+            text = re.sub(rf"\b{name.capitalize()}\(\),\s*", "", text)
+        (operations / entry.name).write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize("name", SLICE_FOLDERS)
+def test_a_slice_can_be_taken_away(name: str, tmp_path: Path) -> None:
+    take_away(name, tmp_path)
+    (tmp_path / "repository").mkdir()
+    script = ROOT / "tests" / "house" / "without_a_slice.py"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run([sys.executable, "-P", str(script), name, str(tmp_path / "repository")], env=environment,
+                         cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert f"without {name}: {len(SLICES) - (name != 'impact')} slices" in ran.stdout
+
+
+def test_each_folder_but_one_is_in_the_list() -> None:
+    """`impact` hangs in as the judge of changes (`Service.impact`), and has no operation."""
+    assert sorted([*(type(part).__name__.lower() for part in SLICES), "impact"]) == SLICE_FOLDERS
