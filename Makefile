@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 BENCH  := $(BIN)/python -m benchmarks
 
-.PHONY: help setup demo test test-slow check verify lint types layers house docs docs-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-growth screenshot clean merge-corpus merge-history
+.PHONY: help setup demo test test-slow check verify lint types layers house docs docs-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-against bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -93,6 +93,10 @@ bench-growth: setup  ## how dispatch and the conflict check grow
 
 bench: setup     ## locks, hook, session, dispatch and overlap, as ratios in one run
 	@$(BENCH) locks && $(BENCH) hook && $(BENCH) session && $(BENCH) dispatch && $(BENCH) overlap
+
+REV ?= b1912ff
+bench-against: setup  ## every benchmark that both have, here and at REV, in turn in one run (OPTIONS="--rounds 5 --only locks")
+	@$(BIN)/python -P scripts/bench_against.py $(REV) $(OPTIONS)
 
 screenshot: setup  ## draw the picture of `coord status` in the documents
 	@$(BENCH) screenshot
