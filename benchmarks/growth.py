@@ -22,7 +22,7 @@ import typer
 from benchmarks.command_line import AsJson, Folder, parse_numbers, show_report
 from benchmarks.measuring.inside import START_MS, Inside, inside
 from benchmarks.measuring.samples import exponent
-from coordinator.kernel.leasing.conflicts import below, weigh
+from coordinator.kernel.leasing.blockers import below, find_blockers
 from coordinator.looking.facts import Looked
 from coordinator.settings import Settings, Signalling
 from coordinator.slices.signals import signals as hints
@@ -132,8 +132,8 @@ def _grant(tx: Tx, number: int, path: str) -> None:
 
 
 def overlap(sizes: Sequence[int], checks: int = 400, folder: Path | None = None) -> Growth:
-    """The conflict check (`weigh`) of free files, held files and whole small directories, among
-    live leases on files of 200 to a directory, and 100 globs."""
+    """The conflict check (`find_blockers`) of free files, held files and whole small directories,
+    among live leases on files of 200 to a directory, and 100 globs."""
     out = Growth([], {})
     costs: dict[str, list[float]] = {"a free file": [], "a held file": [], "a directory": []}
     with inside(folder) as place:
@@ -195,7 +195,7 @@ def _check(place: Inside, kind: str, number: int, size: int) -> float:
     def job(tx: Tx) -> float:
         tx.looked = looked
         before = time.perf_counter()
-        found = weigh(place.service, tx, "asker", [(located, "exclusive")])
+        found = find_blockers(place.service, tx, "asker", [(located, "exclusive")])
         spent = time.perf_counter() - before
         if found.blocked != (kind == "a held file"):
             raise RuntimeError(f"{text}: a wrong answer")

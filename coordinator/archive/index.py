@@ -143,7 +143,7 @@ class ArchiveIndex:
         self._living_put = False
 
     def search(self, query: str, limit: int = 10) -> list[Hit]:
-        """The best sections for any text a person may type; titles weigh most.
+        """The best sections for any text a person may type; titles find_blockers most.
 
         All words must occur; failing that, words that begin so; failing that, any of them.
         Living sections are dealt in turn with written ones: their scores do not compare.

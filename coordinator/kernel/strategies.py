@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.kernel.core import Service
-from coordinator.kernel.leasing.conflicts import Wanted
+from coordinator.kernel.leasing.located import Wanted
 from coordinator.rules.strategies import Strategy, strategy_of
 from coordinator.words.resource_names import Located, Resource
 

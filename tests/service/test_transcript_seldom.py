@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.files.content import digest
-from coordinator.kernel.leasing import conflicts
+from coordinator.kernel.leasing import blockers as conflicts
 from coordinator.kernel.repository_files import Bytes
 from coordinator.settings import Settings, Watching
 from coordinator.slices.guard.seen_writes import Seen

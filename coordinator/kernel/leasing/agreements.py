@@ -15,8 +15,9 @@ from coordinator.kernel.core import Service, listed
 from coordinator.kernel.holders import notices
 from coordinator.kernel.holders.families import family
 from coordinator.kernel.leasing import earlier_content
-from coordinator.kernel.leasing.conflicts import place, weigh
+from coordinator.kernel.leasing.blockers import Asking, find_blockers
 from coordinator.kernel.leasing.grant import Agreed, check_looked, free_slot
+from coordinator.kernel.leasing.located import place
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
@@ -57,10 +58,10 @@ def entry(
         raise _cannot(row, me, f"parts of it are shared by several agreements ({listed(names)})")
     name = names[0] if names else row.request_id
     wanted = [(located, "shared")]
-    obstacles = weigh(svc, tx, row.requested_by, wanted, priority=waiter.priority,
-                      asked_at=waiter.asked_at, acquisition=row.request_id, agreed=name)
+    blockers = find_blockers(svc, tx, row.requested_by, wanted, Asking(priority=waiter.priority,
+                      asked_at=waiter.asked_at, acquisition=row.request_id, agreed=name))
     shared = {lease.fencing_token for lease in leases}
-    others = [one for one in obstacles.leases if one.fencing_token not in shared]
+    others = [one for one in blockers.leases if one.fencing_token not in shared]
     beside = [one for lease in leases for one in _beside(tx, lease, name)]
     own = [one for one in beside
            if one.locked_by == row.requested_by and not _is(one, asked)]  # (that one is replaced)
@@ -71,15 +72,15 @@ def entry(
     if others:
         who = listed(sorted({one.locked_by for one in others}))
         raise _cannot(row, me, f"{who} holds a part of it, too, and has not agreed")
-    if obstacles.closed:
-        raise _cannot(row, me, f"{shown(obstacles.closed[0][1])} holds partial work that waits for "
+    if blockers.closed:
+        raise _cannot(row, me, f"{shown(blockers.closed[0][1])} holds partial work that waits for "
                       "a human's verdict")
     bound = no_longer_than([(lease, lease.max_until) for lease in leases], asked, "shared")
-    if obstacles.waiters and bound is None:
-        raise _cannot(row, me, f"{obstacles.waiters[0].agent} stands in line for a part of it "
+    if blockers.waiters and bound is None:
+        raise _cannot(row, me, f"{blockers.waiters[0].agent} stands in line for a part of it "
                       f"before {row.requested_by}")
-    passes = bool(obstacles.waiters)
-    check_looked(svc, tx, wanted, obstacles)
+    passes = bool(blockers.waiters)
+    check_looked(svc, tx, wanted, blockers)
     content_hash, below = earlier_content.was_there(svc, tx, leases[0], located)
     return Entry(Agreed(name, content_hash, below), bound if passes else None)
 

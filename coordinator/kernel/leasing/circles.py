@@ -20,7 +20,7 @@ import msgspec
 
 from coordinator.kernel.core import Service, listed
 from coordinator.kernel.holders import notices
-from coordinator.kernel.leasing.conflicts import Obstacles
+from coordinator.kernel.leasing.blockers import Blockers
 from coordinator.kernel.leasing.waits import Wait, asked, waited_for, waits_of, wants_of
 from coordinator.rules import circles as rule
 from coordinator.store import events as ev
@@ -76,7 +76,7 @@ class TooLong(Exception):
 
 
 def find(
-    svc: Service, tx: Tx, agent: str, obstacles: Obstacles, located: Sequence[Resource], *,
+    svc: Service, tx: Tx, agent: str, blockers: Blockers, located: Sequence[Resource], *,
     priority: int = 0, before: str | None = None,
 ) -> Circle | None:
     """The circle that `agent` is in, if it waits for what stands in its way.
@@ -91,7 +91,7 @@ def find(
     known = _found_before(svc, tx, agent)
     if known is not None:
         return known
-    mine = asked(svc, tx, agent, obstacles, located, priority, before)
+    mine = asked(svc, tx, agent, blockers, located, priority, before)
     try:
         return _search(svc, tx, agent, mine, before, HERE_MAX)
     except TooLong:

@@ -14,7 +14,8 @@ import msgspec
 from coordinator.files import separate_folders
 from coordinator.kernel.core import Service, listed, ms
 from coordinator.kernel.leasing import circles, pending_unlocks
-from coordinator.kernel.leasing.conflicts import Obstacles, Wanted, below, own_key
+from coordinator.kernel.leasing.blockers import Blockers, below
+from coordinator.kernel.leasing.located import Wanted, own_key
 from coordinator.kernel.leasing.other_names import with_other_names
 from coordinator.looking.facts import Bytes
 from coordinator.rules import leases as rule
@@ -59,7 +60,7 @@ class Agreed(NamedTuple):
 
 
 def grant(
-    svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], obstacles: Obstacles, *,
+    svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], blockers: Blockers, *,
     ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
     no_longer_than: str | None = None, before: Before | None = None,
     agreed: Agreed | None = None, purpose: str = purposes.ASKED,
@@ -71,26 +72,26 @@ def grant(
 
     Whoever calls this has asked `check_looked` before, ahead of all that the job records.
     """
-    assert obstacles.looked, "nothing is granted that was not looked at"
+    assert blockers.looked, "nothing is granted that was not looked at"
     acquisition = ""
     expires = tx.later(first_ttl_ms or ttl_ms)
     max_until = tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
-    if no_longer_than is not None or obstacles.no_longer_than is not None:
-        for bound in filter(None, (no_longer_than, obstacles.no_longer_than)):
+    if no_longer_than is not None or blockers.no_longer_than is not None:
+        for bound in filter(None, (no_longer_than, blockers.no_longer_than)):
             expires, max_until = min(expires, bound), min(max_until, bound)
     leases: list[rq.Lease] = []
     unkept: list[str] = []
-    copies = bool(obstacles.elsewhere) or len({one.resource.scope for one, _ in wanted}) < len(
+    copies = bool(blockers.elsewhere) or len({one.resource.scope for one, _ in wanted}) < len(
         wanted)
-    had = {own.fencing_token: baselines(tx, own) for own in obstacles.own.values()
-           if own.agreed_as is not None} if obstacles.own else {}
+    had = {own.fencing_token: baselines(tx, own) for own in blockers.own.values()
+           if own.agreed_as is not None} if blockers.own else {}
     for located, mode in wanted:
         asked = located.resource
-        own = obstacles.own.get(own_key(asked)) if obstacles.own else None
+        own = blockers.own.get(own_key(asked)) if blockers.own else None
         if own is not None and own.expires_at > tx.now:
             if own.mode == "exclusive" or (
                     own.mode == mode and (agreed is None or own.agreed_as == agreed.name)) or (
-                    obstacles.shares and own.agreed_as is not None and agreed is None):
+                    blockers.shares and own.agreed_as is not None and agreed is None):
                 leases.append(_again(svc, tx, own, first_ttl_ms or ttl_ms, purpose))
                 continue
             tx.record(
@@ -138,15 +139,15 @@ def grant(
                 description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
                 worktree=located.worktree, purpose=event.purpose,
                 further=any((one.scope, one.file_path) == (asked.scope, asked.name)
-                            for one in obstacles.elsewhere),
+                            for one in blockers.elsewhere),
             )
         )
         if own is not None and own.expires_at > tx.now and own.agreed_as is None:
             leases[-1].replaces = rq.Replaced(own.fencing_token, own.locked_at)
     warnings = [
         f"{path} holds partial work under review {review}; see `coord review show {review}`."
-        for review, path, _ in dict.fromkeys(obstacles.reviews)
-    ] if obstacles.reviews else []
+        for review, path, _ in dict.fromkeys(blockers.reviews)
+    ] if blockers.reviews else []
     if unkept:
         warnings.append(
             f"{listed(unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
@@ -205,7 +206,7 @@ def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int, purpose: str) -> rq
     return lease_reply(own, expires_at=iso(until), token=svc.seal(own.fencing_token), again=True)
 
 
-def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obstacles) -> None:
+def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], blockers: Blockers) -> None:
     """Whether all that a grant keeps was looked at since the last right to it ended.
 
     Raises:
@@ -213,7 +214,7 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obst
     """
     for located, _ in wanted:
         asked = located.resource
-        if obstacles.own and own_key(asked) in obstacles.own:
+        if blockers.own and own_key(asked) in blockers.own:
             continue
         ended = tx.ended_since(asked.kind, asked.scope)
         if ended:
@@ -225,7 +226,7 @@ def check_looked(svc: Service, tx: Tx, wanted: Sequence[Wanted], obstacles: Obst
             if asked.kind == "region":
                 assert located.path is not None, "it lies somewhere"
                 tx.looked.content(located.path)
-    obstacles.looked = True
+    blockers.looked = True
 
 
 def _baseline(
@@ -287,11 +288,11 @@ def checked_ttl(svc: Service, ttl_s: float | None) -> int:
     return ms(ttl)
 
 
-def quarantined(obstacles: Obstacles) -> Refusal:
+def quarantined(blockers: Blockers) -> Refusal:
     """REVIEW_OPEN for a set that touches files under review that are given to nobody."""
-    review, path, _ = obstacles.closed[0]
+    review, path, _ = blockers.closed[0]
     told = file_names.shown(path)
-    if obstacles.unkept:
+    if blockers.unkept:
         message = (
             f"{told} holds partial work ({review}) that coord could not keep (over "
             "review.kept_bytes_max, or not readable): it lies there and nowhere else, and a write "
@@ -305,7 +306,7 @@ def quarantined(obstacles: Obstacles) -> Refusal:
         following = (f"`coord review show {review}`, then keep or revert it; or reassign it, if "
                      "its task waits for that.")
     return Refusal(Code.REVIEW_OPEN, message, next=following,
-                   reviews=sorted({r for r, _, _ in obstacles.closed}))
+                   reviews=sorted({r for r, _, _ in blockers.closed}))
 
 
 def end(tx: Tx, row: LeaseRow, by: str | None = None) -> None:

@@ -23,14 +23,7 @@ from coordinator.kernel.leasing import (
     task_locks,
     waiting_line,
 )
-from coordinator.kernel.leasing.conflicts import (
-    Obstacles,
-    check_count,
-    locate,
-    once,
-    own_key,
-    weigh,
-)
+from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
 from coordinator.kernel.leasing.grant import (
     Before,
     baselines,
@@ -46,6 +39,7 @@ from coordinator.kernel.leasing.grant import (
     take_over,
 )
 from coordinator.kernel.leasing.links import with_links
+from coordinator.kernel.leasing.located import check_count, locate, once, own_key
 from coordinator.kernel.leasing.named_leases import check_token, chosen, of_token, stale
 from coordinator.kernel.leasing.other_names import with_other_names
 from coordinator.kernel.leasing.regions import check_known
@@ -125,28 +119,28 @@ def acquire_located(
     asked_at = before.asked_at if before is not None else tx.now
     if before is not None and before.purpose == purposes.ASKED:
         purpose = purposes.ASKED  # what it has asked for, it is given as that
-    obstacles = weigh(
-        svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at,
-        acquisition=before.acquisition_id if before is not None else None, lent=lent,
+    blockers = find_blockers(
+        svc, tx, req.agent, wanted, Asking(priority=req.priority, asked_at=asked_at,
+        acquisition=before.acquisition_id if before is not None else None, lent=lent),
     )
     stands = req.retry and not (req.passing and not is_there(asking, tx.now_ms))
     if not reentrant:
-        had_by_another(obstacles, located, req)
+        had_by_another(blockers, located, req)
     other = circle = None
-    blocked = bool(obstacles.leases or obstacles.waiters)
+    blocked = bool(blockers.leases or blockers.waiters)
     if blocked:
         other = redirect.offer(svc, tx, req.agent)
         circle = circles.find(
-            svc, tx, req.agent, obstacles, [one.resource for one in located],
+            svc, tx, req.agent, blockers, [one.resource for one in located],
             priority=req.priority, before=before.acquisition_id if before is not None else None,
         ) if waits and (stands or req.wait_s > 0 or not req.passing) else None
     else:
-        check_looked(svc, tx, wanted, obstacles)
+        check_looked(svc, tx, wanted, blockers)
     contents = since_asked.contents(
         tx, located, before.acquisition_id if before is not None else None) if blocked else {}
     agents.noted(tx, req.agent, asking)
-    if obstacles.closed and not blocked:
-        return quarantined(obstacles)
+    if blockers.closed and not blocked:
+        return quarantined(blockers)
     asks = None
     # A place that a request is held open for, or a question stands at, is theirs: it stays.
     joins = before is not None and bool(before.held)
@@ -158,10 +152,10 @@ def acquire_located(
         for lease in lent:
             lend(tx, lease, req.agent)
         if lent:
-            obstacles = weigh(svc, tx, req.agent, wanted, priority=req.priority, asked_at=asked_at)
-            obstacles.looked = True
+            blockers = find_blockers(svc, tx, req.agent, wanted, Asking(req.priority, asked_at))
+            blockers.looked = True
         granted = grant(
-            svc, tx, req.agent, wanted, obstacles, ttl_ms=ttl_ms, task=task,
+            svc, tx, req.agent, wanted, blockers, ttl_ms=ttl_ms, task=task,
             description=req.description, before=held_before, purpose=purpose,
         )
         if before is not None and before.held:  # whoever is held open for it hears of it, too
@@ -169,7 +163,7 @@ def acquire_located(
         return granted
     acquisition = None
     if stands or req.wait_s > 0 or keeps:
-        task_locks.make_real(tx, obstacles.leases)
+        task_locks.make_real(tx, blockers.leases)
         acquisition = asks or f"W-{tx.number('waiter')}"
         if before is not None and asks is None:  # who asked before is told of the grant, too
             answered.move(tx, before.acquisition_id, acquisition)
@@ -185,28 +179,28 @@ def acquire_located(
                 ttl_ms=ttl_ms, task=task, description=req.description,
                 resources=list(dict.fromkeys(
                     (r.resource.name, r.resource.kind, r.resource.scope) for r in located)),
-                met=obstacles.held_at,
+                met=blockers.held_at,
                 worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
                 contents=contents,
                 gives_way_to=circles.goes_on(circle, req.agent), purpose=purpose,
             )
         )
     refusal = redirect.locked(
-        svc, tx, req.agent, located, obstacles, acquisition, other, circle, task=task
+        svc, tx, req.agent, located, blockers, acquisition, other, circle, task=task
     )
     if joins and stands and req.wait_s <= 0 and acquisition is not None:
         tx.effects.stays[acquisition] = acquisition
     return refusal
 
 
-def had_by_another(obstacles: Obstacles, located: Sequence[Located], req: rq.Acquire) -> None:
+def had_by_another(blockers: Blockers, located: Sequence[Located], req: rq.Acquire) -> None:
     """That the agent has none of this yet: who has, may be another of its name.
 
     Raises:
         Refusal: LOCKED.
     """
     rows = [row for one in located
-            if (row := obstacles.own.get(own_key(one.resource))) is not None
+            if (row := blockers.own.get(own_key(one.resource))) is not None
             and row.purpose != purposes.OFFERED]
     if not rows:
         return

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from coordinator.files.content import is_link
 from coordinator.kernel.core import Service
-from coordinator.kernel.leasing.conflicts import Wanted, once
+from coordinator.kernel.leasing.located import Wanted, once
 from coordinator.looking.facts import Content, Place
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow

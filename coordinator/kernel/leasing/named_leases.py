@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from coordinator.kernel.core import Service, listed
-from coordinator.kernel.leasing.conflicts import locate, own_key
 from coordinator.kernel.leasing.links import taken_with
+from coordinator.kernel.leasing.located import locate, own_key
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.kernel.leasing.typed_names import (
     folder_below,

@@ -14,8 +14,8 @@ import msgspec
 
 from coordinator.kernel.core import Service, listed
 from coordinator.kernel.leasing import earlier_content
-from coordinator.kernel.leasing.conflicts import locate, place
 from coordinator.kernel.leasing.grant import in_its_place, lease_reply
+from coordinator.kernel.leasing.located import locate, place
 from coordinator.kernel.leasing.regions import check_known
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps

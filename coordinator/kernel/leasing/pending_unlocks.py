@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from coordinator.kernel.holders import notices
-from coordinator.kernel.leasing.conflicts import place
+from coordinator.kernel.leasing.located import place
 from coordinator.kernel.leasing.overlapping import leases_near, near
 from coordinator.kernel.unknown_ids import spellings, unknown
 from coordinator.rules.leases import as_resource, conflicts

@@ -13,8 +13,8 @@ from coordinator.archive.index import LIVING_SOURCE
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Service
 from coordinator.kernel.leasing import circles, git_turn
+from coordinator.kernel.leasing.blockers import BLOCKERS_MAX, Blockers
 from coordinator.kernel.leasing.circles import Circle
-from coordinator.kernel.leasing.conflicts import BLOCKERS_MAX, Obstacles
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -61,7 +61,7 @@ def offer(svc: Service, tx: Tx, agent: str) -> Offer:
 
 
 def locked(
-    svc: Service, tx: Tx, agent: str, located: Sequence[Located], obstacles: Obstacles,
+    svc: Service, tx: Tx, agent: str, located: Sequence[Located], blockers: Blockers,
     acquisition: str | None, other: Offer, circle: Circle | None = None, *,
     task: str | None = None,
 ) -> Refusal:
@@ -69,7 +69,7 @@ def locked(
     if circle is not None and acquisition is None and not circle.gives_way(agent):
         # Who does not stand in line for this is waited out: nobody gives way to it.
         circle = circles.in_line(svc, tx, agent)
-    conflicts_ = _conflicts(tx, obstacles)
+    conflicts_ = _conflicts(tx, blockers)
     names = [one.resource.name for one in located]
     paths = [c["resource"] for c in conflicts_] or names
     quotes = excerpts(svc, [*names, *paths], " ".join(c["description"] for c in conflicts_))
@@ -81,7 +81,7 @@ def locked(
             "command": f"coord task claim {other.task_id} --agent {agent}",
         }
     holders = sorted({c["holder"] for c in conflicts_})
-    retry_after = _retry_after(svc, tx, obstacles)
+    retry_after = _retry_after(svc, tx, blockers)
     gives_way = circle is not None and circle.gives_way(agent)
     if circle is not None and gives_way:
         offered, step = None, circle.step  # one thing to do, and nothing beside it
@@ -90,7 +90,7 @@ def locked(
             f"Wait, or ask again in {retry_after:g} s." if acquisition else
             f"Try again in {retry_after:g} s.")
     shown = _section(tx, agent, quotes)
-    unlisted = max(0, len(_each_once(obstacles.leases)) - CONFLICTS_MAX)
+    unlisted = max(0, len(_each_once(blockers.leases)) - CONFLICTS_MAX)
     message = _message(agent, conflicts_, unlisted, shown, offered, acquisition, circle,
                        backlog=tx.last_number("task") > 0)
     circles.tell(svc, tx, circle, agent, acquisition)
@@ -103,7 +103,7 @@ def locked(
             explained=shown.ref if shown is not None and shown.text else None,
         )
     )
-    held = _held(obstacles)
+    held = _held(blockers)
     for part in svc.slices:
         part.refused(svc, tx, held, task)
     return Refusal(
@@ -141,10 +141,10 @@ def _section(tx: Tx, agent: str, quotes: Sequence[dict[str, Any]]) -> Shown | No
                  "" if seen else q["text"], ref)
 
 
-def _held(obstacles: Obstacles) -> list[Resource]:
+def _held(blockers: Blockers) -> list[Resource]:
     """What others hold of it: not git's turn, nor an edit that is over in a moment."""
     return list(dict.fromkeys(
-        as_resource(row.file_path, row.kind, row.scope) for row in obstacles.leases
+        as_resource(row.file_path, row.kind, row.scope) for row in blockers.leases
         if not (row.kind == "key" and (git_turn.is_turn_name(row.file_path)
                                        or row.file_path.startswith(WINDOW)))))
 
@@ -160,9 +160,9 @@ def _each_once(leases: Sequence[LeaseRow]) -> list[LeaseRow]:
     return list(out.values())
 
 
-def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
+def _conflicts(tx: Tx, blockers: Blockers) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
-    for lease in _each_once(obstacles.leases)[:CONFLICTS_MAX]:
+    for lease in _each_once(blockers.leases)[:CONFLICTS_MAX]:
         holder = tx.first(AgentRow, "agent_get", lease.locked_by)
         out.append(
             {
@@ -173,7 +173,7 @@ def _conflicts(tx: Tx, obstacles: Obstacles) -> list[dict[str, Any]]:
                 "doing": holder.progress if holder else None, "waiting": False,
             }
         )
-    for waiter in obstacles.waiters[: CONFLICTS_MAX - len(out)]:
+    for waiter in blockers.waiters[: CONFLICTS_MAX - len(out)]:
         out.append(
             {
                 "resource": waiter.name, "kind": waiter.kind, "mode": waiter.mode,
@@ -255,9 +255,9 @@ def _verb(verb: str, count: int) -> str:
     return f"{verb}s" if count == 1 else verb
 
 
-def _retry_after(svc: Service, tx: Tx, obstacles: Obstacles) -> float:
+def _retry_after(svc: Service, tx: Tx, blockers: Blockers) -> float:
     soonest = svc.settings.leases.retry_s
-    for lease in obstacles.leases:
+    for lease in blockers.leases:
         left = (from_iso(lease.expires_at) - tx.now_ms) / 1000
         soonest = min(soonest, max(0.1, left), WINDOW_RETRY_S if is_window(
             lease.kind, lease.file_path) else soonest)

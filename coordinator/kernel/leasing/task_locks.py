@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Service, ms
 from coordinator.kernel.holders import notices
-from coordinator.kernel.leasing.conflicts import Wanted
 from coordinator.kernel.leasing.grant import end, hand_over
+from coordinator.kernel.leasing.located import Wanted
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.kernel.leasing.task_claims import NO_TOKEN, task_of
 from coordinator.rules.globs import overlaps

@@ -19,8 +19,8 @@ from coordinator.kernel.leasing import (
     task_locks,
     waiting_line,
 )
-from coordinator.kernel.leasing.conflicts import place
 from coordinator.kernel.leasing.grant import end, lease_reply
+from coordinator.kernel.leasing.located import place
 from coordinator.kernel.leasing.other_names import with_other_names
 from coordinator.kernel.leasing.task_claims import task_of
 from coordinator.rules import leases as rule

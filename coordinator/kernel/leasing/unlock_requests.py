@@ -21,7 +21,8 @@ from coordinator.kernel.leasing import (
     task_locks,
     waiting_line,
 )
-from coordinator.kernel.leasing.conflicts import lies, locate, place, weigh
+from coordinator.kernel.leasing.blockers import Asking, find_blockers
+from coordinator.kernel.leasing.located import lies, locate, place
 from coordinator.kernel.leasing.typed_names import held_by_link, lease_typed
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.store import events as ev
@@ -75,19 +76,19 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         agents.acting(tx, actor, req.agent)
         return _asked_already(tx, already, req)
     asked_at = before.asked_at if before is not None else tx.now
-    obstacles = weigh(
-        svc, tx, req.agent, [(located[0], req.mode)], asked_at=asked_at,
+    blockers = find_blockers(
+        svc, tx, req.agent, [(located[0], req.mode)], Asking(asked_at=asked_at,
         priority=before.priority if before is not None else 0,
-        acquisition=before.acquisition_id if before is not None else None,
+        acquisition=before.acquisition_id if before is not None else None),
     )
     contents = since_asked.contents(
         tx, located, before.acquisition_id if before is not None else None)
     agents.acting(tx, actor, req.agent)
     renamed = next(
-        (one for one in obstacles.leases if renamed_regions.is_renamed(one, asked)), None)
+        (one for one in blockers.leases if renamed_regions.is_renamed(one, asked)), None)
     if renamed is not None:
         return _called_otherwise(svc, renamed, asked.name, req)
-    theirs = _of_one_holder(obstacles.leases, asked.name, req)
+    theirs = _of_one_holder(blockers.leases, asked.name, req)
     if isinstance(theirs, Refusal):
         return theirs
     count = tx.row("unlock_count", req.agent)
@@ -113,7 +114,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             ttl_ms=before.ttl_ms if before is not None else ms(limits.ttl_s),
             task=before.task_id if before is not None else _only_task(tx, req.agent),
             description=before.description if before is not None else reason[:200],
-            resources=[(asked.name, asked.kind, asked.scope)], met=obstacles.held_at,
+            resources=[(asked.name, asked.kind, asked.scope)], met=blockers.held_at,
             worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
             contents=contents,
             purpose=intern(before.purpose) if before is not None else purposes.ASKED,

@@ -17,9 +17,10 @@ from coordinator.kernel import answered, retry_queue, unserved
 from coordinator.kernel.core import Actor, Service, listed, ms
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import circles, pending_unlocks, redirect, since_asked
-from coordinator.kernel.leasing.conflicts import Obstacles, Wanted, lies, once, place, weigh
+from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
 from coordinator.kernel.leasing.grant import Agreed, check_looked, grant, had_already
 from coordinator.kernel.leasing.links import as_they_lead
+from coordinator.kernel.leasing.located import Wanted, lies, once, place
 from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, each_lease_near, near
 from coordinator.kernel.leasing.waits import waited_for
 from coordinator.looking.facts import Place
@@ -157,13 +158,13 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
     if waiter.until <= tx.now:
         _waited_in_vain(svc, tx, waiter)
         return False
-    wanted, obstacles = _weighed(svc, tx, waiter)
-    if obstacles.blocked or obstacles.closed:
+    wanted, blockers = _weighed(svc, tx, waiter)
+    if blockers.blocked or blockers.closed:
         pending_unlocks.lost_its_holder(tx, acquisition)
         if len(wanted) > 1 and waited_for(tx, waiter.agent):
             circles.look(svc, tx, waiter.agent)  # it may have been in another one besides
         return False
-    _give(svc, tx, waiter, wanted, obstacles)
+    _give(svc, tx, waiter, wanted, blockers)
     return True
 
 
@@ -226,15 +227,15 @@ def serve_approved(
     then gets: see `rules.negotiation`.
     """
     try:
-        wanted, obstacles = _weighed(svc, tx, waiter, handed=True)
-        check_looked(svc, tx, wanted, obstacles)
+        wanted, blockers = _weighed(svc, tx, waiter, handed=True)
+        check_looked(svc, tx, wanted, blockers)
     except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
         set_aside(svc, tx, waiter.acquisition_id, refusal.message)
         return False
-    if obstacles.leases or obstacles.closed or (obstacles.waiters and no_longer_than is None):
+    if blockers.leases or blockers.closed or (blockers.waiters and no_longer_than is None):
         return False
-    _give(svc, tx, waiter, wanted, obstacles, said,
-          no_longer_than if obstacles.waiters else None)
+    _give(svc, tx, waiter, wanted, blockers, said,
+          no_longer_than if blockers.waiters else None)
     return True
 
 
@@ -243,31 +244,31 @@ def serve_agreed(
 ) -> None:
     """Grant to a waiter what its holder shares with it from now on: it was looked at, and nothing
     else is in the way (`agreements.entry`)."""
-    wanted, obstacles = _weighed(svc, tx, waiter, agreed.name, handed=True)
-    _give(svc, tx, waiter, wanted, obstacles, said, no_longer_than, agreed)
+    wanted, blockers = _weighed(svc, tx, waiter, agreed.name, handed=True)
+    _give(svc, tx, waiter, wanted, blockers, said, no_longer_than, agreed)
 
 
 def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None, *,
-             handed: bool = False) -> tuple[list[Wanted], Obstacles]:
+             handed: bool = False) -> tuple[list[Wanted], Blockers]:
     """`handed`: its holder gives it, so that it is that and no more."""
     tx.looked.require(_places(tx, waiter.acquisition_id))
     found = once(lies(tx, *one) for one in tx.rows("waiter_places_of", waiter.acquisition_id))
     if not handed:
         found = as_they_lead(tx, found, since_asked.then(tx, waiter.acquisition_id))
     wanted: list[Wanted] = [(one, waiter.mode if agreed is None else "shared") for one in found]
-    obstacles = weigh(
-        svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
-        acquisition=waiter.acquisition_id, agreed=agreed,
+    blockers = find_blockers(
+        svc, tx, waiter.agent, wanted, Asking(priority=waiter.priority, asked_at=waiter.asked_at,
+        acquisition=waiter.acquisition_id, agreed=agreed),
     )
-    return wanted, obstacles
+    return wanted, blockers
 
 
 def _give(
-    svc: Service, tx: Tx, waiter: WaiterRow, wanted: Sequence[Wanted], obstacles: Obstacles,
+    svc: Service, tx: Tx, waiter: WaiterRow, wanted: Sequence[Wanted], blockers: Blockers,
     said: str = "", no_longer_than: str | None = None, agreed: Agreed | None = None,
 ) -> None:
     """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
-    check_looked(svc, tx, wanted, obstacles)
+    check_looked(svc, tx, wanted, blockers)
     changed = since_asked.changed(tx, waiter.acquisition_id, wanted)
     tx.record(
         ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent, reason="granted")
@@ -277,7 +278,7 @@ def _give(
     )
     offered = None if waiter.held else min(waiter.ttl_ms, ms(svc.settings.leases.offered_ttl_s))
     reply = grant(
-        svc, tx, waiter.agent, wanted, obstacles, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
+        svc, tx, waiter.agent, wanted, blockers, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
         description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
         agreed=agreed, purpose=(
             purposes.OFFERED if offered is not None and waiter.purpose == purposes.ASKED
@@ -331,18 +332,18 @@ def stop_holding(
     is_turn = all(one.resource.name.startswith(WINDOW) for one in located)
     stay = stay and not is_turn
     wanted: list[Wanted] = [(one, waiter.mode) for one in located]
-    obstacles = weigh(
-        svc, tx, waiter.agent, wanted, priority=waiter.priority, asked_at=waiter.asked_at,
-        acquisition=acquisition,
+    blockers = find_blockers(
+        svc, tx, waiter.agent, wanted, Asking(priority=waiter.priority, asked_at=waiter.asked_at,
+        acquisition=acquisition),
     )
-    if listens and not is_turn and not (obstacles.blocked or obstacles.closed):
-        _give(svc, tx, waiter, wanted, obstacles)
+    if listens and not is_turn and not (blockers.blocked or blockers.closed):
+        _give(svc, tx, waiter, wanted, blockers)
         return None
     other = redirect.offer(svc, tx, waiter.agent)
     circle = circles.find(
-        svc, tx, waiter.agent, obstacles, [one.resource for one in located],
+        svc, tx, waiter.agent, blockers, [one.resource for one in located],
         priority=waiter.priority, before=acquisition,
-    ) if obstacles.leases or obstacles.waiters else None
+    ) if blockers.leases or blockers.waiters else None
     if last:
         answered.wait_no_more(tx, acquisition)
     if last and stay:
@@ -352,7 +353,7 @@ def stop_holding(
     elif last:
         step_out(tx, waiter, "timed out")
     return redirect.locked(
-        svc, tx, waiter.agent, located, obstacles, acquisition if stay or not last else None,
+        svc, tx, waiter.agent, located, blockers, acquisition if stay or not last else None,
         other, circle, task=waiter.task_id,
     )
 

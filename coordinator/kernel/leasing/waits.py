@@ -13,7 +13,7 @@ import msgspec
 
 from coordinator.kernel import unserved
 from coordinator.kernel.core import Service, ms
-from coordinator.kernel.leasing.conflicts import Obstacles
+from coordinator.kernel.leasing.blockers import Blockers
 from coordinator.kernel.leasing.overlapping import each_lease_near, one_by_one
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
@@ -43,17 +43,17 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
 
 
 def asked(
-    svc: Service, view: View, agent: str, obstacles: Obstacles, located: Sequence[Resource],
+    svc: Service, view: View, agent: str, blockers: Blockers, located: Sequence[Resource],
     priority: int, before: str | None,
 ) -> list[Wait]:
     """Whom `agent` waits for by the request that is being served. `before`: its place in line for
     the same, if it has one."""
     mark = next((row.gives_way_to for row in wants_of(view, before)), None) \
         if before is not None else None
-    ways = [(lease, _wanted_for(located, lease)) for lease in obstacles.leases
+    ways = [(lease, _wanted_for(located, lease)) for lease in blockers.leases
             if not _ends_by_itself(lease)]
     if not ways:
-        ways = _before(svc, view, agent, obstacles.waiters)
+        ways = _before(svc, view, agent, blockers.waiters)
     return [Wait(lease.locked_by, lease, name, None, priority, mark) for lease, name in ways]
 
 

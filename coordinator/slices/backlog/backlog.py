@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service
-from coordinator.kernel.leasing.conflicts import once_wanted
 from coordinator.kernel.leasing.links import with_links
+from coordinator.kernel.leasing.located import once_wanted
 from coordinator.looking.facts import Place
 from coordinator.rules import backlog as rule
 from coordinator.slices.backlog import known_tasks, text_formats

@@ -8,7 +8,8 @@ from coordinator.kernel import blackboard, tasks, unlanded_work, unserved
 from coordinator.kernel.core import Actor, Service, check_at_rest, check_wait, listed, ms
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing import grant, lapse, redirect, task_locks, waiting_line
-from coordinator.kernel.leasing.conflicts import Obstacles, Wanted, locate, weigh
+from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
+from coordinator.kernel.leasing.located import Wanted, locate
 from coordinator.kernel.leasing.overlapping import holders_of
 from coordinator.looking.facts import AnyNeed, Lapsed, Place, Unready
 from coordinator.regions.names import nearest
@@ -67,9 +68,9 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             + f"`coord task claim --agent {req.agent}` takes another.",
         )
     wanted = dispatch.wanted_by(svc, tx, named.task_id, worktree)
-    obstacles = weigh(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
-                      task=named.task_id)
-    twice = dispatch.held_for_another(tx, named.task_id, obstacles)
+    blockers = find_blockers(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
+                      Asking(task=named.task_id))
+    twice = dispatch.held_for_another(tx, named.task_id, blockers)
     if twice is not None:
         return Refusal(
             Code.TASK_NOT_READY, f"{named.task_id} needs {twice.file_path}, which you hold for "
@@ -77,19 +78,19 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
             next=f"Finish {twice.task_id} first: `coord task done {twice.task_id} --agent "
             f"{req.agent}`.")
     other = None
-    if obstacles.blocked:
+    if blockers.blocked:
         other = redirect.offer(svc, tx, req.agent)
     else:
-        grant.check_looked(svc, tx, wanted, obstacles)
+        grant.check_looked(svc, tx, wanted, blockers)
     agents.acting(tx, actor, req.agent)
-    if obstacles.blocked:
+    if blockers.blocked:
         located = [one for one, _ in wanted]
         return redirect.locked(
-            svc, tx, req.agent, located, obstacles, None, other, task=named.task_id
+            svc, tx, req.agent, located, blockers, None, other, task=named.task_id
         )
-    if obstacles.closed:
-        return grant.quarantined(obstacles)
-    return _take(svc, tx, req.agent, named, wanted, obstacles, ttl_ms)
+    if blockers.closed:
+        return grant.quarantined(blockers)
+    return _take(svc, tx, req.agent, named, wanted, blockers, ttl_ms)
 
 
 def _close_if_lapsed(tx: Tx, task: TaskRow) -> None:
@@ -140,13 +141,13 @@ def _nothing(tx: Tx, req: rq.TaskClaim) -> Refusal:
 
 
 def _take(
-    svc: Service, tx: Tx, agent: str, task: TaskRow, wanted: list[Wanted], obstacles: Obstacles,
+    svc: Service, tx: Tx, agent: str, task: TaskRow, wanted: list[Wanted], blockers: Blockers,
     ttl_ms: int,
 ) -> rq.Claimed:
     until = tx.later(ttl_ms)
     near = _nearest(tx, wanted)
     acquired = grant.grant(
-        svc, tx, agent, wanted, obstacles, ttl_ms=ttl_ms, task=task.task_id,
+        svc, tx, agent, wanted, blockers, ttl_ms=ttl_ms, task=task.task_id,
         description=task.title, purpose=CLAIM,
     ) if wanted else None
     unserved.take_up(tx, "task", task.task_id)

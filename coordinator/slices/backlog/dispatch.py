@@ -15,9 +15,10 @@ import msgspec
 from coordinator.kernel import strategies, tasks, unserved
 from coordinator.kernel.core import Service
 from coordinator.kernel.leasing import lapse, task_locks
-from coordinator.kernel.leasing.conflicts import Obstacles, Wanted, lies, once_wanted, place, weigh
+from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
 from coordinator.kernel.leasing.grant import check_looked
 from coordinator.kernel.leasing.links import noted_links
+from coordinator.kernel.leasing.located import Wanted, lies, once_wanted, place
 from coordinator.looking.facts import AnyNeed, Unready
 from coordinator.regions.languages import language_of
 from coordinator.rules import leases as rule
@@ -102,7 +103,7 @@ def best_ready(
 
 def choose(
     svc: Service, tx: Tx, agent: str, *, beside: bool = False, worktree: str | None = None
-) -> tuple[TaskRow, list[Wanted], Obstacles] | None:
+) -> tuple[TaskRow, list[Wanted], Blockers] | None:
     """The best task that `agent` could start now, with what it wants; None when there is none.
 
     `beside`: it is in the middle of something, so nothing that touches what it holds is offered:
@@ -133,13 +134,13 @@ def choose(
         task_id = str(best[0])
         try:
             wanted = wanted_by(svc, tx, task_id, worktree)
-            obstacles = weigh(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
-                              task=task_id)
-            in_its_way = _own_in_the_way(tx, task_id, obstacles, beside)
-            if not obstacles.blocked and not obstacles.closed and in_its_way is None:
+            blockers = find_blockers(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
+                              Asking(task=task_id))
+            in_its_way = _own_in_the_way(tx, task_id, blockers, beside)
+            if not blockers.blocked and not blockers.closed and in_its_way is None:
                 if not beside:
-                    check_looked(svc, tx, wanted, obstacles)
-                return tasks.find(tx, task_id), wanted, obstacles
+                    check_looked(svc, tx, wanted, blockers)
+                return tasks.find(tx, task_id), wanted, blockers
         except Unready as unready:
             ahead = _ahead(tx, task_id, max(AHEAD, min(AHEAD * len(seen), AHEAD_MAX)), worktree)
             raise Unready([*unready.needs, *ahead], unready.lapsed) from None
@@ -147,8 +148,8 @@ def choose(
             unserved.put(tx, "task", task_id, refusal.message, task=task_id)
             continue
         seen.add(task_id)
-        if obstacles.blocked or obstacles.closed:
-            tx.park(task_id, obstacles.first_scope)
+        if blockers.blocked or blockers.closed:
+            tx.park(task_id, blockers.first_scope)
         elif in_its_way is not None and any(
             rule.conflicts(located.resource, mode, "", in_its_way) for located, mode in wanted
         ):
@@ -162,18 +163,18 @@ def choose(
 
 
 def _own_in_the_way(
-    view: View, task_id: str, obstacles: Obstacles, beside: bool
+    view: View, task_id: str, blockers: Blockers, beside: bool
 ) -> LeaseRow | None:
     """What the agent has itself, and cannot begin this task with."""
-    if beside and obstacles.mine:
-        return obstacles.mine[0]
-    return held_for_another(view, task_id, obstacles)
+    if beside and blockers.mine:
+        return blockers.mine[0]
+    return held_for_another(view, task_id, blockers)
 
 
-def held_for_another(view: View, task_id: str, obstacles: Obstacles) -> LeaseRow | None:
+def held_for_another(view: View, task_id: str, blockers: Blockers) -> LeaseRow | None:
     """What the agent has by a lease of another task that it is at: it ends with that one, and this
     one would go on without it."""
-    return next((row for row in (*obstacles.own.values(), *obstacles.elsewhere)
+    return next((row for row in (*blockers.own.values(), *blockers.elsewhere)
                  if row.task_id not in (None, task_id) and row.expires_at > view.now), None)
 
 

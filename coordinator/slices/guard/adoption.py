@@ -16,7 +16,7 @@ from coordinator.kernel.core import Actor, Service, listed
 from coordinator.kernel.holders import notices
 from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import leases
-from coordinator.kernel.leasing.conflicts import weigh
+from coordinator.kernel.leasing.blockers import find_blockers
 from coordinator.kernel.leasing.grant import Before
 from coordinator.looking.facts import Place
 from coordinator.rules.commands import may_mean
@@ -150,10 +150,10 @@ def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
     tx.looked.require([place])
     try:
         located = tx.looked.located(place)
-        obstacles = weigh(svc, tx, agent, [(located, "exclusive")])
+        blockers = find_blockers(svc, tx, agent, [(located, "exclusive")])
     except Refusal:
         return None
-    taken = obstacles.blocked or obstacles.closed or obstacles.mine or obstacles.own
+    taken = blockers.blocked or blockers.closed or blockers.mine or blockers.own
     return None if taken else located
 
 

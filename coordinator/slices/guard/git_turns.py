@@ -15,7 +15,7 @@ from functools import partial
 from coordinator.kernel import branches
 from coordinator.kernel.core import Actor, Service, listed
 from coordinator.kernel.leasing import git_turn, grant, leases
-from coordinator.kernel.leasing.conflicts import weigh
+from coordinator.kernel.leasing.blockers import find_blockers
 from coordinator.kernel.leasing.git_turn import is_turn
 from coordinator.looking.facts import AnyNeed, Place
 from coordinator.store.ledger import Tx
@@ -89,9 +89,9 @@ def take(svc: Service, tx: Tx, agent: str,
     commands = [one for one in commands if one[1] != ELSEWHERE]
     turns = {tree: git_turn.turn_in(tree) for _, tree in commands}
     for command, tree in commands:
-        obstacles = weigh(svc, tx, agent, [(turns[tree], "exclusive")])
-        if obstacles.leases:
-            return _others_at_work(command, obstacles.leases)
+        blockers = find_blockers(svc, tx, agent, [(turns[tree], "exclusive")])
+        if blockers.leases:
+            return _others_at_work(command, blockers.leases)
     if not agent or not turns:
         return None
     try:

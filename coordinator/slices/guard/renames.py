@@ -20,8 +20,8 @@ from coordinator.kernel.leasing import (
     other_names,
     partial_work,
 )
-from coordinator.kernel.leasing.conflicts import place
 from coordinator.kernel.leasing.grant import end, free_slot, in_its_place
+from coordinator.kernel.leasing.located import place
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import Content, Lapsed, Unready
 from coordinator.rules.globs import overlaps

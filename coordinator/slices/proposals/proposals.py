@@ -24,8 +24,9 @@ from coordinator.kernel import lost_writes, repository_files, retry_queue
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import free_windows, grant, redirect
-from coordinator.kernel.leasing.conflicts import locate, weigh
+from coordinator.kernel.leasing.blockers import find_blockers
 from coordinator.kernel.leasing.file_differences import DIFF_CHARS_MAX
+from coordinator.kernel.leasing.located import locate
 from coordinator.kernel.leasing.regions import check_known
 from coordinator.kernel.use_cases import Look, OnDisk, Pause, Steps, Worker, Write
 from coordinator.kernel.writing import carrying_out
@@ -369,13 +370,13 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
                     request.cwd, new=is_new, proposed=True)
     asking = agents.may_act(tx, actor, request.agent)
     wanted = [(one, "exclusive") for one in located]
-    obstacles = weigh(svc, tx, request.agent, wanted)
-    if obstacles.blocked:
+    blockers = find_blockers(svc, tx, request.agent, wanted)
+    if blockers.blocked:
         other = redirect.offer(svc, tx, request.agent)
         agents.noted(tx, request.agent, asking)
-        return redirect.locked(svc, tx, request.agent, located, obstacles, None, other)
-    if obstacles.closed:
-        raise grant.quarantined(obstacles)
+        return redirect.locked(svc, tx, request.agent, located, blockers, None, other)
+    if blockers.closed:
+        raise grant.quarantined(blockers)
     plan, paths = planned.plan, {path_of(one.resource.name, one.resource.kind): None
                                  for one in located}
     windows = free_windows.check(svc, tx, paths)
@@ -392,10 +393,10 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         agents.noted(tx, request.agent, asking)
         lost_writes.stood(svc, tx, request.agent, [one.resource for one in located])
         return _told(f"C-{tx.number('commit')}", plan, [])
-    grant.check_looked(svc, tx, wanted, obstacles)
+    grant.check_looked(svc, tx, wanted, blockers)
     agents.noted(tx, request.agent, asking)
     name = open_windows(svc, tx, request.agent, paths, "writes what was proposed")
-    grant.grant(svc, tx, request.agent, wanted, obstacles, ttl_ms=MOMENT_MS, task=None,
+    grant.grant(svc, tx, request.agent, wanted, blockers, ttl_ms=MOMENT_MS, task=None,
                 description=f"writes {name}", purpose=purposes.of_commit(name))
     begun = begin(tx, name, request.agent, plan)
     assert begun is not None  # it has steps

@@ -12,7 +12,7 @@ import re
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service, ms
 from coordinator.kernel.holders import agents
-from coordinator.kernel.leasing.conflicts import locate
+from coordinator.kernel.leasing.located import locate
 from coordinator.looking.facts import AnyNeed, Place
 from coordinator.rules import signals as rule
 from coordinator.store import events as ev

@@ -8,7 +8,7 @@ from coordinator.kernel import json_values, lost_writes
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing import redirect
-from coordinator.kernel.leasing.conflicts import weigh
+from coordinator.kernel.leasing.blockers import find_blockers
 from coordinator.rules import state as state_rule
 from coordinator.slices.state import values
 from coordinator.store.ledger import Tx
@@ -26,11 +26,11 @@ def write(svc: Service, request: rq.Propose, tx: Tx,
                       next="Put them into one change.")
     asking = agents.may_act(tx, actor, request.agent)
     located = [Located(key, None, None) for key in keys]
-    obstacles = weigh(svc, tx, request.agent, [(one, "exclusive") for one in located])
-    if obstacles.leases:
+    blockers = find_blockers(svc, tx, request.agent, [(one, "exclusive") for one in located])
+    if blockers.leases:
         other = redirect.offer(svc, tx, request.agent)
         agents.noted(tx, request.agent, asking)
-        return redirect.locked(svc, tx, request.agent, located, obstacles, None, other)
+        return redirect.locked(svc, tx, request.agent, located, blockers, None, other)
     texts: list[bytes | None] = []
     for key, one in zip(keys, request.changes, strict=True):
         row = values.newest(tx, key.scope)

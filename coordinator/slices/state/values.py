@@ -18,7 +18,7 @@ from coordinator.kernel.core import Actor, Service, split_page
 from coordinator.kernel.holders import agents
 from coordinator.kernel.json_values import NULL, check_json, check_size, keep_json
 from coordinator.kernel.leasing import redirect
-from coordinator.kernel.leasing.conflicts import Obstacles, weigh
+from coordinator.kernel.leasing.blockers import Blockers, find_blockers
 from coordinator.rules import state as rule
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -121,12 +121,12 @@ def _write(
     key = key_of(req.key)
     asking = agents.may_act(tx, actor, req.agent)
     located = Located(key, None, None)
-    obstacles = weigh(svc, tx, req.agent, [(located, "exclusive")])
-    if obstacles.leases:
+    blockers = find_blockers(svc, tx, req.agent, [(located, "exclusive")])
+    if blockers.leases:
         other = redirect.offer(svc, tx, req.agent)
         agents.noted(tx, req.agent, asking)
-        return redirect.locked(svc, tx, req.agent, [located], obstacles, None, other)
-    token = check_token(key, obstacles, req.fencing_token)
+        return redirect.locked(svc, tx, req.agent, [located], blockers, None, other)
+    token = check_token(key, blockers, req.fencing_token)
     row = newest(tx, key.scope)
     if token is None and req.version is None:
         raise Refusal(
@@ -221,13 +221,13 @@ def covering(view: View, key: Resource, agent: str) -> LeaseRow | None:
     return None
 
 
-def check_token(key: Resource, obstacles: Obstacles, given: int | None) -> int | None:
+def check_token(key: Resource, blockers: Blockers, given: int | None) -> int | None:
     """The fencing token under which a write is made; None where its writer holds no lease.
 
     Raises:
         Refusal: INVALID: it holds one and does not say its token; STALE_TOKEN.
     """
-    own = [row for row in obstacles.mine
+    own = [row for row in blockers.mine
            if row.mode == "exclusive" and key.scope.startswith(row.scope)]
     if not own and given is None:
         return None

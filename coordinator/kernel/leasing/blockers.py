@@ -1,0 +1,433 @@
+"""All that stands between a holder and a set of resources, at one instant.
+
+Live leases of others, waiters that stand before it in the line, files under review. Leases that
+have lapsed are named (`Unready`) and closed first, each group by itself, so that no wrong grant and
+no forgotten work follows from a sweep that did not run (invariant 5). Reads the database and the
+facts of the look, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator.kernel import unserved
+from coordinator.kernel.core import Service, ms
+from coordinator.kernel.leasing import git_turn, renamed_regions, task_claims
+from coordinator.kernel.leasing.located import Wanted, own_key
+from coordinator.kernel.leasing.overlapping import each_lease_near, leases_near, near
+from coordinator.looking.facts import Below, Lapsed, Unready
+from coordinator.rules import leases as rule
+from coordinator.rules.globs import overlaps
+from coordinator.rules.negotiation import within
+from coordinator.store.ledger import Tx
+from coordinator.store.projections import at_review
+from coordinator.store.rows import LeaseRow, NearWaiter, WaiterRow
+from coordinator.words.resource_names import (
+    Kind,
+    Located,
+    Resource,
+    file_scope,
+    is_task,
+    path_in,
+    path_scope,
+    resource,
+)
+
+#: A place in line, which no two have.
+Standing = tuple[int, str, str]
+
+
+#: Blocking leases after which a refusal is certain enough, and long enough.
+BLOCKERS_MAX = 50
+
+
+class Blockers(msgspec.Struct):
+    """What stands in the way of a set of resources for one holder."""
+
+    leases: list[LeaseRow] = []
+    waiters: list[NearWaiter] = []
+    reviews: list[tuple[str, str, str]] = []  # (review, path, scope)
+    closed: list[tuple[str, str, str]] = []  # those of them that forbid it
+    unkept: bool = False  # the partial work of the first of these is kept nowhere
+    mine: list[LeaseRow] = []  # its own live leases that overlap, in the same working tree
+    own: dict[str, LeaseRow] = {}  # its own leases on the same things, in the same working tree
+    elsewhere: list[LeaseRow] = []  # its own leases at the same scope, in others
+    shares: bool = False  # it has some of it already by an agreement with others, who have it, too
+    #: The scope, as it stands in the database, of the first lease in the way.
+    held_at: str = ""
+    #: Waiters were passed, for they wait for this holder itself: until when, at the latest (ISO
+    #: text), what they wait for is held. What is granted now ends no later.
+    no_longer_than: str | None = None
+    looked: bool = False  # all that a grant keeps was looked at (`grant.check_looked`)
+
+    @property
+    def blocked(self) -> bool:
+        """Leases or the line forbid it."""
+        return bool(self.leases or self.waiters)
+
+    @property
+    def first_scope(self) -> str:
+        """What a task blocked by this is parked on: a scope, or a review."""
+        if self.leases:
+            return self.held_at
+        if self.waiters:
+            return self.waiters[0].scope
+        return at_review(self.closed[0][0]) if self.closed else self.mine[0].scope
+
+
+class Asking(NamedTuple):
+    """How something is asked for.
+
+    Attributes:
+        acquisition: the waiter that is being served, if it is one: it stands at its own place.
+        task: the task that is being claimed: work that was reassigned waits for its own task, so
+            that others do not begin on it. An agent in the middle of a task that asks for such a
+            file gets it, for it may hold what that task waits for.
+        agreed: the agreement by which it is wanted.
+        lent: leases of its parent, which go over to it with the grant.
+    """
+
+    priority: int = 0
+    asked_at: str | None = None
+    acquisition: str | None = None
+    task: str | None = None
+    agreed: str | None = None
+    lent: Collection[LeaseRow] = ()
+
+
+PLAINLY = Asking()
+
+
+def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
+                  asking: Asking = PLAINLY) -> Blockers:
+    """All that stands in the way now.
+
+    Raises:
+        Unready: lapsed leases have to be closed before, or files to be looked at.
+    """
+    search = _Search(svc, tx, holder, asking)
+    blockers, present = search.blockers, tx.present()
+    for located, mode in wanted:
+        asked = located.resource
+        if not search.add_leases(located, mode):
+            return blockers
+        if asked.kind == "key" and is_task(asked):
+            search.add_claim(asked)
+        if present.turns or asked.kind == "key":
+            search.add_turns(located, mode)
+        # A waiter on the old name of a file does not block its holder from the new one.
+        if present.waiters and not renamed_regions.is_own(svc, tx, holder, located):
+            search.add_waiters(asked, mode)
+        if present.reviews:
+            search.add_reviews(asked)
+    if search.lapsed:
+        raise Unready(lapsed=dict.fromkeys(search.lapsed))
+    if not blockers.blocked:
+        for located, mode in wanted:
+            if located.resource.kind in ("dir", "glob") and not _own(blockers, located):
+                _linked_rivals(svc, tx, blockers, holder, located, mode, asking.agreed)
+    return blockers
+
+
+class _Search:
+    """What stands in the way of one holder, gathered resource by resource."""
+
+    __slots__ = ("asking", "blockers", "holder", "lapsed", "passed", "svc", "tx")
+
+    def __init__(self, svc: Service, tx: Tx, holder: str, asking: Asking) -> None:
+        self.svc, self.tx, self.holder, self.asking = svc, tx, holder, asking
+        self.blockers = Blockers()
+        self.lapsed: list[Lapsed] = []
+        self.passed = {lease.fencing_token for lease in asking.lent}
+
+    def add_leases(self, located: Located, mode: str) -> bool:
+        """Leases of others; and what the holder has. False: there are so many that no grant can
+        follow, and the rest of a large directory need not be read."""
+        rivals = _rivals(self.svc, self.tx, located)
+        sharing: set[str | None] = set()
+        if located.resource.kind in ("file", "region"):
+            rivals = [*rivals, *renamed_regions.rivals(self.svc, self.tx, self.holder, located)]
+            sharing = self._find_agreements(located.resource, rivals)
+        for lease, scope in rivals:
+            if len(self.blockers.leases) == BLOCKERS_MAX:
+                return False
+            if lease.locked_by == self.holder:
+                self._add_own(located, lease, scope)
+            elif self._blocks(located.resource, mode, lease, sharing):
+                self.blockers.held_at = self.blockers.held_at or scope
+                self.blockers.leases.append(lease)
+        return True
+
+    def _find_agreements(self, asked: Resource,
+                         rivals: Iterable[tuple[LeaseRow, str]]) -> set[str | None]:
+        """The agreements by which the holder has it already."""
+        return {lease.agreed_as for lease, _ in rivals if lease.agreed_as is not None
+                and (lease.locked_by, lease.scope) == (self.holder, asked.scope)
+                and lease.expires_at > self.tx.now}
+
+    def _add_own(self, located: Located, lease: LeaseRow, scope: str) -> None:
+        """A lease of the holder's own: on the same thing, here or in another working tree."""
+        asked, blockers = located.resource, self.blockers
+        here = lease.worktree == located.worktree or asked.kind == "key"
+        if _is_on(lease, scope, asked):
+            if here:
+                blockers.own[own_key(asked)] = lease
+            else:
+                blockers.elsewhere.append(lease)
+        if lease.expires_at <= self.tx.now:
+            self.lapsed.append(Lapsed(self.holder, lease.task_id))
+        elif here and overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
+            blockers.mine.append(lease)
+
+    def _blocks(self, asked: Resource, mode: str, lease: LeaseRow,
+                sharing: Collection[str | None]) -> bool:
+        """Whether another's lease is in the way; if it has lapsed, it is to be closed first."""
+        if not rule.conflicts(asked, mode, self.holder, lease, self.asking.agreed):
+            return False
+        if lease.fencing_token in self.passed:
+            return False
+        if lease.agreed_as is not None and lease.agreed_as in sharing:
+            self.blockers.shares = self.blockers.shares or lease.expires_at > self.tx.now
+            return False
+        if rule.dead(lease.expires_at, self.tx.now):
+            self.lapsed.append(Lapsed(lease.locked_by, lease.task_id))
+            return False
+        return True
+
+    def add_claim(self, asked: Resource) -> None:
+        """A task is held by whoever has claimed it."""
+        claim = task_claims.as_lease(self.tx, asked.scope)
+        if claim is None or claim.locked_by == self.holder:
+            return
+        if any((lease.scope, lease.locked_by) == (asked.scope, claim.locked_by)
+               for lease in self.blockers.leases):
+            return  # its claim is a lease already
+        if rule.dead(claim.expires_at, self.tx.now):
+            self.lapsed.append(Lapsed(claim.locked_by, claim.task_id))
+            return
+        self.blockers.held_at = self.blockers.held_at or claim.scope
+        self.blockers.leases.append(claim)
+
+    def add_turns(self, located: Located, mode: str) -> None:
+        """Others' git at work."""
+        blockers = self.blockers
+        for lease in git_turn.in_the_way(self.svc, self.tx, self.holder, located, mode,
+                                         BLOCKERS_MAX - len(blockers.leases)):
+            blockers.held_at = blockers.held_at or lease.scope
+            blockers.leases.append(lease)
+
+    def add_waiters(self, asked: Resource, mode: str) -> None:
+        """Waiters of others that overlap it and stand before this holder. One that waits for the
+        holder itself, or for what is lent to it, is passed, and bounds what is granted; so is one
+        that stands behind such a one, or all three would wait for each other. An agent that has
+        asked for it before, among more, stands where it stood then."""
+        before = self._find_waiters_before(asked, mode)
+        passed: list[tuple[NearWaiter, str]] = []
+        for _, waiter in sorted(before, key=lambda place: (place[0], place[1].acquisition_id)):
+            until = _waits_for(self.tx, waiter, self.holder, self.passed) or next(
+                (its for other, its in passed if _stands_behind(waiter, other)), None)
+            if until is None:
+                self.blockers.waiters.append(waiter)
+            else:
+                passed.append((waiter, until))
+                self.blockers.no_longer_than = min(until, self.blockers.no_longer_than or until)
+
+    def _find_waiters_before(self, asked: Resource,
+                             mode: str) -> list[tuple[tuple[int, str], NearWaiter]]:
+        tx, asking = self.tx, self.asking
+        step = ms(self.svc.settings.leases.age_step_s)
+        place = rule.standing(asking.priority, asking.asked_at or tx.now, tx.now_ms, step)
+        before: list[tuple[tuple[int, str], NearWaiter]] = []
+        for raw in near(tx, "waiters_near", asked):
+            waiter = NearWaiter(*raw)
+            theirs = rule.standing(waiter.priority, waiter.asked_at, tx.now_ms, step)
+            if (self._is_in_the_queue(waiter, asked, mode)
+                    and (theirs, waiter.acquisition_id) <= (place, asking.acquisition or "~")
+                    and not unserved.rests(tx, "waiter", waiter.acquisition_id)):
+                before.append((theirs, waiter))
+        mine = min(_places(tx, self.holder, asked, mode, step), default=None) if before else None
+        if mine is not None:
+            before = [(at, waiter) for at, waiter in before
+                      if (*at, waiter.acquisition_id) < mine]
+        return before
+
+    def _is_in_the_queue(self, waiter: NearWaiter, asked: Resource, mode: str) -> bool:
+        """Whether this is another's, for what overlaps it, and its time is not over."""
+        return not (
+            waiter.agent == self.holder or waiter.acquisition_id == self.asking.acquisition
+            or rule.dead(waiter.until, self.tx.now)  # whether or not anybody has tidied it away
+            or (mode == "shared" and waiter.mode == "shared")
+            or not overlaps(asked, rule.as_resource(waiter.name, waiter.kind, waiter.scope)))
+
+    def add_reviews(self, asked: Resource) -> None:
+        """Partial work under review. A holder that shares a file goes on with it, though another
+        has left that half done."""
+        blockers, task = self.blockers, self.asking.task
+        if any(lease.agreed_as is not None and overlaps(
+                asked, rule.as_resource(lease.file_path, lease.kind, lease.scope))
+                for lease in blockers.mine):
+            return
+        for review, path, scope, state, left_by, unkept in near(self.tx, "reviews_near", asked):
+            if state == "reassigned" and task in (None, left_by):
+                continue
+            if not overlaps(asked, rule.as_resource(str(path), "file", str(scope))):
+                continue  # a glob is near to more than it means
+            file = str(review), str(path), str(scope)
+            blockers.reviews.append(file)
+            # Partial work that lies only where it was done is given to nobody: who writes there
+            # would destroy it before a person has seen it.
+            if unkept or self.svc.settings.review.quarantine:
+                blockers.unkept = blockers.unkept or (bool(unkept) and not blockers.closed)
+                blockers.closed.append(file)
+
+
+def _is_on(lease: LeaseRow, scope: str, asked: Resource) -> bool:
+    """Whether a lease is on this very thing."""
+    return lease.scope == asked.scope and (
+        lease.kind == asked.kind or scope == asked.scope) and own_key(asked) == own_key(
+        rule.as_resource(lease.file_path, lease.kind, scope))
+
+
+def below(svc: Service, located: Located) -> Below:
+    """What has to be looked at for a directory or glob that is to be granted."""
+    asked = located.resource
+    return Below(located.worktree or svc.root, asked.name, asked.kind, asked.scope,
+                 svc.settings.review.files_max)
+
+
+def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, str]]:
+    """Leases that may overlap, by name, then by inode, each with its scope in the database."""
+    asked = located.resource
+    if asked.kind in ("dir", "glob"):
+        return ((lease, lease.scope)
+                for lease in each_lease_near(tx, asked))
+    if asked.kind == "key" and not tx.present().keys:
+        return ()
+    leases = leases_near(tx, asked)  # little lies below a file
+    if not leases and located.inode is None:
+        return ()
+    out = [(lease, lease.scope) for lease in leases]
+    if located.inode is not None:
+        known = {lease.fencing_token for lease, _ in out}
+        # (A glob is near whatever it matches: another name of the file may be what it does.)
+        apart = set() if located.links < 2 else {lease.fencing_token for lease, _ in out if not (
+            overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)))}
+        file = file_scope(asked.scope)
+        for lease in tx.each(LeaseRow, "rivals_by_inode", located.inode):
+            if lease.scope.startswith(file) and lease.worktree == located.worktree:
+                continue  # under this very name: those that overlap were found by it
+            if lease.fencing_token not in known and _same_file(svc, tx, lease):
+                out.append((_renamed(svc, lease, asked), lease.scope))
+                known.add(lease.fencing_token)
+        if located.links > 1 and located.path is not None:
+            out += _twins_rivals(svc, tx, located, known - apart)
+    return out
+
+
+def _twins_rivals(
+    svc: Service, tx: Tx, located: Located, known: Collection[int]
+) -> list[tuple[LeaseRow, str]]:
+    """Leases on what contains another name of the same file: a directory that it is linked into."""
+    assert located.path is not None
+    found = {lease.fencing_token: lease for lease in _of_names(
+        svc, tx, tx.looked.twins(located.path)) if lease.fencing_token not in known}
+    return [(_renamed(svc, lease, located.resource), lease.scope) for lease in found.values()]
+
+
+def _linked_rivals(
+    svc: Service, tx: Tx, out: Blockers, holder: str, located: Located, mode: str,
+    agreed: str | None,
+) -> None:
+    """Files below the directory that is asked for, which others hold under another name, or with a
+    directory in which their other name is."""
+    for file in tx.looked.below(below(svc, located)).linked:
+        found = {lease.fencing_token: lease for lease in (
+            *tx.each(LeaseRow, "rivals_by_inode", file.inode),
+            *_of_names(svc, tx, file.others))}
+        for lease in found.values():
+            if lease.locked_by == holder or rule.both_shared(mode, lease, agreed):
+                continue
+            if rule.dead(lease.expires_at, tx.now):
+                raise Unready(lapsed=[Lapsed(lease.locked_by, lease.task_id)])
+            if len(out.leases) == BLOCKERS_MAX:
+                return
+            out.held_at = out.held_at or lease.scope
+            scope = path_scope(file.path, svc.fold_case)
+            out.leases.append(msgspec.structs.replace(lease, kind="file", scope=scope))
+
+
+def _of_names(svc: Service, tx: Tx, names: Iterable[str]) -> Iterable[LeaseRow]:
+    """Leases on files of these names, and on directories and globs that one of them is in."""
+    for name in names:
+        file = resource(name, "file", fold_case=svc.fold_case)
+        for lease in leases_near(tx, file):
+            if lease.kind != "region" and overlaps(
+                    file, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
+                yield lease
+
+
+def _own(out: Blockers, located: Located) -> bool:
+    return own_key(located.resource) in out.own
+
+
+def _same_file(svc: Service, tx: Tx, lease: LeaseRow) -> bool:
+    """Whether a lease with this inode is still on that very file.
+
+    If the leased path is there and another file, the one we ask for is not the leased one; if it is
+    gone, it was renamed. (Where the disk tells no births of files, a number that is used again
+    after its file was deleted looks like that too.)
+    """
+    path = lease.file_path.rpartition("::")[0] if lease.kind == "region" else lease.file_path
+    now_there = tx.looked.identity(svc.where(lease.worktree, path))
+    return now_there is None or now_there == lease.inode
+
+
+def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
+    """A lease on the file that we ask for, taken under another name: as if under this one. What
+    contains that other name (a directory) is as if it contained this one."""
+    path = path_in(asked.scope) if asked.kind == "region" else asked.name
+    region = lease.file_path.rpartition("::")[2] if lease.kind == "region" else None
+    kind: Kind = "file" if region is None else "region"
+    name = path if region is None else f"{path}::{region}"
+    alias = resource(name, kind, fold_case=svc.fold_case)
+    contains = lease.kind in ("dir", "glob")
+    return msgspec.structs.replace(lease, kind="dir" if contains else kind, scope=alias.scope)
+
+
+def _places(tx: Tx, holder: str, asked: Resource, mode: str, step: int) -> list[Standing]:
+    """Where an agent stands in line already for this, and more."""
+    rows = tx.each(WaiterRow, "waiters_of_agent", holder)
+    return [
+        (*rule.standing(row.priority, row.asked_at, tx.now_ms, step), row.acquisition_id)
+        for row in rows if row.mode in ("exclusive", mode) and not rule.dead(row.until, tx.now)
+        and not unserved.rests(tx, "waiter", row.acquisition_id)
+        and any(within(one, asked) for one in _wanted(tx, row.acquisition_id))]
+
+
+def _wanted(tx: Tx, acquisition: str) -> list[Resource]:
+    return [rule.as_resource(*raw) for raw in tx.rows("waiter_resources_of", acquisition)]
+
+
+def _stands_behind(waiter: NearWaiter, other: NearWaiter) -> bool:
+    """Whether it cannot be served before this one, who came first."""
+    return "exclusive" in (waiter.mode, other.mode) and overlaps(
+        rule.as_resource(waiter.name, waiter.kind, waiter.scope),
+        rule.as_resource(other.name, other.kind, other.scope))
+
+
+def _waits_for(tx: Tx, waiter: NearWaiter, holder: str, lent: Collection[int]) -> str | None:
+    """Until when, at the latest, `holder` has what this waiter waits for; None if it has none of
+    it."""
+    latest: str | None = None
+    for asked in _wanted(tx, waiter.acquisition_id):
+        for lease in leases_near(tx, asked):
+            if (
+                (lease.locked_by == holder or lease.fencing_token in lent)
+                and lease.expires_at > tx.now
+                and rule.conflicts(asked, waiter.mode, waiter.agent, lease)
+            ):
+                latest = max(latest or lease.max_until, lease.max_until)
+    return latest
