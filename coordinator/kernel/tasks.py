@@ -51,6 +51,18 @@ def named(view: View, text: str | None) -> str | None:
     return None if text is None else find(view, text).task_id
 
 
+def find_only_claim(view: View, *agents: str | None) -> str | None:
+    """The one task that an agent works on, or else the next of these: what is leased meanwhile
+    belongs to it, and ends with it. None: there is not one. A claim whose time is over is none, or
+    what is leased now would end with it at once."""
+    for agent in filter(None, agents):
+        claims = [task for task in view.each(TaskRow, "tasks_of_holder", agent)
+                  if task.claim_until is None or task.claim_until > view.now]
+        if claims:
+            return claims[0].task_id if len(claims) == 1 else None
+    return None
+
+
 def move(tx: Tx, task: TaskRow, verb: str, *, agent: str | None = None, why: str = "",
          **changes: Any) -> str:
     """Take a task through one transition; the state it is in afterwards.

@@ -279,3 +279,17 @@ def test_what_a_person_takes_by_force_no_task_keeps(world: World) -> None:
     assert claim(world, "ann", one) == one
     world.ask(rq.Release(agent="maria", resources=["a.py"], force=True))
     assert world.live() == []
+
+
+def test_what_is_granted_after_a_claim_is_over_does_not_end_with_that_claim(world: World) -> None:
+    """Nobody has closed the claim yet; what its agent asks for now is not for that task."""
+    world.write("a.py", "a = 1\n")
+    task = world.task("its time is over", "d/")
+    world.ask(rq.TaskClaim(agent="bob", task=task, ttl_s=60))
+    world.clock.advance(60_000)
+    world.acquire("ann", "a.py")
+    asked = world.ask(rq.RequestFile(agent="bob", resource="a.py", reason="my turn"))
+    assert world.ask(rq.RequestAnswer(agent="ann", request=asked.request, verdict="approve")).granted
+    assert world.refused(rq.Acquire(agent="cyd", resources=["**/a.py"], retry=False)).facts["conflicts"][0]["holder"] == "bob"
+    world.ask(rq.Sweep())
+    assert [(lease.locked_by, lease.task) for lease in world.ask(rq.Locks()).items] == [("bob", None)]

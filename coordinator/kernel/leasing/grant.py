@@ -1,21 +1,20 @@
 """Granting: writing the leases of a set that nothing stands in the way of, and keeping the bytes
-that the holder starts from. Whether anything stands in the way is `conflicts`'s business.
+that the holder starts from. Whether anything stands in the way is `blockers`' business.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from sys import intern
 from typing import NamedTuple
 
 import msgspec
 
-from coordinator.files import separate_folders
 from coordinator.kernel.core import Service, listed, ms
 from coordinator.kernel.leasing import circles, pending_unlocks
 from coordinator.kernel.leasing.blockers import Blockers, below
 from coordinator.kernel.leasing.located import Wanted, own_key
+from coordinator.kernel.leasing.name_warnings import warn_of_name
 from coordinator.kernel.leasing.other_names import with_other_names
 from coordinator.looking.facts import Bytes
 from coordinator.rules import leases as rule
@@ -28,11 +27,6 @@ from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, path_of, region_of
 from coordinator.words.texts import figures
-
-#: What a class of signs and a shell's braces look like.
-_CLASS = re.compile(r"\[[!^]?(?:\w-\w)+\]")
-_BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
-
 
 #: Of a lease whose beginning nobody had looked at when it was: whatever was seen is later.
 EARLIER = ""
@@ -59,134 +53,167 @@ class Agreed(NamedTuple):
     baselines: list[tuple[str, str]] | None
 
 
-def grant(
-    svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], blockers: Blockers, *,
-    ttl_ms: int, task: str | None, description: str, first_ttl_ms: int | None = None,
-    no_longer_than: str | None = None, before: Before | None = None,
-    agreed: Agreed | None = None, purpose: str = purposes.ASKED,
-) -> rq.Acquired:
-    """Write the leases of a set that nothing stands in the way of; they end, whatever their TTL and
-    however often they are renewed, at `no_longer_than` (ISO text) if that is given, and where the
-    weighing bounds them. `before`: of the one thing that is granted.
-    `agreed`: it is the one thing that is granted, and others write it, too.
+class Terms(NamedTuple):
+    """The terms of a grant.
+
+    Attributes:
+        ttl_ms, first_ttl_ms: how long it lasts (ms); the first time, if that is another.
+        no_longer_than: it ends then (ISO text), whatever its TTL and however often it is renewed.
+        before: what the one thing that is granted held.
+        agreed: the one thing that is granted is written by others, too.
+    """
+
+    ttl_ms: int
+    task: str | None
+    description: str
+    purpose: str = purposes.ASKED
+    first_ttl_ms: int | None = None
+    no_longer_than: str | None = None
+    before: Before | None = None
+    agreed: Agreed | None = None
+
+
+def grant(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], blockers: Blockers,
+          terms: Terms) -> rq.Acquired:
+    """Write the leases of a set that nothing stands in the way of.
 
     Whoever calls this has asked `check_looked` before, ahead of all that the job records.
     """
     assert blockers.looked, "nothing is granted that was not looked at"
-    acquisition = ""
-    expires = tx.later(first_ttl_ms or ttl_ms)
-    max_until = tx.later(max(ttl_ms, ms(svc.settings.leases.max_hold_s)))
-    if no_longer_than is not None or blockers.no_longer_than is not None:
-        for bound in filter(None, (no_longer_than, blockers.no_longer_than)):
-            expires, max_until = min(expires, bound), min(max_until, bound)
-    leases: list[rq.Lease] = []
-    unkept: list[str] = []
-    copies = bool(blockers.elsewhere) or len({one.resource.scope for one, _ in wanted}) < len(
-        wanted)
-    had = {own.fencing_token: baselines(tx, own) for own in blockers.own.values()
-           if own.agreed_as is not None} if blockers.own else {}
-    for located, mode in wanted:
-        asked = located.resource
-        own = blockers.own.get(own_key(asked)) if blockers.own else None
-        if own is not None and own.expires_at > tx.now:
-            if own.mode == "exclusive" or (
-                    own.mode == mode and (agreed is None or own.agreed_as == agreed.name)) or (
-                    blockers.shares and own.agreed_as is not None and agreed is None):
-                leases.append(_again(svc, tx, own, first_ttl_ms or ttl_ms, purpose))
-                continue
+    granting = _Granting(svc, tx, holder, wanted, blockers, terms)
+    leases = [granting.give(located, mode) for located, mode in wanted]
+    warnings = [
+        f"{path} holds partial work under review {review}; see `coord review show {review}`."
+        for review, path, _ in dict.fromkeys(blockers.reviews)
+    ] if blockers.reviews else []
+    if granting.unkept:
+        warnings.append(
+            f"{listed(granting.unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
+            "readable): coord could not bring that back after a change."
+        )
+    for located, _ in wanted:
+        warnings += warn_of_name(svc, located)
+    circles.look(svc, tx, holder)
+    acquisition = granting.acquisition or leases[0].acquisition_id  # all of it was held already
+    return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
+
+
+class _Granting:
+    """One set that is being granted."""
+
+    __slots__ = ("acquisition", "blockers", "copies", "expires", "had", "holder", "max_until",
+                 "svc", "terms", "tx", "unkept")
+
+    def __init__(self, svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
+                 blockers: Blockers, terms: Terms) -> None:
+        self.svc, self.tx, self.holder = svc, tx, holder
+        self.blockers, self.terms = blockers, terms
+        self.acquisition = ""
+        self.unkept: list[str] = []
+        self.expires = tx.later(terms.first_ttl_ms or terms.ttl_ms)
+        self.max_until = tx.later(max(terms.ttl_ms, ms(svc.settings.leases.max_hold_s)))
+        if terms.no_longer_than is not None or blockers.no_longer_than is not None:
+            for bound in filter(None, (terms.no_longer_than, blockers.no_longer_than)):
+                self.expires = min(self.expires, bound)
+                self.max_until = min(self.max_until, bound)
+        #: Whether two of the leases, or one and an older one, are on copies of one file.
+        self.copies = bool(blockers.elsewhere) or (len(wanted) > 1 and len(
+            {located.resource.scope for located, _ in wanted}) < len(wanted))
+        #: What its own leases by an agreement began with, by fencing token.
+        self.had = {own.fencing_token: baselines(tx, own) for own in blockers.own.values()
+                    if own.agreed_as is not None} if blockers.own else {}
+
+    def give(self, located: Located, mode: str) -> rq.Lease:
+        """The lease on one of them: the one that the holder has, or a new one."""
+        asked, tx, terms = located.resource, self.tx, self.terms
+        own = self.blockers.own.get(own_key(asked)) if self.blockers.own else None
+        is_live = own is not None and own.expires_at > tx.now
+        if own is not None and is_live:
+            if self._is_enough(own, mode):
+                return _again(self.svc, tx, own, terms.first_ttl_ms or terms.ttl_ms,
+                              terms.purpose)
             tx.record(
                 ev.LeaseReleased(
                     fencing_token=own.fencing_token, resource=own.file_path, scope=own.scope,
-                    agent=holder, lease_kind=own.kind,
+                    agent=self.holder, lease_kind=own.kind,
                 )
             )
+        event = self._make_event(located, mode, own)
+        self._set_beginning(event, located, own if is_live else None)
+        tx.record(event)
+        lease = self._make_lease(event, located)
+        if own is not None and is_live and own.agreed_as is None:
+            lease.replaces = rq.Replaced(own.fencing_token, own.locked_at)
+        return lease
+
+    def _is_enough(self, own: LeaseRow, mode: str) -> bool:
+        """Whether the holder has what it asks for by this lease already."""
+        agreed = self.terms.agreed
+        return own.mode == "exclusive" or (
+            own.mode == mode and (agreed is None or own.agreed_as == agreed.name)) or (
+            self.blockers.shares and own.agreed_as is not None and agreed is None)
+
+    def _make_event(self, located: Located, mode: str, own: LeaseRow | None) -> ev.LeaseGranted:
+        asked, tx, terms = located.resource, self.tx, self.terms
         token = tx.number("fencing")
-        acquisition = acquisition or f"A-{token}"
+        self.acquisition = self.acquisition or f"A-{token}"
         # What it had for longer, as a reader, it has for as long as a writer.
-        ends = expires if own is None else min(max(expires, own.expires_at), max_until)
+        ends = self.expires if own is None else min(max(self.expires, own.expires_at),
+                                                    self.max_until)
         # Fifteen names: CPython gathers more in a dict first, which doubles the cost of the whole.
         event = ev.LeaseGranted(
-            fencing_token=token, resource=asked.name, agent=holder, expires_at=ends,
-            lease_kind=asked.kind, mode=mode, scope=asked.scope, acquisition_id=acquisition,
-            ttl_ms=ttl_ms, max_until=max_until, description=description,
-            slot=rule.slot(asked.kind, asked.name, mode, holder), inode=located.inode, task=task,
+            fencing_token=token, resource=asked.name, agent=self.holder, expires_at=ends,
+            lease_kind=asked.kind, mode=mode, scope=asked.scope, acquisition_id=self.acquisition,
+            ttl_ms=terms.ttl_ms, max_until=self.max_until, description=terms.description,
+            slot=rule.slot(asked.kind, asked.name, mode, self.holder), inode=located.inode,
+            task=terms.task,
         )
-        if copies:
-            event.slot = free_slot(tx, holder, asked, mode, located.worktree)
+        if self.copies:
+            event.slot = free_slot(tx, self.holder, asked, mode, located.worktree)
         event.worktree = located.worktree
         # What its holder has asked for, to read it, ends no sooner because it is written now.
         event.purpose = purposes.ASKED if (
-            own is not None and own.purpose == purposes.ASKED) else purpose
+            own is not None and own.purpose == purposes.ASKED) else terms.purpose
+        return event
+
+    def _set_beginning(self, event: ev.LeaseGranted, located: Located,
+                       own: LeaseRow | None) -> None:
+        """What the holder starts from: the bytes that are there, or those that an earlier right to
+        it began with. `own`: a live lease that this one takes the place of."""
+        agreed, before, asked = self.terms.agreed, self.terms.before, located.resource
         if agreed is not None:
             event.agreed_as, event.content_hash, event.baselines = agreed
             event.began_at = EARLIER
         elif before is not None:
             event.content_hash, event.baselines = before
             event.began_at = EARLIER
-        elif own is not None and own.agreed_as is not None and own.expires_at > tx.now:
+        elif own is not None and own.agreed_as is not None:
             # It had written there already: that is judged from where it began.
-            event.content_hash, event.baselines = own.content_hash, had.get(own.fencing_token)
+            event.content_hash = own.content_hash
+            event.baselines = self.had.get(own.fencing_token)
             event.goes_with, event.began_at = own.goes_with, own.began
         elif located.has_content or asked.kind != "file":
-            event.content_hash, event.baselines, lost = _baseline(svc, tx, located)
-            unkept += lost
-        tx.record(event)
-        leases.append(
-            rq.Lease(
-                resource=asked.name, kind=asked.kind, mode=mode, locked_by=holder,
-                locked_at=tx.now, expires_at=ends, fencing_token=token,
-                content_hash=event.content_hash, acquisition_id=acquisition, task=task,
-                description=description, lease_token=svc.seal(token), agreed_as=event.agreed_as,
-                worktree=located.worktree, purpose=event.purpose,
-                further=any((one.scope, one.file_path) == (asked.scope, asked.name)
-                            for one in blockers.elsewhere),
-            )
+            event.content_hash, event.baselines, lost = _baseline(self.svc, self.tx, located)
+            self.unkept += lost
+
+    def _make_lease(self, event: ev.LeaseGranted, located: Located) -> rq.Lease:
+        asked, elsewhere = located.resource, self.blockers.elsewhere
+        return rq.Lease(
+            resource=asked.name, kind=asked.kind, mode=event.mode, locked_by=self.holder,
+            locked_at=self.tx.now, expires_at=event.expires_at,
+            fencing_token=event.fencing_token, content_hash=event.content_hash,
+            acquisition_id=self.acquisition, task=event.task, description=event.description,
+            lease_token=self.svc.seal(event.fencing_token), agreed_as=event.agreed_as,
+            worktree=located.worktree, purpose=event.purpose,
+            further=bool(elsewhere) and any(
+                (own.scope, own.file_path) == (asked.scope, asked.name) for own in elsewhere),
         )
-        if own is not None and own.expires_at > tx.now and own.agreed_as is None:
-            leases[-1].replaces = rq.Replaced(own.fencing_token, own.locked_at)
-    warnings = [
-        f"{path} holds partial work under review {review}; see `coord review show {review}`."
-        for review, path, _ in dict.fromkeys(blockers.reviews)
-    ] if blockers.reviews else []
-    if unkept:
-        warnings.append(
-            f"{listed(unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
-            "readable): coord could not bring that back after a change."
-        )
-    warnings += [
-        f"In {located.resource.name} the brackets stand for themselves; nothing was found that is "
-        "called so. They are a class only beside `*` or `?` in the same part of a path."
-        for located, _ in wanted if "[" in located.resource.name and not located.there
-        and located.resource.kind in ("file", "dir") and _CLASS.search(located.resource.name)
-    ]
-    warnings += [
-        f"In {located.resource.name} the braces stand for themselves; nothing was found that is "
-        "called so. Name each file or pattern by itself." for located, _ in wanted
-        if "{" in located.resource.name and _is_braced(located)
-    ]
-    for located, _ in wanted if svc.tree.apart else ():
-        warnings += [
-            f"{located.resource.name} does not cover {name}: that folder has a coordinator of its "
-            "own." for name in separate_folders.not_covered(svc.tree.apart, located.resource)
-        ]
-    circles.look(svc, tx, holder)
-    acquisition = acquisition or leases[0].acquisition_id  # all of it was held already
-    return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 
 
 def had_already(got: rq.Acquired) -> rq.Acquired:
     """A grant as it is told to another request of the same agent: as what that one has already."""
     return msgspec.structs.replace(got, leases=[
         msgspec.structs.replace(lease, reentrant=True) for lease in got.leases])
-
-
-def _is_braced(located: Located) -> bool:
-    """Whether somebody who wrote this name may have meant several, as a shell's braces do."""
-    resource = located.resource
-    if resource.kind == "glob":
-        return _BRACES.search(resource.name) is not None
-    return (not located.there and resource.kind in ("file", "dir")
-            and _BRACES.search(resource.name) is not None)
 
 
 def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int, purpose: str) -> rq.Lease:

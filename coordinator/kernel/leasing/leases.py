@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
+from typing import NamedTuple
 
 from coordinator.kernel import answered, tasks
 from coordinator.kernel.core import Actor, Service, check_at_rest, check_wait, ms
@@ -26,6 +27,7 @@ from coordinator.kernel.leasing import (
 from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
 from coordinator.kernel.leasing.grant import (
     Before,
+    Terms,
     baselines,
     check_looked,
     checked_ttl,
@@ -50,7 +52,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.agents import is_there
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import AgentRow, LeaseRow, WaiterRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso, short
@@ -92,101 +94,134 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
     check_count(svc, len(located))  # (a link may lead through many)
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
-    return acquire_located(svc, tx, actor, req, located, reentrant=req.reentrant)
+    return acquire_located(svc, tx, actor, req, located, How(reentrant=req.reentrant))
+
+
+class How(NamedTuple):
+    """How something is asked for, beside what the request says.
+
+    Attributes:
+        held_before: what the one thing that is asked for held.
+        lent: leases of its parent that are handed down to it, if nothing else is in the way.
+        waits: else a refused agent waits for nobody, and takes part in no deadlock.
+        purpose: what coord itself asks for it for.
+        reentrant: what the holder has already is no other's of its name.
+    """
+
+    held_before: Before | None = None
+    lent: Sequence[LeaseRow] = ()
+    waits: bool = True
+    purpose: str = purposes.ASKED
+    reentrant: bool = True
+
+
+PLAINLY = How()
 
 
 def acquire_located(
-    svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located], *,
-    held_before: Before | None = None, lent: Sequence[LeaseRow] = (), waits: bool = True,
-    purpose: str = purposes.ASKED, reentrant: bool = True,
+    svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located],
+    how: How = PLAINLY,
 ) -> rq.Acquired | Refusal:
-    """`acquire` where what the request's resources mean is known already. `held_before`: of
-    the one thing that is asked for. `lent`: leases of its
-    parent that are handed down to it, if nothing else is in the way. `waits`: else whoever is
-    refused waits for nobody, and closes no circle. `purpose`: what coord itself asks for it for.
-    `reentrant`: what the holder has already is no other's of its name."""
-    limits = svc.settings.leases
+    """`acquire` where what the request's resources mean is known already."""
     ttl_ms = checked_ttl(svc, req.ttl_s)
     check_wait(svc, req.wait_s)
     if not -1000 <= req.priority <= 1000:
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
     task = tasks.named(tx, req.task)
-    asking = agents.may_act(tx, actor, req.agent)
+    row = agents.may_act(tx, actor, req.agent)
     wanted = [(one, req.mode) for one in located]
     before = (
         waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
-    asked_at = before.asked_at if before is not None else tx.now
+    purpose = how.purpose
     if before is not None and before.purpose == purposes.ASKED:
         purpose = purposes.ASKED  # what it has asked for, it is given as that
-    blockers = find_blockers(
-        svc, tx, req.agent, wanted, Asking(priority=req.priority, asked_at=asked_at,
-        acquisition=before.acquisition_id if before is not None else None, lent=lent),
-    )
-    stands = req.retry and not (req.passing and not is_there(asking, tx.now_ms))
-    if not reentrant:
+    asking = Asking(
+        req.priority, tx.now if before is None else before.asked_at,
+        None if before is None else before.acquisition_id, lent=how.lent)
+    blockers = find_blockers(svc, tx, req.agent, wanted, asking)
+    stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
+    if not how.reentrant:
         had_by_another(blockers, located, req)
-    other = circle = None
-    blocked = bool(blockers.leases or blockers.waiters)
-    if blocked:
-        other = redirect.offer(svc, tx, req.agent)
-        circle = circles.find(
-            svc, tx, req.agent, blockers, [one.resource for one in located],
-            priority=req.priority, before=before.acquisition_id if before is not None else None,
-        ) if waits and (stands or req.wait_s > 0 or not req.passing) else None
-    else:
-        check_looked(svc, tx, wanted, blockers)
-    contents = since_asked.contents(
-        tx, located, before.acquisition_id if before is not None else None) if blocked else {}
-    agents.noted(tx, req.agent, asking)
-    if blockers.closed and not blocked:
+    if blockers.blocked:
+        return _queue(svc, tx, req, located, _Blocked(
+            blockers, before, stands, ttl_ms, task, purpose, row, how.waits))
+    check_looked(svc, tx, wanted, blockers)
+    agents.noted(tx, req.agent, row)
+    if blockers.closed:
         return quarantined(blockers)
-    asks = None
+    if before is not None:
+        waiting_line.asked_again(tx, before, False, bool(before.held))
+    for lease in how.lent:
+        lend(tx, lease, req.agent)
+    if how.lent:
+        blockers = find_blockers(svc, tx, req.agent, wanted,
+                                 Asking(req.priority, asking.asked_at))
+        blockers.looked = True
+    granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
+        ttl_ms, task, req.description, purpose, before=how.held_before))
+    if before is not None and before.held:  # whoever is held open for it hears of it, too
+        waiting_line.tell(tx, before.acquisition_id, had_already(granted))
+    return granted
+
+
+class _Blocked(NamedTuple):
+    """A request that something stands in the way of. `before`: its agent's place in the queue for
+    the same, if it has one; `stands`: it stays in the queue."""
+
+    blockers: Blockers
+    before: WaiterRow | None
+    stands: bool
+    ttl_ms: int
+    task: str | None
+    purpose: str
+    row: AgentRow | None
+    waits: bool
+
+
+def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
+           blocked: _Blocked) -> Refusal:
+    """Refuse a request, and put it into the queue if it stays."""
+    before, blockers, stands = blocked.before, blocked.blockers, blocked.stands
+    other = redirect.offer(svc, tx, req.agent)
+    circle = circles.find(
+        svc, tx, req.agent, blockers, [one.resource for one in located], priority=req.priority,
+        before=before.acquisition_id if before is not None else None,
+    ) if blocked.waits and (stands or req.wait_s > 0 or not req.passing) else None
+    contents = since_asked.contents(
+        tx, located, before.acquisition_id if before is not None else None)
+    agents.noted(tx, req.agent, blocked.row)
     # A place that a request is held open for, or a question stands at, is theirs: it stays.
     joins = before is not None and bool(before.held)
     keeps = before is not None and (joins or waiting_line.has_question(tx, before))
-    if before is not None:
-        stays = blocked and (stands or req.wait_s > 0 or keeps)
-        asks = waiting_line.asked_again(tx, before, stays, joins)
-    if not blocked:
-        for lease in lent:
-            lend(tx, lease, req.agent)
-        if lent:
-            blockers = find_blockers(svc, tx, req.agent, wanted, Asking(req.priority, asked_at))
-            blockers.looked = True
-        granted = grant(
-            svc, tx, req.agent, wanted, blockers, ttl_ms=ttl_ms, task=task,
-            description=req.description, before=held_before, purpose=purpose,
-        )
-        if before is not None and before.held:  # whoever is held open for it hears of it, too
-            waiting_line.tell(tx, before.acquisition_id, had_already(granted))
-        return granted
+    queues = stands or req.wait_s > 0 or keeps
+    asks = None if before is None else waiting_line.asked_again(tx, before, queues, joins)
     acquisition = None
-    if stands or req.wait_s > 0 or keeps:
+    if queues:
         task_locks.make_real(tx, blockers.leases)
         acquisition = asks or f"W-{tx.number('waiter')}"
         if before is not None and asks is None:  # who asked before is told of the grant, too
             answered.move(tx, before.acquisition_id, acquisition)
         if joins and req.wait_s > 0:
             tx.effects.joined.add(acquisition)
-        stay_ms = ms(max(req.wait_s, limits.line_s if stands else 0))
-        until = tx.later(stay_ms)
+        until = tx.later(ms(max(req.wait_s, svc.settings.leases.line_s if stands else 0)))
         tx.record(
             ev.WaiterQueued(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-                asked_at=asked_at, held=req.wait_s > 0 or joins,
+                asked_at=tx.now if before is None else before.asked_at,
+                held=req.wait_s > 0 or joins,
                 until=max(until, before.until) if before is not None and keeps else until,
-                ttl_ms=ttl_ms, task=task, description=req.description,
+                ttl_ms=blocked.ttl_ms, task=blocked.task, description=req.description,
                 resources=list(dict.fromkeys(
                     (r.resource.name, r.resource.kind, r.resource.scope) for r in located)),
                 met=blockers.held_at,
                 worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
                 contents=contents,
-                gives_way_to=circles.goes_on(circle, req.agent), purpose=purpose,
+                gives_way_to=circles.goes_on(circle, req.agent), purpose=blocked.purpose,
             )
         )
     refusal = redirect.locked(
-        svc, tx, req.agent, located, blockers, acquisition, other, circle, task=task
+        svc, tx, req.agent, located, blockers, acquisition, other, circle, task=blocked.task
     )
     if joins and stands and req.wait_s <= 0 and acquisition is not None:
         tx.effects.stays[acquisition] = acquisition
@@ -235,54 +270,66 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         agents.acting(tx, actor, req.agent)
     rows = of_token(svc, rows, req.lease_token)
     for row in rows:
-        if row.locked_by != req.agent and not (req.force and tx.agent(req.agent) is None):
-            # (With force it is the holder who is named: by now that is another.)
-            place = waiting_line.place_of(tx, req.agent, row.scope)
-            raise Refusal(
-                Code.NOT_HOLDER,
-                f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}"
-                + (f", who waits for it ({place})" if place else "") + ". Only the "
-                "holder can unlock it; it stays so.",
-                next=(f"`coord request withdraw {place} --agent {req.agent}` leaves the line. "
-                      if place else "")
-                + f"Ask {row.locked_by}, or `coord unlock {lease_typed(svc, row, req.cwd)} "
-                f"--agent {row.locked_by} --force` as a person.",
-                holder=row.locked_by, resource=row.file_path,
-            )
-        check_token(svc, row, req.lease_token)
-        if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
-            raise stale(row.file_path)
+        _check_may_release(svc, tx, row, req)
     named = {row.fencing_token for row in rows}
     rows = with_other_names(svc, tx, rows)
     if svc.landing:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
-    told = []
     of_tasks = {row.scope for row in rows if row.task_id is not None}
+    released = []
     for row in rows:
         if req.keep_shared and row.fencing_token in named:
-            told.append(lease_reply(row) if row.mode == "shared" else
-                        make_shared(svc, tx, row, baselines(tx, row)))
+            released.append(lease_reply(row) if row.mode == "shared" else
+                            make_shared(svc, tx, row, baselines(tx, row)))
             continue
-        # Whoever forces it in the holder's own name (`--agent HOLDER --force`) is a person.
+        # `--force` under the holder's name means that a person acts.
         by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
         had = baselines(tx, row) if row.task_id is None else None
         end(tx, row, by=by)
-        told.append(lease_reply(row))
-        if by is None and row.task_id is None and row.scope not in of_tasks:
-            take_over(tx, row, had)
+        released.append(lease_reply(row))
         if by is not None:
-            kept = flagged.get(row.locked_by)
-            who = "a person" if by == agents.HUMAN else by
-            notices.post(
-                tx, row.locked_by, "overridden",
-                f"Your lease on {row.file_path} was released by {who} (override). "
-                "Do not write it without a new lease."
-                + (kept.told("Your changes are") if kept else ""),
-                resource=row.file_path,
-            )
-    return rq.Released(released=told, reviews=[
-        name for one in flagged.values() for name in (one.review, *one.others)])
+            _tell_overridden(tx, row, by, flagged.get(row.locked_by))
+        elif row.task_id is None and row.scope not in of_tasks:
+            take_over(tx, row, had)
+    return rq.Released(released=released, reviews=[
+        name for review in flagged.values() for name in (review.review, *review.others)])
+
+
+def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> None:
+    """Whether this lease is the asker's to release, and still lives.
+
+    Raises:
+        Refusal: NOT_HOLDER, STALE_TOKEN.
+    """
+    # With force it is the holder who is named: by now that may be another.
+    if row.locked_by != req.agent and not (req.force and tx.agent(req.agent) is None):
+        place = waiting_line.place_of(tx, req.agent, row.scope)
+        raise Refusal(
+            Code.NOT_HOLDER,
+            f"{row.file_path} is leased by {row.locked_by}, not by {req.agent}"
+            + (f", who waits for it ({place})" if place else "") + ". Only the "
+            "holder can unlock it; it stays so.",
+            next=(f"`coord request withdraw {place} --agent {req.agent}` leaves the line. "
+                  if place else "")
+            + f"Ask {row.locked_by}, or `coord unlock {lease_typed(svc, row, req.cwd)} "
+            f"--agent {row.locked_by} --force` as a person.",
+            holder=row.locked_by, resource=row.file_path,
+        )
+    check_token(svc, row, req.lease_token)
+    if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
+        raise stale(row.file_path)
+
+
+def _tell_overridden(tx: Tx, row: LeaseRow, by: str, kept: partial_work.Flagged | None) -> None:
+    """The holder hears who has released its lease."""
+    who = "a person" if by == agents.HUMAN else by
+    notices.post(
+        tx, row.locked_by, "overridden",
+        f"Your lease on {row.file_path} was released by {who} (override). "
+        "Do not write it without a new lease." + (kept.told("Your changes are") if kept else ""),
+        resource=row.file_path,
+    )
 
 
 def _flag_forced(

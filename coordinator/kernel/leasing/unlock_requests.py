@@ -9,7 +9,7 @@ from __future__ import annotations
 from shlex import quote
 from sys import intern
 
-from coordinator.kernel import answered
+from coordinator.kernel import answered, tasks
 from coordinator.kernel.core import Actor, Service, listed, ms, split_page
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.holders.families import family
@@ -112,7 +112,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
             until=max(tx.later(ms(limits.line_s)), waits.until if waits is not None else ""),
             held=waits is not None,
             ttl_ms=before.ttl_ms if before is not None else ms(limits.ttl_s),
-            task=before.task_id if before is not None else _only_task(tx, req.agent),
+            task=before.task_id if before is not None else tasks.find_only_claim(tx, req.agent),
             description=before.description if before is not None else reason[:200],
             resources=[(asked.name, asked.kind, asked.scope)], met=blockers.held_at,
             worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
@@ -182,12 +182,6 @@ def _called_otherwise(svc: Service, lease: LeaseRow, name: str, req: rq.RequestF
         next=f"`coord request file {lease_typed(svc, lease, req.cwd)} --reason WHY --agent "
         f"{req.agent}` asks {lease.locked_by} for that.",
         conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}], resource=name)
-
-
-def _only_task(tx: Tx, agent: str) -> str | None:
-    """The one task that the agent works on: the lease belongs to it, and ends with it."""
-    claimed = tx.rows("tasks_of_holder", agent)
-    return str(claimed[0][0]) if len(claimed) == 1 else None
 
 
 def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.Unlock:

@@ -18,7 +18,7 @@ from coordinator.kernel.core import Actor, Service, listed, ms
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import circles, pending_unlocks, redirect, since_asked
 from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
-from coordinator.kernel.leasing.grant import Agreed, check_looked, grant, had_already
+from coordinator.kernel.leasing.grant import Agreed, Terms, check_looked, grant, had_already
 from coordinator.kernel.leasing.links import as_they_lead
 from coordinator.kernel.leasing.located import Wanted, lies, once, place
 from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, each_lease_near, near
@@ -278,11 +278,11 @@ def _give(
     )
     offered = None if waiter.held else min(waiter.ttl_ms, ms(svc.settings.leases.offered_ttl_s))
     reply = grant(
-        svc, tx, waiter.agent, wanted, blockers, ttl_ms=waiter.ttl_ms, task=waiter.task_id,
-        description=waiter.description, first_ttl_ms=offered, no_longer_than=no_longer_than,
-        agreed=agreed, purpose=(
+        svc, tx, waiter.agent, wanted, blockers, Terms(
+            waiter.ttl_ms, waiter.task_id, waiter.description,
             purposes.OFFERED if offered is not None and waiter.purpose == purposes.ASKED
-            else intern(waiter.purpose)),
+            else intern(waiter.purpose),
+            first_ttl_ms=offered, no_longer_than=no_longer_than, agreed=agreed),
     )
     reply.changed = changed
     if said:

@@ -147,8 +147,7 @@ def _take(
     until = tx.later(ttl_ms)
     near = _nearest(tx, wanted)
     acquired = grant.grant(
-        svc, tx, agent, wanted, blockers, ttl_ms=ttl_ms, task=task.task_id,
-        description=task.title, purpose=CLAIM,
+        svc, tx, agent, wanted, blockers, grant.Terms(ttl_ms, task.task_id, task.title, CLAIM),
     ) if wanted else None
     unserved.take_up(tx, "task", task.task_id)
     tasks.move(

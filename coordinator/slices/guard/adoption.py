@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.kernel import repository_files
+from coordinator.kernel import repository_files, tasks
 from coordinator.kernel.core import Actor, Service, listed
 from coordinator.kernel.holders import notices
 from coordinator.kernel.holders.families import owner
@@ -196,15 +196,14 @@ def adopt_part(svc: Service, tx: Tx, agent: str, name: str, whole: str) -> bool:
 
 
 def _lease(svc: Service, tx: Tx, agent: str, located: Located, before: Before | None) -> bool:
-    claimed = tx.rows("tasks_of_holder", agent) or tx.rows("tasks_of_holder", owner(tx, agent))
     request = rq.Acquire(
         agent=agent, resources=[located.resource.name], retry=False,
         description="changed by its command",
-        task=str(claimed[0][0]) if len(claimed) == 1 else None,
+        task=tasks.find_only_claim(tx, agent, owner(tx, agent)),
     )
     try:
-        answer = leases.acquire_located(svc, tx, Actor(), request, [located], held_before=before,
-                                        purpose=purposes.ADOPTED)
+        answer = leases.acquire_located(svc, tx, Actor(), request, [located], leases.How(
+            held_before=before, purpose=purposes.ADOPTED))
     except Refusal:
         return False
     return not isinstance(answer, Refusal)

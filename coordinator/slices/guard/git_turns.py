@@ -98,7 +98,7 @@ def take(svc: Service, tx: Tx, agent: str,
         answer = leases.acquire_located(svc, tx, Actor(), rq.Acquire(
             agent=agent, resources=[turn.resource.name for turn in turns.values()], ttl_s=TURN_S,
             retry=False, description=commands[0][0][:200]), list(turns.values()),
-            purpose=purposes.TURN)
+            leases.How(purpose=purposes.TURN))
     except Refusal as refusal:
         return refusal
     return answer if isinstance(answer, Refusal) else None

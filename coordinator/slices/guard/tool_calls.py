@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
-from coordinator.kernel import strategies
+from coordinator.kernel import strategies, tasks
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import notice_delivery, sessions
 from coordinator.kernel.leasing import agreements, grant, kept_edits, leases
@@ -345,7 +345,6 @@ def take(
         return None
     brief = strategies.for_the_write(svc, wanted)
     agent, lent = sub_agents.to_hand_down(tx, heeded.holder, wanted)
-    claimed = tx.rows("tasks_of_holder", agent) or _parents_tasks(tx, agent)
     # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
     in_line = asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
     request = rq.Acquire(
@@ -353,14 +352,14 @@ def take(
         retry=in_line,
         description=f"{tool[:180]} by its hook",
         ttl_s=svc.settings.leases.window_s if brief else None,
-        task=str(claimed[0][0]) if len(claimed) == 1 else None,
+        task=tasks.find_only_claim(tx, agent, sub_agents.parent_of(tx, agent)),
     )
     since: dict[str, str] = {}
     answer: rq.Acquired | Refusal | None = None
     if wanted:
         try:
-            answer = leases.acquire_located(svc, tx, actor, request, wanted, lent=lent,
-                                            waits=in_line, purpose=purposes.of_hook(tool))
+            answer = leases.acquire_located(svc, tx, actor, request, wanted, leases.How(
+                lent=lent, waits=in_line, purpose=purposes.of_hook(tool)))
         except Refusal as refusal:
             return refusal
         if isinstance(answer, Refusal):
@@ -382,11 +381,6 @@ def take(
     if stale is not None and isinstance(answer, rq.Acquired):
         return optimistic_writes.lost(svc, tx, agent, located, answer, stale)
     return stale
-
-
-def _parents_tasks(tx: Tx, agent: str) -> list[tuple[object, ...]]:
-    parent = sub_agents.parent_of(tx, agent)
-    return list(tx.rows("tasks_of_holder", parent)) if parent is not None else []
 
 
 def told(refusal: Refusal) -> str:

@@ -88,9 +88,8 @@ def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
         agent=agent, resources=[asked.resource.name], wait_s=wait_s, retry=False,
         ttl_s=svc.settings.leases.window_s, description="is writing it",
     )
-    answer = leases.acquire_located(svc, tx, actor, request, [asked],
-                                    held_before=grant.Before(content.hash),
-                                    purpose=purposes.WINDOW)
+    answer = leases.acquire_located(svc, tx, actor, request, [asked], leases.How(
+        held_before=grant.Before(content.hash), purpose=purposes.WINDOW))
     if isinstance(answer, Refusal):
         return answer
     tx.keep_found(content)
@@ -116,7 +115,7 @@ def wait_for_parent(svc: Service, tx: Tx, actor: Actor, agent: str, located: Seq
         leases.acquire_located(svc, tx, Actor(), rq.Acquire(
             agent=parent, resources=[asked.resource.name], retry=False,
             ttl_s=svc.settings.leases.window_s, description="is writing it"), [asked],
-            purpose=purposes.WINDOW)
+            leases.How(purpose=purposes.WINDOW))
         refusal = open_one(svc, tx, actor, agent, one, wait_s)
         if refusal is not None:
             return refusal

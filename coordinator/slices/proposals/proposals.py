@@ -396,8 +396,8 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     grant.check_looked(svc, tx, wanted, blockers)
     agents.noted(tx, request.agent, asking)
     name = open_windows(svc, tx, request.agent, paths, "writes what was proposed")
-    grant.grant(svc, tx, request.agent, wanted, blockers, ttl_ms=MOMENT_MS, task=None,
-                description=f"writes {name}", purpose=purposes.of_commit(name))
+    grant.grant(svc, tx, request.agent, wanted, blockers, grant.Terms(
+        MOMENT_MS, None, f"writes {name}", purposes.of_commit(name)))
     begun = begin(tx, name, request.agent, plan)
     assert begun is not None  # it has steps
     return Begun(begun, plan, located)
