@@ -127,11 +127,19 @@ class Hooks(RuleBasedStateMachine):
         if known is None and STALE in why and (one, file) in self.guesses:
             self.learns(one, file)
             return
+        if STALE in why and self._was_written_in_the_family(one, file):
+            self.learns(one, file)  # that its own session knows it is taken for granted by the model alone
+            return
         assert why == "", why
         self.content[file] = text
         self.learns(one, file)
         if self.writer.get(file) != (text, one):
             self.writer[file] = (text, one)
+
+    def _was_written_in_the_family(self, one: tuple[str, str], file: str) -> bool:
+        """Whether another of this session has written what is there."""
+        text, writer = self.writer.get(file, (None, one))
+        return writer != one and writer[0] == one[0] and text == self.content.get(file)
 
     @rule(file=files, text=texts)
     def a_person_saves(self, file: str, text: str) -> None:
