@@ -185,29 +185,39 @@ class Conversation(asyncio.Protocol):
                 if self._router.closing:
                     self.close()  # a refusal would stop an agent's edit; so it asks the next one
                     break
-                if hook.profile == hook_protocol.GIT:
-                    self._guard.git.ask(hook.token, payload, self._print, self._peer)
-                    continue
-                if hook.profile == hook_protocol.COMMAND:
-                    self._commands.ask(hook.token, payload, self._print, self._peer, self._gone)
-                    continue
-                self._guard.hook(hook.profile, hook.token, payload, self._print,
-                                 confirms=hook.confirms, caller=self._peer or UNSEEN,
-                                 gone=self._gone)
+                self._serve_hook(hook, payload)
                 continue
             end = data.find(b"\n", at)
             if end < 0:
                 break
             line, at = data[at:end], end + 1
-            if line.startswith(hook_protocol.BEGIN):
-                self._begin_hook(line)
-            elif line == hook_protocol.TOLD:
-                if self._receipts:
-                    self._receipts.pop(0).told()
-            elif line.strip():
-                self._take(line)
+            self._take_line(line)
         self._rest = b"" if self._deaf else data[at:]
         self._between = not (self._rest or self._deaf or self._hook is not None)
+        self._go_on_reading(loop)
+
+    def _serve_hook(self, hook: Any, payload: bytes) -> None:
+        """Serve what came with a hook's line: a call, a question of git's, a typed command."""
+        if hook.profile == hook_protocol.GIT:
+            self._guard.git.ask(hook.token, payload, self._print, self._peer)
+        elif hook.profile == hook_protocol.COMMAND:
+            self._commands.ask(hook.token, payload, self._print, self._peer, self._gone)
+        else:
+            self._guard.hook(hook.profile, hook.token, payload, self._print,
+                             confirms=hook.confirms, caller=self._peer or UNSEEN,
+                             gone=self._gone)
+
+    def _take_line(self, line: bytes) -> None:
+        if line.startswith(hook_protocol.BEGIN):
+            self._begin_hook(line)
+        elif line == hook_protocol.TOLD:
+            if self._receipts:
+                self._receipts.pop(0).told()
+        elif line.strip():
+            self._take(line)
+
+    def _go_on_reading(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read on, unless so much waits that it is for others now."""
         if self._transport is None or self._transport.is_closing():
             self._rest = b""  # nobody is there to read an answer
             return

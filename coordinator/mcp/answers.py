@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -67,44 +67,26 @@ def in_words(reply: Any) -> str:
 
 
 def _in_words(reply: Any) -> str:
-    match reply:
-        case rq.Claimed():
-            return _claimed(reply)
-        case rq.Task():
-            return _task(reply)
-        case rq.Acquired():
-            return _acquired(reply)
-        case rq.Released():
-            return f"Released: {_names(reply.released)}."
-        case rq.LockList():
-            return _held(reply)
-        case rq.Unlock():
-            return (f"{reply.holder} is asked to release {reply.resource} ({reply.request}). You "
-                    "stand in line and are told the answer. Go on with other work.")
-        case rq.UnlockAnswered():
-            return reply.message
-        case rq.HitList():
-            return _hits(reply)
-        case rq.Signal():
-            return f"Left on {reply.subject}: {reply.name}, {reply.strength:g} now."
-        case rq.Limited():
-            back = f" Given back: {', '.join(reply.given_back)}." if reply.given_back else ""
-            return (f"You rest until {_clock(reply.rests_until)}.{back} Write nothing of that now."
-                    if reply.rests_until else "Noted: you go on. Call next_task.")
-        case rq.MessageTold():
-            return _sent(reply)
-        case rq.MessageList():
-            return _said(reply)
-        case rq.StateValue():
-            return _value(reply)
-        case rq.Change():
-            return (f"The owner of {reply.key} is asked for it ({reply.change}, {reply.state}). "
-                    "You are told what came of it. Go on with other work.")
-        case rq.RegionsCommitted():
-            return _committed(reply)
-        case rq.Alive():
-            return "Noted."
-    raise TypeError(f"nothing is said of {type(reply).__name__}")
+    tell = _SENTENCES.get(type(reply))
+    if tell is None:
+        raise TypeError(f"nothing is said of {type(reply).__name__}")
+    return tell(reply)
+
+
+def _asked_to_release(reply: rq.Unlock) -> str:
+    return (f"{reply.holder} is asked to release {reply.resource} ({reply.request}). You stand in "
+            "line and are told the answer. Go on with other work.")
+
+
+def _limited(reply: rq.Limited) -> str:
+    back = f" Given back: {', '.join(reply.given_back)}." if reply.given_back else ""
+    return (f"You rest until {_clock(reply.rests_until)}.{back} Write nothing of that now."
+            if reply.rests_until else "Noted: you go on. Call next_task.")
+
+
+def _change(reply: rq.Change) -> str:
+    return (f"The owner of {reply.key} is asked for it ({reply.change}, {reply.state}). You are "
+            "told what came of it. Go on with other work.")
 
 
 def _replied(reply: Any) -> tuple[str, dict[str, Any]]:
@@ -288,3 +270,15 @@ def _names(leases: list[rq.Lease]) -> str:
 
 def _clock(instant: str) -> str:
     return f"{instant[11:16]}Z"
+
+
+#: What is told of each reply that a tool gives.
+_SENTENCES: dict[type, Callable[[Any], str]] = {
+    rq.Claimed: _claimed, rq.Task: _task, rq.Acquired: _acquired,
+    rq.Released: lambda reply: f"Released: {_names(reply.released)}.",
+    rq.LockList: _held, rq.Unlock: _asked_to_release,
+    rq.UnlockAnswered: lambda reply: str(reply.message), rq.HitList: _hits,
+    rq.Signal: lambda reply: f"Left on {reply.subject}: {reply.name}, {reply.strength:g} now.",
+    rq.Limited: _limited, rq.MessageTold: _sent, rq.MessageList: _said, rq.StateValue: _value,
+    rq.Change: _change, rq.RegionsCommitted: _committed, rq.Alive: lambda reply: "Noted.",
+}

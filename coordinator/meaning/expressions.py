@@ -52,35 +52,26 @@ class Writer:
                 return self.text(node.value) + "@"
             case ast.Subscript():
                 return self.text(node.value) + _item(node.slice)
+            case ast.NamedExpr():
+                return self.text(node.value)
+            case ast.Starred():
+                return self.text(node.value) + "*"
+        return self._alternatives(node) or _literal(node)
+
+    def _alternatives(self, node: ast.AST) -> str:
+        """Of what is one of several, or has several in it; empty: it is neither."""
+        match node:
             case ast.IfExp():
                 return one_of([self.text(node.body), self.text(node.orelse)])
             case ast.BoolOp():
-                return one_of([self.text(one) for one in node.values])
-            case ast.NamedExpr():
-                return self.text(node.value)
-            case ast.JoinedStr():
-                return "'str"
+                return one_of([self.text(value) for value in node.values])
             case ast.List() | ast.Set():
-                return one_of([self.text(_bare(one)) for one in node.elts[:6]]) + "&"
+                return one_of([self.text(_bare(item)) for item in node.elts[:6]]) + "&"
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 inner = self._inner(node)
                 item = self.text(node.elt)
                 return f"$({inner}):{item}&" if inner and item != UNKNOWN else "'list"
-            case ast.Dict() | ast.DictComp():
-                return "'dict"
-            case ast.Tuple():
-                return "'tuple"
-            case ast.Compare():
-                return "'bool"
-            case ast.UnaryOp(op=ast.Not()):
-                return "'bool"
-            case ast.BinOp(op=ast.Mod() | ast.Add(), left=ast.Constant(value=str())):
-                return "'str"
-            case ast.BinOp(op=ast.Mod() | ast.Add(), left=ast.JoinedStr()):
-                return "'str"
-            case ast.Starred():
-                return self.text(node.value) + "*"
-        return UNKNOWN
+        return ""
 
     def _call(self, node: ast.Call) -> str:
         function = node.func
@@ -142,6 +133,22 @@ def annotation(node: ast.expr | None) -> str:
 def encodable(text: str) -> str:
     """A text from a file without what no encoding has (half of a surrogate pair)."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _literal(node: ast.AST) -> str:
+    """The type of what is always of one."""
+    match node:
+        case ast.JoinedStr():
+            return "'str"
+        case ast.Dict() | ast.DictComp():
+            return "'dict"
+        case ast.Tuple():
+            return "'tuple"
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return "'bool"
+        case ast.BinOp(op=ast.Mod() | ast.Add(), left=ast.Constant(value=str()) | ast.JoinedStr()):
+            return "'str"
+    return UNKNOWN
 
 
 def _item(node: ast.expr) -> str:

@@ -127,66 +127,80 @@ class _Order:
 
     def _run(self, node: ast.AST, local: set[str] | None) -> None:
         if isinstance(node, _FUNCTIONS):
-            for one in node.decorator_list:
-                self._run(one, local)
-                self._called(one, local)
-            self._signature(node.args, local)
-            if node.returns is not None and not self._lazy:
-                self._run(node.returns, local)
-            self._bind(node.name, local)
-            if local is None:
-                self._functions[node.name] = node
+            self._define_function(node, local)
         elif isinstance(node, ast.ClassDef):
-            for part in (*node.decorator_list, *node.bases, *(k.value for k in node.keywords)):
-                self._run(part, local)
-            for one in node.decorator_list:
-                self._called(one, local)
-            self._body(node.body, set(local or ()))
-            self._bind(node.name, local)
+            self._define_class(node, local)
         elif isinstance(node, ast.Lambda):
             self._signature(node.args, local)
         elif isinstance(node, _COMPREHENSIONS):
             inner = set(local or ()) | {
-                one.id for part in node.generators for one in ast.walk(part.target)
-                if isinstance(one, ast.Name)
+                name.id for part in node.generators for name in ast.walk(part.target)
+                if isinstance(name, ast.Name)
             }
             for child in ast.iter_child_nodes(node):
                 self._run(child, inner)
-        elif isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load):
-                self._read(node.id, local)
-            else:
-                self._bind(node.id, local)
-        elif isinstance(node, ast.alias):
-            self._bind(node.asname or node.name.partition(".")[0], local)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-            if node.name:
-                self._bind(node.name, local)
-            self._children(node, local)
-        elif isinstance(node, ast.MatchMapping):
-            if node.rest:
-                self._bind(node.rest, local)
-            self._children(node, local)
-        elif isinstance(node, ast.Assign | ast.AugAssign | ast.NamedExpr):
-            self._run(node.value, local)
-            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                self._read(node.target.id, local)
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                self._run(target, local)
-        elif isinstance(node, ast.AnnAssign):
-            if not self._lazy:
-                self._run(node.annotation, local)
-            if node.value is not None:
-                self._run(node.value, local)
-                self._run(node.target, local)
-        elif isinstance(node, ast.For | ast.AsyncFor):
-            self._run(node.iter, local)
-            self._run(node.target, local)
-            self._body([*node.body, *node.orelse], local)
-        else:
+        elif not self._run_binding(node, local):
             self._children(node, local)
             if isinstance(node, ast.Call):
                 self._called(node.func, local)
+
+    def _define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef,
+                         local: set[str] | None) -> None:
+        for decorator in node.decorator_list:
+            self._run(decorator, local)
+            self._called(decorator, local)
+        self._signature(node.args, local)
+        if node.returns is not None and not self._lazy:
+            self._run(node.returns, local)
+        self._bind(node.name, local)
+        if local is None:
+            self._functions[node.name] = node
+
+    def _define_class(self, node: ast.ClassDef, local: set[str] | None) -> None:
+        for part in (*node.decorator_list, *node.bases, *(k.value for k in node.keywords)):
+            self._run(part, local)
+        for decorator in node.decorator_list:
+            self._called(decorator, local)
+        self._body(node.body, set(local or ()))
+        self._bind(node.name, local)
+
+    def _run_binding(self, node: ast.AST, local: set[str] | None) -> bool:
+        """Run what reads or binds names by itself; whether it is such a thing."""
+        match node:
+            case ast.Name(ctx=ast.Load()):
+                self._read(node.id, local)
+            case ast.Name():
+                self._bind(node.id, local)
+            case ast.alias():
+                self._bind(node.asname or node.name.partition(".")[0], local)
+            case ast.ExceptHandler(name=name) | ast.MatchAs(name=name) | ast.MatchStar(
+                    name=name) | ast.MatchMapping(rest=name):
+                if name:
+                    self._bind(name, local)
+                self._children(node, local)
+            case ast.Assign() | ast.AugAssign() | ast.NamedExpr():
+                self._assign(node, local)
+            case ast.AnnAssign():
+                if not self._lazy:
+                    self._run(node.annotation, local)
+                if node.value is not None:
+                    self._run(node.value, local)
+                    self._run(node.target, local)
+            case ast.For() | ast.AsyncFor():
+                self._run(node.iter, local)
+                self._run(node.target, local)
+                self._body([*node.body, *node.orelse], local)
+            case _:
+                return False
+        return True
+
+    def _assign(self, node: ast.Assign | ast.AugAssign | ast.NamedExpr,
+                local: set[str] | None) -> None:
+        self._run(node.value, local)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            self._read(node.target.id, local)
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            self._run(target, local)
 
     def _children(self, node: ast.AST, local: set[str] | None) -> None:
         for child in ast.iter_child_nodes(node):

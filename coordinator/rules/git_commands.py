@@ -80,6 +80,23 @@ def _sets_worktree(words: Sequence[str], at: int) -> bool:
         "core.worktree")
 
 
+class _Command(NamedTuple):
+    """A git command, taken apart. `rest`: the subcommand and what follows it; `plain`: words that
+    are no flags; `short`: the letters of all short flags."""
+
+    rest: Sequence[str]
+    args: list[str]
+    plain: list[str]
+    flags: Sequence[str]
+    short: str
+    names_commit: Callable[[str], bool] | None
+
+    @property
+    def after_dashes(self) -> list[str]:
+        """The words after `--`."""
+        return self.args[self.args.index("--") + 1 :]
+
+
 def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None) -> bool:
     """Whether this git command changes more of the working tree than the files it names.
 
@@ -87,65 +104,94 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
         rest: the subcommand and what follows it.
         names_commit: whether a word names a commit (else it is a file), where that can be known.
     """
-    if not rest:
-        return False
-    if only_tells(rest) or _only_unstages(rest):
+    if not rest or only_tells(rest) or _only_unstages(rest):
         return False
     name, args = rest[0], list(rest[1:])
     plain, flags = _parsed(name, args)
-    short = "".join(word[1:] for word in flags if not word.startswith("--"))
     if name in _WHOLE_TREE:
         return plain[:1] != _ONLY_READING.get(name) and not _ONLY_IN_GIT.intersection(flags)
-    if name in ("symbolic-ref", "update-ref"):
-        moved = moved_ref(rest)
-        return moved is not None and moved.ref in ("", "HEAD")
-    if name == "branch":
-        return len(plain) < 2 and ("m" in short or "M" in short or "--move" in flags)
-    if name == "fetch":
-        return "--update-head-ok" in flags or "u" in short
-    if name == "update-index":
-        return "--stdin" in flags or "--index-info" in flags
-    if name == "switch":
-        return True  # also to a new branch: others' next commits would be on it
-    if name == "submodule":
-        return plain[:1] in (["update"], ["foreach"], ["deinit"])
-    if name == "stash":
-        if "--" in args and (not plain or plain[0] == "push" or args[0].startswith("-")):
-            named = args[args.index("--") + 1 :]
-            return not named or any(word in _EVERYTHING or word.rstrip("/").endswith("/.")
-                                    for word in named)
-        return not plain or plain[0] not in ("list", "show", "create", "store")
-    if name == "reset":
-        if any(flag in flags for flag in ("--hard", "--merge", "--keep")):
-            return True
-        return len(plain) == 1 and "--" not in args and plain[0] not in ("HEAD", "@") and (
-            names_commit is not None and names_commit(plain[0]))
-    if name == "clean":
-        return _cleans(flags) and (not plain or bool(_EVERYTHING.intersection(plain)))
-    if name == "checkout":
-        if "--" in args:
-            return not args[args.index("--") + 1 :] or bool(
-                _EVERYTHING.intersection(args[args.index("--") + 1 :])
-            )
-        if _begins_a_branch(args):
-            return True  # (see `switch`)
-        if _EVERYTHING.intersection(plain):
-            return True
-        return len(plain) < 2 and (not plain or names_commit is None or names_commit(plain[0]))
-    if name == "restore":
-        return (not plain or bool(_EVERYTHING.intersection(plain))
-                or names_from(rest) is not None)
-    if name in ("add", "stage"):
-        if plain:
-            return bool(_EVERYTHING.intersection(plain))
-        return bool({"A", "u"}.intersection(short)) or any(
-            _is_short_for(flag, full) for flag in flags for full in ("--all", "--update"))
-    if name == "commit":
-        return "a" in short or any(_is_short_for(flag, "--all") for flag in flags)
-    if name == "apply":
-        return "--cached" not in flags and (
-            "--apply" in flags or not _TELLS_OF_A_PATCH.intersection(flags))
-    return False
+    short = "".join(word[1:] for word in flags if not word.startswith("--"))
+    is_wide = _WIDE.get(name)
+    return is_wide is not None and is_wide(
+        _Command(rest, args, plain, flags, short, names_commit))
+
+
+def _moves_head(command: _Command) -> bool:
+    moved = moved_ref(command.rest)
+    return moved is not None and moved.ref in ("", "HEAD")
+
+
+def _renames_branch(command: _Command) -> bool:
+    return len(command.plain) < 2 and (
+        "m" in command.short or "M" in command.short or "--move" in command.flags)
+
+
+def _stashes_all(command: _Command) -> bool:
+    plain, args = command.plain, command.args
+    if "--" in args and (not plain or plain[0] == "push" or args[0].startswith("-")):
+        named = command.after_dashes
+        return not named or any(word in _EVERYTHING or word.rstrip("/").endswith("/.")
+                                for word in named)
+    return not plain or plain[0] not in ("list", "show", "create", "store")
+
+
+def _resets_all(command: _Command) -> bool:
+    if any(flag in command.flags for flag in ("--hard", "--merge", "--keep")):
+        return True
+    plain, names_commit = command.plain, command.names_commit
+    return len(plain) == 1 and "--" not in command.args and plain[0] not in ("HEAD", "@") and (
+        names_commit is not None and names_commit(plain[0]))
+
+
+def _cleans_all(command: _Command) -> bool:
+    return _cleans(command.flags) and (
+        not command.plain or bool(_EVERYTHING.intersection(command.plain)))
+
+
+def _checks_out_all(command: _Command) -> bool:
+    plain, names_commit = command.plain, command.names_commit
+    if "--" in command.args:
+        return not command.after_dashes or bool(_EVERYTHING.intersection(command.after_dashes))
+    if _begins_a_branch(command.args):
+        return True  # as `switch` does
+    if _EVERYTHING.intersection(plain):
+        return True
+    return len(plain) < 2 and (not plain or names_commit is None or names_commit(plain[0]))
+
+
+def _restores_all(command: _Command) -> bool:
+    return (not command.plain or bool(_EVERYTHING.intersection(command.plain))
+            or names_from(command.rest) is not None)
+
+
+def _adds_all(command: _Command) -> bool:
+    if command.plain:
+        return bool(_EVERYTHING.intersection(command.plain))
+    return bool({"A", "u"}.intersection(command.short)) or any(
+        _is_short_for(flag, full) for flag in command.flags for full in ("--all", "--update"))
+
+
+def _commits_all(command: _Command) -> bool:
+    return "a" in command.short or any(_is_short_for(flag, "--all") for flag in command.flags)
+
+
+def _applies(command: _Command) -> bool:
+    return "--cached" not in command.flags and (
+        "--apply" in command.flags or not _TELLS_OF_A_PATCH.intersection(command.flags))
+
+
+#: Subcommand -> whether it changes more than the files it names.
+_WIDE: dict[str, Callable[[_Command], bool]] = {
+    "symbolic-ref": _moves_head, "update-ref": _moves_head, "branch": _renames_branch,
+    "fetch": lambda command: "--update-head-ok" in command.flags or "u" in command.short,
+    "update-index": lambda command: not {"--stdin", "--index-info"}.isdisjoint(command.flags),
+    # Also to a new branch: others' next commits would be on it.
+    "switch": lambda command: True,
+    "submodule": lambda command: command.plain[:1] in (["update"], ["foreach"], ["deinit"]),
+    "stash": _stashes_all, "reset": _resets_all, "clean": _cleans_all,
+    "checkout": _checks_out_all, "restore": _restores_all, "add": _adds_all, "stage": _adds_all,
+    "commit": _commits_all, "apply": _applies,
+}
 
 
 class BroughtBack(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 #: What a run of the command has told. `untold`: it could not be run, or was stopped.
 Told = Literal["passed", "failed", "untold"]
@@ -136,6 +136,9 @@ def _with_above(paths: frozenset[str]) -> set[str]:
     return {above for path in paths for above in accumulate(path.split("/"), "{}/{}".format)}
 
 
+Runs = Generator[tuple[Unit, ...], Told, Any]
+
+
 def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findings]:
     """The course of a verification. Yields the units that the command is to be run with, on top of
     the base and in this order; is sent what that told; returns what it came to.
@@ -159,30 +162,17 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findin
             good += left
             break
         if not base_stands:
-            told = yield ()
-            if told == "failed":
-                told = yield ()
-                return found("base" if told == "failed" else
-                             "flaky" if told == "passed" else "untold")
-            if told == "untold" or not left:
-                return found("untold" if told == "untold" else "flaky")
+            against = yield from _try_base(bool(left))
+            if against is not None:
+                return found(against)
             base_stands = True
-        low, high = 0, len(left)  # the first `low` of them pass, the first `high` do not
-        while high - low > 1:
-            middle = (low + high) // 2
-            told = yield (*good, *left[:middle])
-            if told == "untold":
-                return found("untold")
-            low, high = (middle, high) if told == "passed" else (low, middle)
-        suspect = left[high - 1]
-        again = yield (*good, *left[:high])
-        without: Told = "untold"
-        if again == "failed":
-            without = yield (*good, *left[: high - 1])
-        if "untold" in (again, without) and again != "passed":
+        high = yield from _bisect(good, left)
+        if high is None:
             return found("untold")
-        if again == "passed" or without == "failed":
-            return found("flaky", suspect)
+        suspect = left[high - 1]
+        doubt = yield from _try_suspect(good, left[:high])
+        if doubt is not None:
+            return found(doubt, suspect if doubt == "flaky" else None)
         good += left[: high - 1]
         left = left[high:]
         task, on_top = suspect.above or suspect.task, []
@@ -202,13 +192,54 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findin
         else:
             held.append((suspect, task))
         held += [(one, task) for one in on_top]
-        spoilt = suspect.files.union(*(one.files for one in on_top))
-        rest = []
-        for one in left:
-            if meets(one.files, spoilt):
-                held.append((one, task))
-                spoilt |= one.files
-            else:
-                rest.append(one)
-        left = rest
+        left, spoilt = _split_spoilt(left, suspect.files.union(*(one.files for one in on_top)))
+        held += [(one, task) for one in spoilt]
     return found("broken" if broken else "good")
+
+
+def _try_base(anything_left: bool) -> Runs:
+    """Run the base alone: what that comes to; None: it stands, and something on top fails."""
+    told = yield ()
+    if told == "failed":
+        again = yield ()
+        return "base" if again == "failed" else "flaky" if again == "passed" else "untold"
+    if told == "untold":
+        return "untold"
+    return None if anything_left else "flaky"
+
+
+def _bisect(good: Sequence[Unit], left: Sequence[Unit]) -> Runs:
+    """How many of these have to be there, at the least, for the command to fail; None: a run told
+    nothing."""
+    low, high = 0, len(left)  # the first `low` of them pass, the first `high` do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        told = yield (*good, *left[:middle])
+        if told == "untold":
+            return None
+        low, high = (middle, high) if told == "passed" else (low, middle)
+    return high
+
+
+def _try_suspect(good: Sequence[Unit], upto: Sequence[Unit]) -> Runs:
+    """Run it once more with the last of these, and without it: why it is in doubt; None: it is what
+    breaks the command."""
+    again = yield (*good, *upto)
+    without: Told = "untold"
+    if again == "failed":
+        without = yield (*good, *upto[:-1])
+    if "untold" in (again, without) and again != "passed":
+        return "untold"
+    return "flaky" if again == "passed" or without == "failed" else None
+
+
+def _split_spoilt(left: Sequence[Unit], files: frozenset[str]) -> tuple[list[Unit], list[Unit]]:
+    """Those that are apart from these files, and those that build on them, or on one that does."""
+    apart, spoilt = [], []
+    for unit in left:
+        if meets(unit.files, files):
+            spoilt.append(unit)
+            files |= unit.files
+        else:
+            apart.append(unit)
+    return apart, spoilt

@@ -8,7 +8,7 @@ at, and nothing on the disk is touched (invariant 6). When leases end is not dec
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -124,22 +124,10 @@ def changed_since(
                 for path, digest in _as_directory(svc, tx, row, need.path).items():
                     compare(row, path, None, Bytes(digest, kept=True))
             continue
-        one = below[row.fencing_token]
-        if one.unlisted:
-            tx.record(ev.Noted(what="new files were not compared", facts={"why": one.unlisted}))
         settled = {path for path, tree, age in as_begun
                    if tree == row.worktree and age < earlier_content.age(row)}
-        for path, digest in one.now.items():
-            if path in settled:
-                continue
-            if one.before.get(path) != digest or (row.fencing_token, path) in further:
-                compare(row, path, one.before.get(path), Bytes(digest, kept=True))
-        for path, gone in one.left.items():
-            if path not in settled:
-                compare(row, path, one.before[path], content(tx, gone.path))
-        if _is_empty(tx, need):
-            tx.looked.require([_stands_for(need)])
-            compare(row, need.name.rstrip("/"), None, content(tx, _stands_for(need).path))
+        begun_before = {path for token, path in further if token == row.fencing_token}
+        _compare_below(tx, compare, row, need, below[row.fencing_token], settled, begun_before)
     if now_at is None:
         files = [(row, content(tx, need.path)) for row, need in needs if isinstance(need, Content)]
         of = {row.fencing_token: now for row, now in files}
@@ -147,23 +135,49 @@ def changed_since(
                 svc, tx, [(row, now.hash) for row, now in files], rows):
             compare(row, path, was, of[row.fencing_token])
     for rewound, theirs in regions.items():
-        # The file as it is, but for these regions: what a review shows, and reverts, is them alone.
-        path = now_at or path_of(theirs[0])
-        before, now = _was(tx, rewound), content(tx, rewound.path)
-        whole = _whole_before(svc, tx, theirs)
-        if whole is None and _is_together(tx, rewound):
-            whole = rewound.first
-        if whole is not None and now.hash is not None:
-            compare(theirs[0], path, whole, now)
-            continue
-        compare(theirs[0], path, before.hash, now, before)
-        flagged = found.get((path, theirs[0].worktree))
-        if now.hash is None and flagged is not None:  # others may have changed what is not theirs
-            flagged.last_hash = rewound.gone
-        if now.hash is None:
-            for inside, digest in _as_directory(svc, tx, theirs[0], rewound.path).items():
-                compare(theirs[0], inside, None, Bytes(digest, kept=True))
+        _compare_regions(svc, tx, compare, found, rewound, theirs, now_at)
     return [found[one] for one in sorted(found, key=lambda one: (one[0], one[1] or ""))]
+
+
+def _compare_below(tx: Tx, compare: Callable[..., None], row: LeaseRow, need: Below,
+                   listing: _Listing, settled: Collection[str],
+                   begun_before: Collection[str]) -> None:
+    """What lies below a leased directory or glob. `settled`: files that are as they were when a
+    later lease on them began; `begun_before`: those whose beginning lies further back."""
+    if listing.unlisted:
+        tx.record(ev.Noted(what="new files were not compared", facts={"why": listing.unlisted}))
+    for path, digest in listing.now.items():
+        if path not in settled and (
+                listing.before.get(path) != digest or path in begun_before):
+            compare(row, path, listing.before.get(path), Bytes(digest, kept=True))
+    for path, gone in listing.left.items():
+        if path not in settled:
+            compare(row, path, listing.before[path], content(tx, gone.path))
+    if _is_empty(tx, need):
+        tx.looked.require([_stands_for(need)])
+        compare(row, need.name.rstrip("/"), None, content(tx, _stands_for(need).path))
+
+
+def _compare_regions(svc: Service, tx: Tx, compare: Callable[..., None], found: Found,
+                     rewound: Rewound, rows: Sequence[LeaseRow], now_at: str | None) -> None:
+    """The file as it is, but for these regions: what a review shows, and reverts, is them alone."""
+    path = now_at or path_of(rows[0])
+    before, now = _was(tx, rewound), content(tx, rewound.path)
+    whole = _whole_before(svc, tx, rows)
+    if whole is None and _is_together(tx, rewound):
+        whole = rewound.first
+    if whole is not None and now.hash is not None:
+        compare(rows[0], path, whole, now)
+        return
+    compare(rows[0], path, before.hash, now, before)
+    if now.hash is not None:
+        return
+    flagged = found.get((path, rows[0].worktree))
+    if flagged is not None:  # others may have changed what is not theirs
+        flagged.last_hash = rewound.gone
+    for inside, digest in _as_directory(svc, tx, rows[0], rewound.path).items():
+        compare(rows[0], inside, None, Bytes(digest, kept=True))
+
 
 
 def _as_begun(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]]

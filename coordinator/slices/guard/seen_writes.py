@@ -113,62 +113,97 @@ def seen(
     What is to be done about those whose writer is known, and which may be more than its holders
     have, is returned: it needs a look at the disk.
     """
-    policy = svc.settings.watch.unleased
-    active = bool((tx.row("agents_active") or (0,))[0])
-    versions: list[tuple[str, str | None, str | None]] = []
-    rights = _Rights(svc, tx, ended or EndedRights())
-    out: list[Adopted | Foreign | Divided | Outdated] = []
+    recording = _Recording(svc, tx, ended or EndedRights())
     for change in changes:
+        recording.add(change)
+    versions = recording.versions
+    for start in range(0, len(versions), VERSIONS_MAX):
+        tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
+    return recording.out
+
+
+class _Recording:
+    """What the watcher saw, change by change: whose each is.
+
+    Attributes:
+        versions: (path, content, its writer if that is known) of what is recorded.
+        out: what is to be looked at.
+    """
+
+    def __init__(self, svc: Service, tx: Tx, ended: EndedRights) -> None:
+        self._svc, self._tx = svc, tx
+        self._policy, self._adopts = svc.settings.watch.unleased, svc.settings.hooks.adopt
+        self._active = bool((tx.row("agents_active") or (0,))[0])
+        self._rights = _Rights(svc, tx, ended)
+        self.versions: list[tuple[str, str | None, str | None]] = []
+        self.out: list[Adopted | Foreign | Divided | Outdated] = []
+
+    def add(self, change: Seen) -> None:
+        """Record one change."""
+        tx, rights = self._tx, self._rights
         known = tx.row("version_get", change.path)
         same = known is not None and known[0] == change.hash
-        if same and not active:
-            continue
+        if same and not self._active:
+            return
         if (not same and known is not None and change.looked_ms is not None
                 and str(known[1]) > iso(change.looked_ms)):
-            out.append(Outdated(change))
-            continue
+            self.out.append(Outdated(change))
+            return
         holder = rights.holder(change)
         before = rights.before(change, known)
         if same and before == change.hash:
-            continue
+            return
         if rights.is_divided():  # a revert needs what lies around the regions
             repository_files.keep(tx, change.now)
         if (holder is not None and rights.holds(change, known[1] if known else None)
-                and is_foreign(tx, change, holder, svc.fold_case)):
-            agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
-            out.append(Foreign(holder, agent, change, before, rights.since(known)))
-            if rights.is_divided() and before is not None and tx.row("blob_has", before):
-                out.append(Divided(change, before))
-            versions.append((change.path, change.hash, None))
-            if agent is None and not rights.is_divided() and not is_verdict(tx, change):
-                note(svc, tx, change, before, {holder: [change.path]})
-            continue
+                and is_foreign(tx, change, holder, self._svc.fold_case)):
+            self._add_foreign(change, holder, before, known)
+            return
         if holder is None:
-            holder = writer(tx, change) if svc.settings.hooks.adopt else None
-            if holder is not None and change.hash is not None:
-                there = (None if change.moved_from is None
-                         else tx.row("version_get", change.moved_from))
-                out.append(Adopted(holder, change, before, there[0] if there else None))
-            elif holder is None and active and not is_verdict(tx, change):
-                if policy != "ignore":
-                    note(svc, tx, change, before)
-                if doubtful(tx, change):
-                    keep_both(svc, tx, change, before, str(known[1]) if known else None,
-                              flagged=policy == "review")
-        elif (rights.is_elsewhere() and change.hash is not None and svc.settings.hooks.adopt
+            holder = self._add_unleased(change, before, known)
+        elif (rights.is_elsewhere() and change.hash is not None and self._adopts
               and writer(tx, change) == holder):
-            out.append(Adopted(holder, change, str(known[0]) if known and known[0] else None))
+            self.out.append(Adopted(holder, change, str(known[0]) if known and known[0] else None))
         elif rights.is_divided() and change.hash is not None:
-            was = before or rights.baseline(change)
-            if was is not None and tx.row("blob_has", was) is not None:
-                if policy != "ignore":
-                    out.append(Divided(change, was))
-                if not hears(tx, holder):  # it may have written another's part, too
-                    out.append(Foreign(holder, None, change, was, rights.since(known)))
-        versions.append((change.path, change.hash, holder))
-    for start in range(0, len(versions), VERSIONS_MAX):
-        tx.record(ev.VersionsSeen(versions=versions[start : start + VERSIONS_MAX]))
-    return out
+            self._add_divided(change, holder, before, known)
+        self.versions.append((change.path, change.hash, holder))
+
+    def _add_foreign(self, change: Seen, holder: str, before: str | None, known: Any) -> None:
+        """It is not its holder's writing."""
+        tx, rights = self._tx, self._rights
+        agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
+        self.out.append(Foreign(holder, agent, change, before, rights.since(known)))
+        if rights.is_divided() and before is not None and tx.row("blob_has", before):
+            self.out.append(Divided(change, before))
+        self.versions.append((change.path, change.hash, None))
+        if agent is None and not rights.is_divided() and not is_verdict(tx, change):
+            note(self._svc, tx, change, before, {holder: [change.path]})
+
+    def _add_unleased(self, change: Seen, before: str | None, known: Any) -> str | None:
+        """Nobody holds it: its writer, if that is known."""
+        tx = self._tx
+        agent = writer(tx, change) if self._adopts else None
+        if agent is not None and change.hash is not None:
+            there = (None if change.moved_from is None
+                     else tx.row("version_get", change.moved_from))
+            self.out.append(Adopted(agent, change, before, there[0] if there else None))
+        elif agent is None and self._active and not is_verdict(tx, change):
+            if self._policy != "ignore":
+                note(self._svc, tx, change, before)
+            if doubtful(tx, change):
+                keep_both(self._svc, tx, change, before, str(known[1]) if known else None,
+                          flagged=self._policy == "review")
+        return agent
+
+    def _add_divided(self, change: Seen, holder: str, before: str | None, known: Any) -> None:
+        """Its holder has regions of it."""
+        was = before or self._rights.baseline(change)
+        if was is None or self._tx.row("blob_has", was) is None:
+            return
+        if self._policy != "ignore":
+            self.out.append(Divided(change, was))
+        if not hears(self._tx, holder):  # it may have written another's part, too
+            self.out.append(Foreign(holder, None, change, was, self._rights.since(known)))
 
 
 def beyond(svc: Service, tx: Tx, found: Divided) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coordinator.dialects.decode import HookCall
 from coordinator.kernel import strategies, tasks
@@ -106,9 +107,9 @@ def serve(
         if turn_wait_s > wait_s and tx.present().turns:
             wait_s = turn_wait_s
         parent = sub_agents.parent_of(tx, name)
-        _before(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s,
-                others is not None,
-                frozenset() if parent is None or goes_on else edits(parent))
+        _before(_Proposal(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s,
+                          others is not None,
+                          frozenset() if parent is None or goes_on else edits(parent)))
         if heard.sub and not heeded.deny and _commits(heard):
             sub_agents.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
@@ -140,71 +141,95 @@ def serve(
     return heeded
 
 
-def _before(
-    svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded, wait_s: float,
-    git_asks: bool, window_wait_s: float, writing: bool, parents: frozenset[str],
-) -> None:
-    """`writing`: another edit of this agent is in the middle; `parents`: the files of edits of its
-    parent that are."""
+class _Proposal(NamedTuple):
+    """A call that an agent is about to make. `writing`: another edit of this agent is in the
+    middle; `parents`: the files of edits of its parent that are."""
+
+    svc: Service
+    tx: Tx
+    actor: Actor
+    heard: HookCall
+    heeded: Heeded
+    wait_s: float
+    git_asks: bool
+    window_wait_s: float
+    writing: bool
+    parents: frozenset[str]
+
+
+def _before(proposal: _Proposal) -> None:
+    heard, heeded = proposal.heard, proposal.heeded
     call = heard.call
     if call is None:
         return
-    if call.kind == "own" and heard.call_id and actor.agent is None:
-        svc.announce(heard.call_id, heeded.holder)
+    if call.kind == "own" and heard.call_id and proposal.actor.agent is None:
+        proposal.svc.announce(heard.call_id, heeded.holder)
     if call.kind == "write":
-        asked: proposed_edits.Wanted | Refusal | None = None
-        located, refusal = located_in(tx, _places(heard))
-        if refusal is None:
-            asked = write_windows.wait_for_parent(
-                svc, tx, actor, heeded.holder, located, parents, window_wait_s
-            ) or proposed_edits.open_windows(svc, tx, actor, heeded.holder, heard, located,
-                                             window_wait_s)
-            if isinstance(asked, Refusal):
-                refusal, wait_s = asked, window_wait_s
-            else:
-                wait_s = 0 if asked.unplaced else wait_s
-                refusal = take(svc, tx, actor, heeded, located, heard.tool, wait_s, asked=asked)
-                if refusal is not None:
-                    refusal = broken_callers.explained(refusal, asked.why)
-                if not writing:
-                    write_windows.drop(tx, heeded.holder, [] if refusal else asked.windows)
-        if refusal is None:
-            heeded.files = frozenset(one.resource.name for one in located)
-            heeded.outside = _outside(tx, heard)
-        elif refusal.code in HELD:
-            known = asked if isinstance(asked, proposed_edits.Wanted) else None
-            read_versions.note_refused(tx, heeded.holder, [
-                one for one in located if known is None or one.resource.name not in known.regions
-            ], parents, parts=known is not None)
-        _deny(heeded, refusal, wait_s)
+        _before_edit(proposal)
     elif call.kind == "shell":
-        refusal = None
-        files = shell_commands.checked_out(tx, call.command, heard.cwd)
-        if not git_asks:
-            refusal = shell_commands.git_wide(svc, tx, heeded.holder, call.command, heard.cwd,
-                                              files)
-        if refusal is None:
-            located, _ = located_in(tx, shell_commands.places(
-                tx, call.command, heard.cwd, files), all_or_none=False)
-            if located:
-                refusal = write_windows.wait_for_parent(
-                    svc, tx, actor, heeded.holder, located, parents, wait_s
-                ) or take(svc, tx, actor, heeded, located, heard.tool, wait_s,
-                               by_command=True)
-                if refusal is not None and not writing:
-                    refused = {one.resource.name for one in located}
-                    write_windows.drop(tx, heeded.holder, {
-                        write_windows.path(row) for row in write_windows.of(tx, heeded.holder)
-                    } - refused)
-        _deny(heeded, refusal, wait_s)
-        heeded.protects = refusal is None
+        _before_command(proposal, call.command)
     elif call.kind == "unknown":
-        if svc.settings.hooks.unknown_tools == "deny":
+        if proposal.svc.settings.hooks.unknown_tools == "deny":
             heeded.deny = (
                 f"coord does not know what the tool {heard.tool[:60]} writes, and this "
                 "repository's policy is to stop such tools (hooks.unknown_tools)."
             )
         heeded.protects = True
+
+
+def _before_edit(proposal: _Proposal) -> None:
+    svc, tx, heeded, heard = proposal.svc, proposal.tx, proposal.heeded, proposal.heard
+    wait_s, parents = proposal.wait_s, proposal.parents
+    asked: proposed_edits.Wanted | Refusal | None = None
+    located, refusal = located_in(tx, _places(heard))
+    if refusal is None:
+        asked = write_windows.wait_for_parent(
+            svc, tx, proposal.actor, heeded.holder, located, parents, proposal.window_wait_s
+        ) or proposed_edits.open_windows(svc, tx, proposal.actor, heeded.holder, heard, located,
+                                         proposal.window_wait_s)
+        if isinstance(asked, Refusal):
+            refusal, wait_s = asked, proposal.window_wait_s
+        else:
+            wait_s = 0 if asked.unplaced else wait_s
+            refusal = take(svc, tx, proposal.actor, heeded, located, heard.tool, wait_s,
+                           asked=asked)
+            if refusal is not None:
+                refusal = broken_callers.explained(refusal, asked.why)
+            if not proposal.writing:
+                write_windows.drop(tx, heeded.holder, [] if refusal else asked.windows)
+    if refusal is None:
+        heeded.files = frozenset(one.resource.name for one in located)
+        heeded.outside = _outside(tx, heard)
+    elif refusal.code in HELD:
+        known = asked if isinstance(asked, proposed_edits.Wanted) else None
+        read_versions.note_refused(tx, heeded.holder, [
+            one for one in located if known is None or one.resource.name not in known.regions
+        ], parents, parts=known is not None)
+    _deny(heeded, refusal, wait_s)
+
+
+def _before_command(proposal: _Proposal, command: str) -> None:
+    svc, tx, heeded, heard = proposal.svc, proposal.tx, proposal.heeded, proposal.heard
+    refusal = None
+    files = shell_commands.checked_out(tx, command, heard.cwd)
+    if not proposal.git_asks:
+        refusal = shell_commands.git_wide(svc, tx, heeded.holder, command, heard.cwd, files)
+    if refusal is None:
+        located, _ = located_in(tx, shell_commands.places(tx, command, heard.cwd, files),
+                                all_or_none=False)
+        if located:
+            refusal = write_windows.wait_for_parent(
+                svc, tx, proposal.actor, heeded.holder, located, proposal.parents,
+                proposal.wait_s
+            ) or take(svc, tx, proposal.actor, heeded, located, heard.tool, proposal.wait_s,
+                      by_command=True)
+            if refusal is not None and not proposal.writing:
+                refused = {one.resource.name for one in located}
+                write_windows.drop(tx, heeded.holder, {
+                    write_windows.path(row) for row in write_windows.of(tx, heeded.holder)
+                } - refused)
+    _deny(heeded, refusal, proposal.wait_s)
+    heeded.protects = refusal is None
 
 
 def _over(tx: Tx, heard: HookCall) -> set[str]:
