@@ -8,18 +8,17 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from coordinator.cli.app import app
-from coordinator.cli.definition import typer
+from coordinator.commands.signatures import Argument, command
 from coordinator.words.refusals import Code, Refusal
 
 #: How what stands before git in a session begins: it commits so by itself.
 _STANDS_IN = b"#!/bin/sh\n# Stands in for git"
 
 
-@app.command("commit", context_settings={"ignore_unknown_options": True})
+@command("commit", passes_on=True)
 def commit(
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Options and files, as `git commit` takes them.")
+        list[str] | None, Argument(help="Options and files, as `git commit` takes them.")
     ] = None,
 ) -> int:
     """Commit your own files while others work in the same tree, with the repository's own hooks.

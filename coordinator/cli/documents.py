@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from coordinator import toml_tables
-from coordinator.cli import client_methods, command_table, reference_pages
+from coordinator.cli import client_methods, command_files, reference_pages
 from coordinator.cli.task_files import schema_text
 from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
@@ -153,7 +153,7 @@ def made() -> dict[Path, str]:
         **reference_pages.pages(FOLDER.parent / "docs"),
         FOLDER.parent / "docs" / "schemas" / "tasks.schema.json": schema_text(),
         **{package / "client" / name: text for name, text in client_methods.sources().items()},
-        **{package / name: make() for name, make in command_table.FILES.items()},
+        **{package / name: make() for name, make in command_files.FILES.items()},
         package / toml_tables.FILE: toml_tables.made(),
     }
 

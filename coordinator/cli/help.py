@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from coordinator.cli.app import AsJson, app, print_json, say, width
-from coordinator.cli.definition import typer
+from coordinator.cli.app import print_json, say, width
 from coordinator.commands.lists import wrapped
+from coordinator.commands.signatures import Argument, AsJson, command
 from coordinator.words.exit_codes import MEANING, Exit, codes
 from coordinator.words.refusals import Code, Refusal
 
 
-@app.command("help")
+@command("help")
 def help_(
     topic: Annotated[
-        list[str] | None, typer.Argument(help="A command, or `exit-codes`; default: all commands.")
+        list[str] | None, Argument(help="A command, or `exit-codes`; default: all commands.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from coordinator.commands import forms
 from coordinator.commands.lists import Names, ago, columns, span
 from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.commands.signatures import AsJson, Option, Quiet, Short, command, declare_group
 from coordinator.words import requests as rq
 
+declare_group("agents", "Registered agents, and the agent CLIs coord knows.")
 
+
+@command("agents")
 def registered(
-    shell: Shell, *, everyone: bool, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    everyone: Annotated[bool, Option("--all", help="Also those that left.")] = False,
+    quiet: Quiet = False,
+    short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Registered agents: state, what they hold, do and wait for."""
     found = yield from ask(rq.Agents(all=everyone))
@@ -35,8 +45,13 @@ def registered(
         shell.say(line)
 
 
+@command("lost-writes")
 def lost_writes(
-    shell: Shell, *, agent: str | None, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    agent: Annotated[str | None, Option("--agent", "-a", help="Only this agent's.")] = None,
+    quiet: Quiet = False,
+    short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Work that was thrown away because somebody else had written first."""
     found = yield from ask(rq.LostWrites(agent=agent))
@@ -62,7 +77,8 @@ def lost_writes(
         shell.say(line)
 
 
-def sweep(shell: Shell, *, as_json: bool) -> Asking:
+@command("sweep")
+def sweep(shell: Shell, *, as_json: AsJson = False) -> Asking:
     """Tidy now: close what lapsed, flag partial work, serve the line."""
     done = yield from ask(rq.Sweep())
     if as_json:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Annotated, get_args
 
 from coordinator.commands import forms
 from coordinator.commands.lists import Names
 from coordinator.commands.shell import Asking, Shell, ask, each, one_of, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.texts import quoted
+
+declare_group("task", "The backlog.",
+              order="add list show claim done fail retry cancel import outcome export template "
+                    "schema edit")
+TaskId = Annotated[str, Argument(help="T-3, or 3.")]
+TaskIds = Annotated[list[str], Argument(metavar="TASK…", help="T-3, or 3; several.")]
 
 #: What follows from an outcome, in words.
 REMEDIES = {
@@ -22,20 +39,23 @@ REMEDIES = {
 }
 
 
+@command("task add")
 def add(
-    shell: Shell,
-    *,
+    shell: Shell, *,
     title: str,
-    prompt: str,
-    resource: list[str] | None,
-    after: list[str] | None,
-    priority: int,
-    attempts_max: int | None,
-    file: list[str] | None,
-    attempts: int | None,
-    as_json: bool,
+    prompt: Annotated[str, Option(help="What to do, for the agent.")] = "",
+    resource: Annotated[
+        list[str] | None, Option("--resource", "-r", help=(
+            "What it writes: a path, dir/, a glob, key:…; shared:PATH to read (repeatable)."))
+    ] = None,
+    after: Annotated[list[str] | None, Option(help="A task it comes after.")] = None,
+    priority: int = 0,
+    attempts_max: Annotated[int | None, Option(help="Attempts before it is dead.")] = None,
+    file: Annotated[list[str] | None, Option("--file", "-f", hidden=True)] = None,
+    attempts: Annotated[int | None, Option(hidden=True)] = None,
+    as_json: AsJson = False,
 ) -> Asking:
-    """Add one task. `file` and `attempts` are older names."""
+    """Add one task."""
     for given, name, now in (
         (file, "--file", "--resource"),
         (attempts, "--attempts", "--attempts-max"),
@@ -62,9 +82,19 @@ def add(
         shell.say(f"{made.task} {made.state}: {made.title}")
 
 
+@command("task list")
 def listing(
-    shell: Shell, *, state: str | None, agent: str | None, filtered: str, order: str, limit: int,
-    quiet: bool, short: bool, as_json: bool,
+    shell: Shell, *,
+    state: Annotated[str | None, Option(help=", ".join(rq.TASK_STATES))] = None,
+    agent: Annotated[
+        str | None, Option("--agent", "-a", help="Only what it has claimed.")
+    ] = None,
+    filtered: Annotated[str, Option(
+        "--filter", help="Only with this in its id, title, holder or a resource.")] = "",
+    order: Annotated[str, Option(help="arrival or priority.")] = "arrival",
+    limit: Limit = 200,
+    quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """The backlog in order of arrival, or the next to be given out first."""
     which = None if state is None else one_of(
@@ -89,7 +119,8 @@ def listing(
                 found.next is not None, f"coord task list --limit {limit * 10}")
 
 
-def show(shell: Shell, *, task: str, short: bool, as_json: bool) -> Asking:
+@command("task show")
+def show(shell: Shell, *, task: TaskId, short: Short = False, as_json: AsJson = False) -> Asking:
     """One task, and who holds what it needs."""
     row = yield from ask(rq.TaskShow(task=task))
     if forms.printed(shell, row, (), quiet=False, short=short, as_json=as_json):
@@ -124,14 +155,14 @@ def show(shell: Shell, *, task: str, short: bool, as_json: bool) -> Asking:
         shell.say(row.prompt)
 
 
+@command("task claim")
 def claim(
-    shell: Shell,
-    *,
-    task: str | None,
-    agent: str | None,
-    ttl: str | None,
-    wait: str | None,
-    as_json: bool,
+    shell: Shell, *,
+    task: Annotated[str | None, Argument(help="T-3; default: the best one.")] = None,
+    agent: AgentName = None,
+    ttl: Annotated[str | None, Option(help="30m, 2h.")] = None,
+    wait: Annotated[str | None, Option(help="Wait this long for one.")] = None,
+    as_json: AsJson = False,
 ) -> Asking:
     """Take a task and all its leases at once."""
     got = yield from ask(
@@ -172,8 +203,14 @@ def claim(
     shell.say(f"      coord task fail {got.task.task}{mine} --reason 'why', if you cannot")
 
 
+@command("task done")
 def done(
-    shell: Shell, *, task: str, agent: str | None, result: str, force: bool, as_json: bool
+    shell: Shell, *,
+    task: TaskId,
+    agent: AgentName = None,
+    result: Annotated[str, Option(help="What came of it.")] = "",
+    force: Annotated[bool, Option("--force", help="Though another claims it.")] = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Finish a task; its leases are released."""
     row = yield from ask(
@@ -182,15 +219,17 @@ def done(
     _told(shell, row, as_json)
 
 
+@command("task fail")
 def fail(
-    shell: Shell,
-    *,
-    task: str,
-    agent: str | None,
-    reason: str,
-    blocked: list[str] | None,
-    force: bool,
-    as_json: bool,
+    shell: Shell, *,
+    task: TaskId,
+    agent: AgentName = None,
+    reason: Annotated[str, Option(help="Why.")] = "",
+    blocked: Annotated[
+        list[str] | None, Option(help="A resource it needs that another holds.")
+    ] = None,
+    force: Annotated[bool, Option("--force", help="Though another claims it.")] = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Give a task back; it is tried again later. With `--blocked`, when that is free. What was
     changed for it, a person looks at first."""
@@ -207,21 +246,35 @@ def fail(
     _told(shell, row, as_json)
 
 
-def retry(shell: Shell, *, tasks: list[str], as_json: bool) -> Asking:
+@command("task retry")
+def retry(shell: Shell, *, tasks: TaskIds, as_json: AsJson = False) -> Asking:
     """Put dead, failed or cancelled tasks back."""
     yield from each(shell, [rq.TaskRetry(task=one) for one in dict.fromkeys(tasks)],
                     lambda row: _told(shell, row, False), as_json)
 
 
-def cancel(shell: Shell, *, tasks: list[str], reason: str, force: bool, as_json: bool) -> Asking:
+@command("task cancel")
+def cancel(
+    shell: Shell, *,
+    tasks: TaskIds,
+    reason: Annotated[str, Option(help="Why.")] = "",
+    force: Annotated[bool, Option("--force", help="Though it is claimed.")] = False,
+    as_json: AsJson = False,
+) -> Asking:
     """Take tasks out of the backlog."""
     yield from each(shell, [rq.TaskCancel(task=one, reason=reason, force=force)
                             for one in dict.fromkeys(tasks)],
                     lambda row: _told(shell, row, False), as_json)
 
 
+@command("task outcome")
 def outcome(
-    shell: Shell, *, task: str, found: str, note: str, agent: str | None, as_json: bool
+    shell: Shell, *,
+    task: TaskId,
+    found: Annotated[str, Argument(metavar="OUTCOME", help="VERIFY_FAILED, …")],
+    note: Annotated[str, Option(help="Why, in words.")] = "",
+    agent: AgentName = None,
+    as_json: AsJson = False,
 ) -> Asking:
     """Note what came of an attempt at a claimed task, for whoever tries it next."""
     got = yield from ask(

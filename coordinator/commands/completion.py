@@ -8,16 +8,20 @@ nothing is said then.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
 
 from coordinator.commands.lists import in_line, middle
+from coordinator.commands.parsing import COMPLETE
 from coordinator.commands.shell import Asking, Shell, ask
-from coordinator.commands.tables import table
+from coordinator.commands.signatures import Argument, command
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
 #: Of each command and group: the words that follow it, its options, its arguments.
-WORDS = table("words.json")
+FILE = "words.json"
 #: Names that are offered at once.
 OFFERED_MAX = 500
 #: Where `--agent` names a kind of agent.
@@ -28,7 +32,8 @@ Candidate = tuple[str, str]
 Names = Generator[rq.Request[Any], Any, Iterable[Candidate]]
 
 
-def complete(shell: Shell, *, words: list[str]) -> Asking:
+@command(COMPLETE, hidden=True, passes_on=True)
+def complete(shell: Shell, *, words: Annotated[list[str], Argument()]) -> Asking:
     """Print what the last of these words (maybe empty) may become, `value TAB what it is`."""
     *before, begun = words or [""]
     found = yield from _candidates(before, begun)
@@ -37,14 +42,17 @@ def complete(shell: Shell, *, words: list[str]) -> Asking:
             shell.say(f"{value}\t{middle(in_line(about), ABOUT_COLUMNS)}" if about else value)
 
 
-def named(words: Sequence[str]) -> str:
-    """The command that a line begins with; empty: none that there is."""
-    return _command(words)[0]
+@cache
+def _read_words() -> dict[str, dict[str, Any]]:
+    """All that may be typed, also what this process has not read in."""
+    with open(f"{__file__.rpartition('/')[0]}/{FILE}", "rb") as file:  # noqa: PTH123
+        words: dict[str, dict[str, Any]] = msgspec.json.decode(file.read())
+    return words
 
 
 def _candidates(before: Sequence[str], begun: str) -> Names:
     name, rest = _command(before)
-    known = WORDS[name]
+    known = _read_words()[name]
     options: dict[str, list[Any]] = known["options"]
     if rest and rest[-1] in options and not options[rest[-1]][1]:
         meant, _, about = options[rest[-1]]
@@ -68,7 +76,7 @@ def _command(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     name = ""
     for at, word in enumerate(words):
         longer = f"{name} {word}".strip()
-        if longer not in WORDS:
+        if longer not in _read_words():
             return name, words[at:]
         name = longer
     return name, ()
@@ -102,9 +110,9 @@ def _values(name: str, about: str) -> Names:
         except Refusal:
             return []
     if name == "topic":
-        return [(word, about) for word, about in WORDS[""]["commands"]]
+        return [(word, about) for word, about in _read_words()[""]["commands"]]
     if name in ("profile", "profiles"):
-        return [(one, "") for one in WORDS[""]["profiles"]]
+        return [(one, "") for one in _read_words()[""]["profiles"]]
     choices = about.rstrip(".").split(", ")
     if len(choices) > 1 and all(one.isalpha() for one in choices):
         return [(one, "") for one in choices]

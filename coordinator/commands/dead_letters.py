@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago
 from coordinator.commands.shell import Asking, Shell, ask, each, one_of
+from coordinator.commands.signatures import (
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
+
+declare_group("dead", "Dead letters: retry or drop what was given up.")
+Id = Annotated[str, Argument(help="T-3, K-3 or S-3.", metavar="ID")]
+Ids = Annotated[list[str], Argument(help="T-3, K-3, S-3, …", metavar="ID…")]
 
 KINDS = ("task", "change", "call", "acquire", "propose", "webhook")
 
 
+@command("dead list")
 def listing(
-    shell: Shell, *, kind: str | None, limit: int, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    kind: Annotated[
+        str | None, Option(help="task, change, call, acquire, propose or webhook.")
+    ] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Tasks, changes of keys and steps that were given up, the newest first."""
     which = kind
@@ -46,7 +68,8 @@ def listing(
     shell.say(f"next: coord dead show {ids[0]}")
 
 
-def show(shell: Shell, *, letter: str, as_json: bool) -> Asking:
+@command("dead show")
+def show(shell: Shell, *, letter: Id, as_json: AsJson = False) -> Asking:
     """One of them, whole."""
     found = yield from ask(rq.DeadShow(id=letter))
     if as_json:
@@ -60,13 +83,15 @@ def show(shell: Shell, *, letter: str, as_json: bool) -> Asking:
     shell.say(f"  next: coord dead retry {found.id}, or coord dead drop {found.id}")
 
 
-def retry(shell: Shell, *, letters: list[str], as_json: bool) -> Asking:
+@command("dead retry")
+def retry(shell: Shell, *, letters: Ids, as_json: AsJson = False) -> Asking:
     """Let them be tried again, from the first attempt on."""
     yield from each(shell, [rq.DeadRetry(id=one) for one in dict.fromkeys(letters)],
                     lambda told: shell.say(f"{told.id} is tried again: {told.what}"), as_json)
 
 
-def drop(shell: Shell, *, letters: list[str], as_json: bool) -> Asking:
+@command("dead drop")
+def drop(shell: Shell, *, letters: Ids, as_json: AsJson = False) -> Asking:
     """Give them up for good; whoever had asked is told."""
     yield from each(shell, [rq.DeadDrop(id=one) for one in dict.fromkeys(letters)],
                     lambda told: shell.say(f"{told.id} is dropped: {told.what}"), as_json)

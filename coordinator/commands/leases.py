@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from coordinator.commands import forms
 from coordinator.commands.lists import Names, ago, columns, from_root, left
 from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+)
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
+Resources = Annotated[list[str], Argument(help="Paths, `dir/`, globs, `key:a:b`, regions.")]
 
+
+@command("lock")
 def lock(
-    shell: Shell,
-    *,
-    resources: list[str],
-    agent: str | None,
-    ttl: str | None,
-    mode: str,
-    description: str,
-    task: str | None,
-    wait: str | None,
-    priority: int,
-    retry: bool,
-    new: bool,
-    as_json: bool,
+    shell: Shell, *,
+    resources: Resources,
+    agent: AgentName = None,
+    ttl: Annotated[
+        str | None, Option(help="How long: 45s, 30m, 2h; what is held for longer stays so.")
+    ] = None,
+    mode: Annotated[str, Option(help="exclusive or shared.")] = "exclusive",
+    description: Annotated[str, Option("--description", "-m", help="Why.")] = "",
+    task: Annotated[str | None, Option(help="The task it is for.")] = None,
+    wait: Annotated[str | None, Option(help="Stand in line this long: 10s.")] = None,
+    priority: Annotated[int, Option(help="Higher is served first.")] = 0,
+    retry: Annotated[
+        bool, Option(help="After a refusal stay in line, where the agent is there to hear.")
+    ] = True,
+    new: Annotated[bool, Option("--new", help="Also regions that are to be added.")] = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Lease resources for an agent, all or none."""
     if mode not in ("exclusive", "shared"):
@@ -65,14 +81,14 @@ def lock(
         shell.say(f"warning: {warning}")
 
 
+@command("unlock")
 def unlock(
-    shell: Shell,
-    *,
-    resources: list[str] | None,
-    agent: str | None,
-    force: bool,
-    acquisition: str | None,
-    as_json: bool,
+    shell: Shell, *,
+    resources: Annotated[list[str] | None, Argument(help="What to release.")] = None,
+    agent: AgentName = None,
+    force: Annotated[bool, Option("--force", help="Override another's lease.")] = False,
+    acquisition: Annotated[str | None, Option(help="All of one acquisition.")] = None,
+    as_json: AsJson = False,
 ) -> Asking:
     """Release leases. `--force` overrides, is recorded, and its holder is told."""
     if not resources and not acquisition:
@@ -100,8 +116,15 @@ def unlock(
                   f"`coord review show {done.reviews[0]}`.")
 
 
+@command("renew")
 def renew(
-    shell: Shell, *, resources: list[str] | None, agent: str | None, ttl: str | None, as_json: bool
+    shell: Shell, *,
+    resources: Annotated[list[str] | None, Argument(help="Default: all it holds.")] = None,
+    agent: AgentName = None,
+    ttl: Annotated[
+        str | None, Option(help="From now: 45s, 30m, 2h; what is held for longer stays so.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> Asking:
     """Extend leases from now, never past max_hold."""
     done = yield from ask(
@@ -122,9 +145,16 @@ def renew(
         shell.say("It holds nothing.")
 
 
+@command("locks")
 def locks(
-    shell: Shell, *, resource: str | None, agent: str | None, waiting: bool, limit: int,
-    quiet: bool, short: bool, as_json: bool,
+    shell: Shell, *,
+    resource: Annotated[str | None, Argument(help="Only what overlaps this.")] = None,
+    agent: Annotated[
+        str | None, Option("--agent", "-a", help="Only what it holds or waits for.")
+    ] = None,
+    waiting: Annotated[bool, Option("--waiting", help="Only who stands in line.")] = False,
+    limit: Limit = 1000, quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Who holds what, for how long, and who waits."""
     found = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))

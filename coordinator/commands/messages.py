@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Annotated, Any
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, in_line, wrapped
 from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Option,
+    Quiet,
+    Short,
+    command,
+)
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+
+MessageId = Annotated[str | None, Option("--reply", "-r", help="What it answers: M-4.")]
 
 #: Whom a person speaks as, and is spoken to as.
 HUMAN = "human"
@@ -25,17 +36,18 @@ def news(shell: Shell, *, agent: str) -> Asking:
     yield from ()
 
 
+@command("tell")
 def tell(
-    shell: Shell,
-    *,
-    who: str,
-    text: list[str],
-    agent: str | None,
-    task: str | None,
-    reply: str | None,
-    as_json: bool,
+    shell: Shell, *,
+    who: Annotated[str, Argument(help="An agent, `all`, or `human`.")],
+    text: Annotated[list[str], Argument(help="What to say.")],
+    agent: AgentName = None,
+    task: Annotated[str | None, Option("--task", "-t", help="What it is about: T-3.")] = None,
+    reply: MessageId = None,
+    as_json: AsJson = False,
 ) -> Asking:
-    """Say something to an agent, to all, or to a person. Agents hear it with their next call."""
+    """Say something to an agent, to all, or to a person. Agents hear it with their next
+    call of a tool, or the next `coord` command that they type (but not with --json)."""
     shell.acts_for = agent or (yield from _agent(shell))
     done = yield from ask(
         rq.MessageSend(
@@ -55,20 +67,26 @@ def tell(
         shell.say(f"Not told, for they have too many unread: {', '.join(done.left_out)}")
 
 
+@command("messages")
 def messages(
-    shell: Shell,
-    *,
-    search: str | None,
-    task: str | None,
-    thread: str | None,
-    since: str | None,
-    human: bool,
-    peek: bool,
-    agent: str | None,
-    limit: int | None,
-    quiet: bool,
-    short: bool,
-    as_json: bool,
+    shell: Shell, *,
+    search: Annotated[str | None, Option("--search", "-s", help="Words in them.")] = None,
+    task: Annotated[str | None, Option("--task", "-t", help="Only on this task.")] = None,
+    thread: Annotated[
+        str | None, Option(help="Only this message and those that answer it.")
+    ] = None,
+    since: Annotated[str | None, Option(help="Only of the last 45s, 10m, 2h, 3d.")] = None,
+    human: Annotated[
+        bool, Option("--human", help="Only those to people; they count as read then.")
+    ] = False,
+    peek: Annotated[bool, Option("--peek", help="With --human: leave them unread.")] = False,
+    agent: Annotated[
+        str | None, Option("--agent", "-a", help="Only what it said or was told.")
+    ] = None,
+    limit: Annotated[int | None, Option(
+        help="At most so many, the newest (50; with --human all that are unread).")] = None,
+    quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """What was said, the newest last."""
     own = agent or (yield from _agent(shell))

@@ -1,81 +1,115 @@
-"""The words of a command, as a table of its options says. What is not understood is nobody's here:
-the `coord` program then parses the words itself, and says what is wrong with them.
-
-The tables are made from the program's own definition (by `make docs`); this only follows them. Of a
-command a table has: its arguments (name, whether many, whether needed), its options (name, kind,
-and `one`, `many` or what a flag means), those that are required, and all defaults.
+"""The words of a command, by its signature. What is not understood is nobody's here: Typer then
+parses the words itself, and says what is wrong with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-#: Words of one command; more are left to the program.
+from coordinator.commands.signatures import COMMANDS, Command, Parameter
+
+#: Words of one command; more are left to Typer.
 WORDS_MAX = 10_000
+#: Another command line, as far as it was typed, follows this one.
+COMPLETE = "__complete"
+HELP = ("--help", "-h")
 
 
-def values(command: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any] | None:
-    """The parameters that these words give a command; None: not understood."""
-    if len(words) > WORDS_MAX:
+class Typed(NamedTuple):
+    """A command that was understood: its name, and its parameters."""
+
+    name: str
+    values: dict[str, Any]
+
+
+class NotUnderstoodError(Exception):
+    """These words are Typer's."""
+
+
+def parse(words: Sequence[str]) -> Typed | None:
+    """What these words say; None: not understood. Knows the commands that were declared so far."""
+    if not words or words[-1] in HELP:
         return None
-    options: Mapping[str, tuple[str, str, Any]] = command["options"]
+    if words[0] == COMPLETE:
+        return Typed(COMPLETE, {"words": list(words[1:])})
+    for count in (2, 1):
+        command = COMMANDS.get(" ".join(words[:count])) if len(words) >= count else None
+        if command is not None:
+            values = parse_values(command, words[count:])
+            return None if values is None else Typed(command.name, values)
+    return None
+
+
+def parse_values(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
+    """The parameters that these words give a command; None: not understood."""
+    if len(words) > WORDS_MAX or command.passes_on:
+        return None
     given: dict[str, Any] = {}
     rest: list[str] = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word == "--":
-            rest += words[at:]
-            break
-        if not word.startswith("-") or word == "-":
-            rest.append(word)
-            continue
-        long, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if long not in options:
-            return None  # one that there is not, or several short ones in one
-        name, kind, means = options[long]
-        if kind == "flag":
-            if sign:
-                return None
-            given[name] = means
-            continue
-        if not sign:
-            if at == len(words):
-                return None
-            value = words[at]
-            at += 1
-            if value.startswith("-") and value in options:
-                return None
-        made = _made(kind, value)
-        if made is None:
-            return None
-        if means == "many":
-            given.setdefault(name, []).append(made)
-        else:
-            given[name] = made
-    for name, many, needed in command["arguments"]:
-        if many:
-            if needed and not rest:
-                return None
-            if rest:
-                given[name] = rest
-            rest = []
-        elif rest:
-            given[name] = rest.pop(0)
-        elif needed:
-            return None
-    if rest or any(name not in given for name in command["required"]):
+    left = iter(words)
+    try:
+        for word in left:
+            if word == "--":
+                rest += left
+            elif word.startswith("-") and word != "-":
+                _take_option(command, word, left, given)
+            else:
+                rest.append(word)
+        _take_arguments(command, rest, given)
+    except NotUnderstoodError:
         return None
-    return {**command["defaults"], **given}
+    if any(p.required and p.name not in given for p in command.parameters):
+        return None
+    return {p.name: given.get(p.name, p.default) for p in command.parameters}
 
 
-def _made(kind: str, value: str) -> str | int | float | None:
-    """The value of an option; None: not understood."""
-    if kind == "text":
-        return value
-    bare = value[1:] if value[:1] == "-" else value
-    if not bare.isascii() or not bare.replace(".", "", kind == "float").isdigit():
-        return None
-    return int(value) if kind == "int" else float(value)
+def _take_option(command: Command, word: str, left: Iterator[str], given: dict[str, Any]) -> None:
+    name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
+    parameter = command.options.get(name)
+    if parameter is None:  # there is none, or these are several short ones in one word
+        raise NotUnderstoodError
+    if parameter.is_flag:
+        if sign:
+            raise NotUnderstoodError
+        given[parameter.name] = name not in parameter.opposites
+        return
+    if not sign:
+        value = next(left, "--")
+        if value == "--" or (value.startswith("-") and value in command.options):
+            raise NotUnderstoodError
+    _give(parameter, value, given)
+
+
+def _take_arguments(command: Command, rest: list[str], given: dict[str, Any]) -> None:
+    """Give each argument its word; one that takes many gets all that are left."""
+    for parameter in command.arguments:
+        for word in rest if parameter.many else rest[:1]:
+            _give(parameter, word, given)
+        del rest[: None if parameter.many else 1]
+    if rest:
+        raise NotUnderstoodError
+
+
+def _give(parameter: Parameter, word: str, given: dict[str, Any]) -> None:
+    value = _make_value(parameter, word)
+    if parameter.many:
+        given.setdefault(parameter.name, []).append(value)
+    else:
+        given[parameter.name] = value
+
+
+def _make_value(parameter: Parameter, word: str) -> Any:
+    if parameter.choices and word not in parameter.choices:
+        raise NotUnderstoodError
+    if parameter.type not in (int, float):
+        return parameter.type(word)
+    bare = word[1:] if word[:1] == "-" else word
+    if not bare.isascii() or not bare.replace(".", "", parameter.type is float).isdigit():
+        raise NotUnderstoodError
+    value = parameter.type(word)
+    if parameter.least is not None and value < parameter.least:
+        raise NotUnderstoodError
+    if parameter.most is not None and value > parameter.most:
+        raise NotUnderstoodError
+    return value

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from coordinator.commands import forms, review_page
 from coordinator.commands.lists import Names, ago, path
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of
+from coordinator.commands.signatures import (
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
+
+declare_group("review", "Flagged work that waits for a human's verdict; alone: work through it.")
+ReviewId = Annotated[str, Argument(help="R-3, or 3.")]
 
 STATES = choices(rq.Reviews, "state")
 
 
+@command("review list")
 def listing(
-    shell: Shell, *, state: str, agent: str | None, task: str | None, limit: int, quiet: bool,
-    short: bool, as_json: bool,
+    shell: Shell, *,
+    state: Annotated[
+        str, Option(help=", ".join(STATES))
+    ] = "open",
+    agent: Annotated[
+        str | None, Option("--agent", "-a", help="Only work that it left.")
+    ] = None,
+    task: Annotated[str | None, Option(help="Only work on this task.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """What waits for a verdict."""
     which = one_of(state, STATES, f"No review is ever {state!r}")
@@ -56,11 +80,18 @@ def files_in_line(row: rq.Review) -> Names:
     return Names([path(file.path) for file in row.files])
 
 
+@command("review show")
 def show(
-    shell: Shell, *, review: str, side_by_side: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    review: ReviewId,
+    side_by_side: Annotated[
+        bool, Option("--side-by-side", "-y", help="Before and after in two columns.",
+                     needs_program=True)
+    ] = False,
+    short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
-    """One review: what happened, the differences, the agent's last words. (A terminal gets it in
-    colours and by pages: the program does that.)"""
+    """One review: what happened, the differences, the agent's last words."""
     row = yield from ask(rq.ReviewShow(review=review))
     if forms.printed(shell, row, (), quiet=False, short=short, as_json=as_json):
         return

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, from_root, span
 from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
 
+declare_group("signal", "Hints on tasks and files, which fade.")
 
+
+@command("signal add")
 def add(
-    shell: Shell,
-    *,
-    subject: str,
-    name: str,
-    agent: str | None,
-    strength: float,
-    half_life: str | None,
-    note: str,
-    as_json: bool,
+    shell: Shell, *,
+    subject: Annotated[str, Argument(help="T-3, or a path, `dir/`, glob, key or region.")],
+    name: Annotated[str, Argument(help="priority, saturation, warning, or your own word.")],
+    agent: AgentName = None,
+    strength: Annotated[float, Option(help="More than 0, at most 10.")] = 1.0,
+    half_life: Annotated[
+        str | None, Option(help="Half of it is gone after this: 45s, 10m, 2h.")
+    ] = None,
+    note: Annotated[str, Option("--note", "-m", help="Why, for those who read it.")] = "",
+    as_json: AsJson = False,
 ) -> Asking:
     """Leave a hint, or add to the one that is there."""
     left = yield from ask(
@@ -39,9 +56,15 @@ def add(
     )
 
 
+@command("signal list")
 def listing(
-    shell: Shell, *, subject: str | None, name: str | None, limit: int, quiet: bool, short: bool,
-    as_json: bool,
+    shell: Shell, *,
+    subject: Annotated[
+        str | None, Argument(help="Only on this task or resource, and below it.")
+    ] = None,
+    name: Annotated[str | None, Option(help="Only signals of this name.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Hints with their strength now."""
     found = yield from ask(rq.Signals(subject=subject, name=name, limit=limit, cwd=shell.cwd))

@@ -3,21 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, columns
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
+declare_group("state", "Versioned values of keys, and their changes.",
+              order="get list put patch delete history watch change changes next done fail own")
+Key = Annotated[str, Argument(help="Like key:account:12345.")]
+Value = Annotated[
+    str, Argument(help="JSON; `-` reads it from standard input.", reads_input=True)
+]
+Version = Annotated[
+    int | None, Option("--version", help="The version that you have read; 0: nothing yet.")
+]
+Token = Annotated[
+    int | None, Option("--token", help="Fencing token, where you hold a lease on the key.")
+]
+ChangeId = Annotated[str, Argument(help="K-3, or 3.", metavar="CHANGE")]
+
 STATES = choices(rq.Changes, "state")
 
 
-def get(shell: Shell, *, key: str, version: int | None, as_json: bool) -> Asking:
+@command("state get")
+def get(
+    shell: Shell, *,
+    key: Key,
+    version: Annotated[int | None, Option(help="As it was at this version.")] = None,
+    as_json: AsJson = False,
+) -> Asking:
     """The value of a key."""
     found = yield from ask(rq.StateGet(key=key, version=version))
     if as_json:
@@ -26,8 +57,14 @@ def get(shell: Shell, *, key: str, version: int | None, as_json: bool) -> Asking
         tell_value(shell, found)
 
 
+@command("state list")
 def listing(
-    shell: Shell, *, prefix: str | None, limit: int, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    prefix: Annotated[
+        str | None, Argument(help="Only this key and those that continue it.")
+    ] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """The keys that have values."""
     found = yield from ask(rq.StateKeys(prefix=prefix, limit=limit))
@@ -44,37 +81,48 @@ def listing(
                   f"`coord state list --limit {limit * 10}`")
 
 
+@command("state put")
 def put(
-    shell: Shell, *, key: str, value: str, agent: str | None, version: int | None,
-    token: int | None, as_json: bool,
+    shell: Shell, *,
+    key: Key, value: Value, agent: AgentName = None, version: Version = None, token: Token = None,
+    as_json: AsJson = False,
 ) -> Asking:
-    """Store a value, if nobody has written since the version that was read."""
+    """Store a value, if nobody has written since the version that you read."""
     name = yield from shell.acting(agent)
     yield from _written(shell, rq.StatePut(agent=name, key=key, value=json(value),
                                            version=version, fencing_token=token), as_json)
 
 
+@command("state patch")
 def patch(
-    shell: Shell, *, key: str, change: str, agent: str | None, version: int | None,
-    token: int | None, as_json: bool,
+    shell: Shell, *,
+    key: Key, change: Value, agent: AgentName = None, version: Version = None, token: Token = None,
+    as_json: AsJson = False,
 ) -> Asking:
-    """Change some fields of a value."""
+    """Change some fields of a value: a JSON merge patch, in which null removes a field."""
     name = yield from shell.acting(agent)
     yield from _written(shell, rq.StatePatch(agent=name, key=key, patch=json(change),
                                              version=version, fencing_token=token), as_json)
 
 
+@command("state delete")
 def delete(
-    shell: Shell, *, key: str, agent: str | None, version: int | None, token: int | None,
-    as_json: bool,
+    shell: Shell, *,
+    key: Key, agent: AgentName = None, version: Version = None, token: Token = None,
+    as_json: AsJson = False,
 ) -> Asking:
-    """Delete a value."""
+    """Delete a value; its older versions are kept for a while."""
     name = yield from shell.acting(agent)
     yield from _written(shell, rq.StateDelete(agent=name, key=key, version=version,
                                               fencing_token=token), as_json)
 
 
-def history(shell: Shell, *, key: str, limit: int, as_json: bool) -> Asking:
+@command("state history")
+def history(
+    shell: Shell, *,
+    key: Key, limit: Annotated[int, Option(help="The newest so many.")] = 20,
+    as_json: AsJson = False,
+) -> Asking:
     """The versions of a key that are kept, the newest first."""
     found = yield from ask(rq.StateHistory(key=key, limit=limit))
     if as_json:
@@ -83,22 +131,32 @@ def history(shell: Shell, *, key: str, limit: int, as_json: bool) -> Asking:
         _table(shell, found.items, values=True)
 
 
+@command("state change", needs_program=True)
 def change(
-    shell: Shell, *, key: str, wanted: str, agent: str | None, note: str, wait: str | None,
-    during: str | None, as_json: bool,
+    shell: Shell, *,
+    key: Key, wanted: Value, agent: AgentName = None,
+    note: Annotated[str, Option("--note", "-m", help="Why.")] = "",
+    wait: Annotated[str | None, Option(help="Wait so long for its end: 30s.")] = None,
+    as_json: AsJson = False,
 ) -> Asking:
-    """Ask the owner of a key for a change. `during`: the change that this one belongs to."""
+    """Ask the owner of a key for a change; it is applied once, in its turn."""
     asked = yield from ask(rq.ChangeAdd(agent=(yield from shell.acting(agent)), key=key,
-                                        wanted=json(wanted), note=note, during=during))
+                                        wanted=json(wanted), note=note, during=shell.change))
     if wait is not None:
         asked = yield from ask(
             rq.ChangeShow(change=asked.change, wait_s=seconds(wait, "--wait") or 0.0))
     _ended(shell, asked, as_json)
 
 
+@command("state changes")
 def changes(
-    shell: Shell, *, key: str | None, state: str, limit: int, quiet: bool, short: bool,
-    as_json: bool,
+    shell: Shell, *,
+    key: Annotated[
+        str | None, Argument(help="Only of this key and those that continue it.")
+    ] = None,
+    state: Annotated[str, Option(help=", ".join(STATES))] = "open",
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Changes that were asked for, in their order."""
     which = one_of(state, STATES, f"No change is ever {state!r}")
@@ -126,8 +184,14 @@ def changes(
                 rows, found.next is not None, f"coord state changes --limit {limit * 10}")
 
 
-def next_(shell: Shell, *, key: str, agent: str | None, wait: str | None, as_json: bool) -> Asking:
-    """As a key's owner: the next change to apply."""
+@command("state next")
+def next_(
+    shell: Shell, *,
+    key: Key, agent: AgentName = None,
+    wait: Annotated[str | None, Option(help="Wait so long for one: 30s.")] = None,
+    as_json: AsJson = False,
+) -> Asking:
+    """As a key's owner: the next change to apply. (Lease the key before: `coord lock KEY`.)"""
     who = yield from shell.acting(agent)
     given = yield from ask(rq.ChangeNext(agent=who, key=key,
                                          wait_s=seconds(wait, "--wait") or 0.0))
@@ -144,8 +208,12 @@ def next_(shell: Shell, *, key: str, agent: str | None, wait: str | None, as_jso
               f"--agent {who}")
 
 
+@command("state done")
 def done(
-    shell: Shell, *, change: str, value: str, agent: str | None, attempt: int, as_json: bool
+    shell: Shell, *,
+    change: ChangeId, value: Value, agent: AgentName = None,
+    attempt: Annotated[int, Option(help="As `coord state next` told it.")] = 1,
+    as_json: AsJson = False,
 ) -> Asking:
     """As a key's owner: the change is applied; the value that the key has now."""
     _ended(shell, (yield from ask(rq.ChangeDone(
@@ -153,9 +221,14 @@ def done(
         value=json(value)))), as_json)
 
 
+@command("state fail")
 def fail(
-    shell: Shell, *, change: str, agent: str | None, attempt: int, why: str, refuse: bool,
-    as_json: bool,
+    shell: Shell, *,
+    change: ChangeId, agent: AgentName = None,
+    attempt: Annotated[int, Option(help="As `coord state next` told it.")] = 1,
+    why: Annotated[str, Option("--why", "-m", help="What the asker is told.")] = "",
+    refuse: Annotated[bool, Option("--refuse", help="Not to be tried again.")] = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """As a key's owner: the change could not be applied, or is refused."""
     _ended(shell, (yield from ask(rq.ChangeFail(

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import in_line, printable
 from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.commands.signatures import (
+    Argument,
+    AsJson,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
 
+declare_group("archive", "The Markdown that explains the code to agents.")
 
-def explain(shell: Shell, *, subject: str, as_json: bool) -> Asking:
-    """The story of one task, review, request, agent or file, in sentences."""
+
+@command("explain")
+def explain(
+    shell: Shell, *,
+    subject: Annotated[str, Argument(help="T-3, R-1, U-1, M-4, W-2, an agent, or a path.")],
+    as_json: AsJson = False,
+) -> Asking:
+    """The story of one task, review, request, message, agent or file, in sentences."""
     story = yield from ask(rq.Explain(subject=subject, cwd=shell.cwd))
     if as_json:
         shell.json(story)
@@ -20,8 +38,13 @@ def explain(shell: Shell, *, subject: str, as_json: bool) -> Asking:
         shell.say(in_line(sentence))
 
 
+@command("archive search")
 def search(
-    shell: Shell, *, words: list[str], limit: int, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    words: Annotated[list[str], Argument()],
+    limit: Annotated[int, Option("--limit", "-n")] = 10,
+    quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Find sections by words."""
     found = yield from ask(rq.ArchiveSearch(query=" ".join(words), limit=limit))
@@ -35,7 +58,12 @@ def search(
     forms.table(shell, ("section", "title", "file", "says"), "=~/~", rows, False, "")
 
 
-def section(shell: Shell, *, ref: str, as_json: bool) -> Asking:
+@command("archive show")
+def section(
+    shell: Shell, *,
+    ref: Annotated[str, Argument(help="4.2, 4.2@file.md, or a title.")],
+    as_json: AsJson = False,
+) -> Asking:
     """One section whole."""
     found = yield from ask(rq.ArchiveShow(ref=ref))
     if as_json:
@@ -48,20 +76,23 @@ def section(shell: Shell, *, ref: str, as_json: bool) -> Asking:
     shell.say(printable(found.body))
 
 
+@command("events")
 def events(
-    shell: Shell,
-    *,
-    follow: bool,
-    limit: int,
-    agent: str | None,
-    task: str | None,
-    resource: str | None,
-    kind: str | None,
-    quiet: bool,
-    short: bool,
-    as_json: bool,
+    shell: Shell, *,
+    follow: Annotated[
+        bool, Option("--follow", "-f", help="Go on as they happen.", needs_program=True)
+    ] = False,
+    limit: Annotated[int, Option("--limit", "-n", help="The last so many.")] = 50,
+    agent: Annotated[
+        str | None, Option("--agent", "-a", help="Only what it did.")
+    ] = None,
+    task: Annotated[str | None, Option(help="Only this task.")] = None,
+    resource: Annotated[str | None, Option(help="Only this resource.")] = None,
+    kind: Annotated[str | None, Option(help="Only this kind.")] = None,
+    quiet: Quiet = False, short: Short = False,
+    as_json: AsJson = False,
 ) -> Asking:
-    """The log. With --json one event a line. (`follow` is for whoever carries it out.)"""
+    """The log. With --json one event a line."""
     found = yield from ask(
         rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind,
                   cwd=shell.cwd)
