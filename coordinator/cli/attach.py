@@ -28,18 +28,13 @@ LOOK_S = 0.2
 @command("attach")
 def attach(
     agent: Annotated[
-        str | None, Argument(help="A launched agent; may be left out where one is at work.")
+        str | None, Argument("A launched agent; may be left out where one is at work.")
     ] = None,
-    take_over: Annotated[
-        bool, Option("--take-over", help="Go on with its conversation yourself, in its own "
-                                               "CLI; when you leave it, the agent goes on.")
-    ] = False,
-    lines: Annotated[
-        int, Option("--lines", "-n", least=0, help="Of what it said before, the last so many.")
-    ] = 40,
-    as_json: Annotated[
-        bool, Option("--json", help="One JSON object a line.")
-    ] = False,
+    take_over: Annotated[bool, Option(
+        "Go on with its conversation yourself, in its own CLI; when you leave it, the agent goes "
+        "on.")] = False,
+    lines: Annotated[int, Option("Of what it said before, the last so many.", "-n", least=0)] = 40,
+    as_json: Annotated[bool, Option("One JSON object a line.", "--json")] = False,
 ) -> int:
     """Show what a launched agent says and does, as it comes. Ctrl-C: leave; the agent goes on.
 

@@ -18,7 +18,7 @@ _STANDS_IN = b"#!/bin/sh\n# Stands in for git"
 @command("commit", passes_on=True)
 def commit(
     arguments: Annotated[
-        list[str] | None, Argument(help="Options and files, as `git commit` takes them.")
+        list[str] | None, Argument("Options and files, as `git commit` takes them.")
     ] = None,
 ) -> int:
     """Commit your own files while others work in the same tree, with the repository's own hooks.

@@ -66,7 +66,7 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 @command("completion")
 def completion(
-    shell: Annotated[str, Argument(help="bash, zsh, fish.")] = "bash",
+    shell: Annotated[str, Argument("bash, zsh, fish.")] = "bash",
 ) -> None:
     """Print what lets your shell complete commands, ids, agents and keys, and how to load it."""
     say(SCRIPTS[one_of(shell, SCRIPTS, f"There is no completion for {shell!r}")].rstrip("\n"))

@@ -50,9 +50,7 @@ def ps(as_json: AsJson = False) -> None:
 
 @command("down")
 def down(
-    everyone: Annotated[
-        bool, Option("--all", help="All that you run, of all repositories.")
-    ] = False,
+    everyone: Annotated[bool, Option("All that you run, of all repositories.", "--all")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Drain and stop the coordinator. Leases and tasks stay."""

@@ -13,14 +13,10 @@ from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
 from coordinator.words.texts import counted
 
-HttpPort = Annotated[
-    int | None, Option("--http", least=0, most=65_535,
-                             help="Also open the HTTP door on this port (0: any).")
-]
-LogForm = Annotated[
-    Literal["text", "json"] | None,
-    Option("--log-format", help="Of .coord/daemon.log: lines, or JSON lines.")
-]
+HttpPort = Annotated[int | None, Option(
+    "Also open the HTTP door on this port (0: any).", least=0, most=65_535)]
+LogForm = Annotated[Literal["text", "json"] | None, Option(
+    "Of .coord/daemon.log: lines, or JSON lines.")]
 
 
 @command("up")
@@ -67,7 +63,7 @@ def serve(http: HttpPort = None, log_format: LogForm = None) -> int:
 
 @command("compact")
 def compact(
-    keep_days: Annotated[float | None, Option(help="Default: database.keep_days.")] = None,
+    keep_days: Annotated[float | None, Option("Default: database.keep_days.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Cut the old part of the log and drop bytes that nothing needs."""

@@ -35,9 +35,7 @@ from coordinator.words.texts import counted
 @command("doctor")
 def doctor(
     restore: Annotated[
-        bool, Option(
-            "--restore", help="Make the database anew from a backup and what can be read."
-        )
+        bool, Option("Make the database anew from a backup and what can be read.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:

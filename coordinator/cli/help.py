@@ -14,7 +14,7 @@ from coordinator.words.refusals import Code, Refusal
 @command("help")
 def help_(
     topic: Annotated[
-        list[str] | None, Argument(help="A command, or `exit-codes`; default: all commands.")
+        list[str] | None, Argument("A command, or `exit-codes`; default: all commands.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:

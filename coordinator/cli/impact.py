@@ -35,13 +35,10 @@ SHOWN_MAX = 50
 
 @command("impact")
 def impact(
-    file: Annotated[str, Argument(help="A file of code, as it is now.")],
-    against: Annotated[
-        str | None, Option("--against", metavar="OLDFILE", help="A file of what it was.")
-    ] = None,
+    file: Annotated[str, Argument("A file of code, as it is now.")],
+    against: Annotated[str | None, Option("A file of what it was.", metavar="OLDFILE")] = None,
     git: Annotated[
-        str | None, Option("--git", metavar="REV", help="What it was in this commit "
-                                 "(default: HEAD).")
+        str | None, Option("What it was in this commit (default: HEAD).", metavar="REV")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

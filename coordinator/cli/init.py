@@ -34,40 +34,20 @@ CONFIG = """\
 
 @command("init")
 def init(
-    agent: Annotated[
-        list[str] | None, Option("--agent", "-a", help="Wire this agent CLI's hooks.")
-    ] = None,
-    everything: Annotated[
-        bool, Option("--all", help="Wire every agent CLI that is installed.")
-    ] = False,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
-    remove: Annotated[
-        bool, Option("--remove", help="Take out of the settings what coord put in.")
-    ] = False,
-    user: Annotated[
-        bool, Option("--user", help="Your own settings, for all repositories.")
-    ] = False,
-    diff: Annotated[
-        bool, Option("--diff", help="Show all that would change, line by line.")
-    ] = False,
-    no_guard: Annotated[
-        bool, Option("--no-guard", help="Leave git's commit and push hooks alone.")
-    ] = False,
-    with_shims: Annotated[
-        bool | None, Option(
-            "--shims/--no-shims", help="Let the agents be typed as always and run in sessions "
-            "(`coord shims`); default: asked."
-        )
-    ] = None,
-    apart: Annotated[
-        bool, Option(
-            "--separate", help="Give this repository a coordinator of its own, apart from the one "
-            "that the folders above have."
-        )
-    ] = False,
-    adopt: Annotated[
-        bool, Option("--adopt", help="Take over a `.coord/` from elsewhere: it is your own.")
-    ] = False,
+    agent: Annotated[list[str] | None, Option("Wire this agent CLI's hooks.", "-a")] = None,
+    everything: Annotated[bool, Option("Wire every agent CLI that is installed.", "--all")] = False,
+    yes: Annotated[bool, Option("Do not ask.", "-y")] = False,
+    remove: Annotated[bool, Option("Take out of the settings what coord put in.")] = False,
+    user: Annotated[bool, Option("Your own settings, for all repositories.")] = False,
+    diff: Annotated[bool, Option("Show all that would change, line by line.")] = False,
+    no_guard: Annotated[bool, Option("Leave git's commit and push hooks alone.")] = False,
+    with_shims: Annotated[bool | None, Option(
+        "Let the agents be typed as always and run in sessions (`coord shims`); default: asked.",
+        "--shims/--no-shims")] = None,
+    apart: Annotated[bool, Option(
+        "Give this repository a coordinator of its own, apart from the one that the folders above "
+        "have.", "--separate")] = False,
+    adopt: Annotated[bool, Option("Take over a `.coord/` from elsewhere: it is your own.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists.

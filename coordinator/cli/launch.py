@@ -42,51 +42,29 @@ FRAME_S = 0.25
 @command("launch")
 def launch(
     tasks: Annotated[
-        str, Argument(help="A .yaml, .jsonl or .md file; `-`: the backlog as it is.")
+        str, Argument("A .yaml, .jsonl or .md file; `-`: the backlog as it is.")
     ] = "-",
-    agents: Annotated[
-        int | None, Option("--agents", "-n", help="How many at once (default 3).")
-    ] = None,
-    agent: Annotated[
-        list[str] | None,
-        Option("--agent", "-a", metavar="PROFILE[:N]",
-                     help="The profile (default shell); several, with how many of each.")
-    ] = None,
-    command: Annotated[
-        str | None, Option("--command", "-c", help="The command, for the shell profile.")
-    ] = None,
-    timeout: Annotated[str | None, Option(help="For one attempt (default 1h).")] = None,
-    stall: Annotated[
-        str | None, Option(help="Silence that ends an agent (launch.stall_s: 8m).")
-    ] = None,
-    ttl: Annotated[
-        str | None, Option(help="Silence that ends its leases (launch.ttl_s: 10m).")
-    ] = None,
-    grace: Annotated[
-        str | None, Option(help="Between SIGTERM and SIGKILL (default 10s).")
-    ] = None,
-    isolation: Annotated[
-        Literal["none", "worktree"],
-        Option(help="`worktree`: each agent works in a git worktree of its own, and its work lands "
-                    "on your branch when its leases allow it.")
-    ] = "none",
-    verify: Annotated[
-        str | None, Option(metavar="COMMAND", help="With worktrees: run on what would land; "
-                                 "if it fails, that does not land.")
-    ] = None,
-    model: Annotated[str | None, Option("--model", help="Passed on to the agent.")] = None,
-    max_turns: Annotated[
-        int | None, Option("--max-turns", least=1, help="Passed on to the agent.")
-    ] = None,
-    budget_usd: Annotated[
-        float | None, Option("--budget-usd", help="Per task; passed on to the agent.")
-    ] = None,
-    wait: Annotated[
-        bool, Option("--wait", help="Stay while reviews wait for a verdict.")
-    ] = False,
-    resume: Annotated[  # (for whoever types what he means: each launch does)
-        bool, Option("--resume", help="Go on with what an earlier launch left, as each "
-                                            "launch does.")
+    agents: Annotated[int | None, Option("How many at once (default 3).", "-n")] = None,
+    agent: Annotated[list[str] | None, Option(
+        "The profile (default shell); several, with how many of each.",
+        "-a", metavar="PROFILE[:N]")] = None,
+    command: Annotated[str | None, Option("The command, for the shell profile.", "-c")] = None,
+    timeout: Annotated[str | None, Option("For one attempt (default 1h).")] = None,
+    stall: Annotated[str | None, Option("Silence that ends an agent (launch.stall_s: 8m).")] = None,
+    ttl: Annotated[str | None, Option("Silence that ends its leases (launch.ttl_s: 10m).")] = None,
+    grace: Annotated[str | None, Option("Between SIGTERM and SIGKILL (default 10s).")] = None,
+    isolation: Annotated[Literal["none", "worktree"], Option(
+        "`worktree`: each agent works in a git worktree of its own, and its work lands on your "
+        "branch when its leases allow it.")] = "none",
+    verify: Annotated[str | None, Option(
+        "With worktrees: run on what would land; if it fails, that does not land.",
+        metavar="COMMAND")] = None,
+    model: Annotated[str | None, Option("Passed on to the agent.")] = None,
+    max_turns: Annotated[int | None, Option("Passed on to the agent.", least=1)] = None,
+    budget_usd: Annotated[float | None, Option("Per task; passed on to the agent.")] = None,
+    wait: Annotated[bool, Option("Stay while reviews wait for a verdict.")] = False,
+    resume: Annotated[
+        bool, Option("Go on with what an earlier launch left, as each launch does.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:

@@ -23,10 +23,10 @@ LOOK_S = 0.25
 
 @command("logs")
 def logs(
-    task: Annotated[str, Argument(help="T-3, or 3.")],
-    follow: Annotated[bool, Option("--follow", "-f", help="Go on as it grows.")] = False,
-    every: Annotated[bool, Option("--all", help="All attempts, not the last.")] = False,
-    raw: Annotated[bool, Option("--raw", help="As it is, JSON and all.")] = False,
+    task: Annotated[str, Argument("T-3, or 3.")],
+    follow: Annotated[bool, Option("Go on as it grows.", "-f")] = False,
+    every: Annotated[bool, Option("All attempts, not the last.", "--all")] = False,
+    raw: Annotated[bool, Option("As it is, JSON and all.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What the launched agents of a task said and did. With --json one object a line."""

@@ -9,9 +9,7 @@ from coordinator.commands.signatures import Option, command
 
 @command("mcp")
 def mcp(
-    profile: Annotated[
-        str | None, Option(help="The agent's profile; `coord init` fills it in.")
-    ] = None,
+    profile: Annotated[str | None, Option("The agent's profile; `coord init` fills it in.")] = None,
 ) -> None:
     """Serve coord's tools over MCP; an agent CLI runs this, a person need not.
 

@@ -25,7 +25,7 @@ declare_group("merge-driver", "Let plain git merge by region.")
 #: What was not merged at all; git's own `merge-file` ends so. Lower codes count conflicts.
 FAILED = 255
 ForUser = Annotated[
-    bool, Option("--global", help="For all of this user's repositories, not for this one.")
+    bool, Option("For all of this user's repositories, not for this one.", "--global")
 ]
 #: Larger files (bytes) are not read.
 READ_BYTES_MAX = 256 << 20
@@ -33,26 +33,16 @@ READ_BYTES_MAX = 256 << 20
 
 @command("merge-file")
 def merge_file(
-    base: Annotated[str, Argument(help="The version that both sides began with.")],
-    ours: Annotated[str, Argument(help="Our version; the result is written into it.")],
-    theirs: Annotated[str, Argument(help="The other version.")],
-    stdout: Annotated[
-        bool, Option("--stdout", "-p", help="Print the result; write nothing.")
-    ] = False,
-    path: Annotated[
-        str, Option("--path", help="The file's name, which tells its language "
-                          "(default: OURS).")
-    ] = "",
-    label: Annotated[
-        list[str] | None, Option("--label", "-L", help="What stands behind the markers of "
-                                       "ours, base and theirs: up to three times.")
-    ] = None,
-    marker_size: Annotated[
-        int, Option("--marker-size", least=1, most=100, help="How many signs a marker has.")
-    ] = 7,
-    style: Annotated[
-        str, Option("--style", help="merge, diff3 or zdiff3 (default: as git is set up).")
-    ] = "",
+    base: Annotated[str, Argument("The version that both sides began with.")],
+    ours: Annotated[str, Argument("Our version; the result is written into it.")],
+    theirs: Annotated[str, Argument("The other version.")],
+    stdout: Annotated[bool, Option("Print the result; write nothing.", "-p")] = False,
+    path: Annotated[str, Option("The file's name, which tells its language (default: OURS).")] = "",
+    label: Annotated[list[str] | None, Option(
+        "What stands behind the markers of ours, base and theirs: up to three times.",
+        "-L")] = None,
+    marker_size: Annotated[int, Option("How many signs a marker has.", least=1, most=100)] = 7,
+    style: Annotated[str, Option("merge, diff3 or zdiff3 (default: as git is set up).")] = "",
     as_json: AsJson = False,
 ) -> int:
     """Merge three versions of a file by its regions, git's own merge first.

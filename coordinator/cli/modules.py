@@ -87,7 +87,7 @@ declare_group(
 
 @command("")
 def coord(
-    version: Annotated[bool, Option("--version", "-V", help="Say which version this is.")] = False,
+    version: Annotated[bool, Option("Say which version this is.", "-V")] = False,
 ) -> None:
     """Run several AI coding agents in one repository at once. (`main` answers `--version`.)"""
 

@@ -15,23 +15,19 @@ from coordinator.words.refusals import Code, Refusal
 
 @command("propose")
 def propose(
-    resource: Annotated[str, Argument(help="A file, a region (path::name) or a key.")],
-    version: Annotated[
-        str | None, Option("--version", help="What you read: `sha256:…`, of a key its number;"
-                                 " left out: it is not there yet.")
-    ] = None,
+    resource: Annotated[str, Argument("A file, a region (path::name) or a key.")],
+    version: Annotated[str | None, Option(
+        "What you read: `sha256:…`, of a key its number; left out: it is not there yet.")] = None,
     content: Annotated[
-        str | None, Option("--from", help="File with the new content; `-`: standard input.")
+        str | None, Option("File with the new content; `-`: standard input.", "--from")
     ] = None,
     patch: Annotated[
-        str | None, Option(help="File with a unified diff (of a key, a merge patch); `-`.")
+        str | None, Option("File with a unified diff (of a key, a merge patch); `-`.")
     ] = None,
-    delete: Annotated[bool, Option("--delete", help="Remove it.")] = False,
+    delete: Annotated[bool, Option("Remove it.")] = False,
     agent: AgentName = None,
-    note: Annotated[str, Option("--note", "-m", help="Why.")] = "",
-    retry: Annotated[
-        bool, Option("--retry", help="Where others hold it: keep it, and try again.")
-    ] = False,
+    note: Annotated[str, Option("Why.", "-m")] = "",
+    retry: Annotated[bool, Option("Where others hold it: keep it, and try again.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Change a file, region or key without a lease, if nobody has changed it since you read it."""

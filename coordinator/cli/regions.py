@@ -36,10 +36,8 @@ READ_BYTES_MAX = 256 << 20
 
 @command("regions")
 def regions(
-    file: Annotated[str, Argument(help="A file.")],
-    nested: Annotated[
-        bool, Option("--nested", help="Also the definitions inside of functions.")
-    ] = False,
+    file: Annotated[str, Argument("A file.")],
+    nested: Annotated[bool, Option("Also the definitions inside of functions.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What a file is divided into, by name: what can be leased alone, `FILE::NAME`."""
@@ -72,26 +70,19 @@ def regions(
 
 @command("commit-region")
 def commit_region(
-    resources: Annotated[list[str], Argument(help="Regions, `FILE::NAME`.")],
-    texts: Annotated[
-        list[str] | None,
-        Option("--from", help="The file with its new text; one for each region, in their "
-                     "order. `-`, or none for a single region: the standard input. An empty file "
-                     "removes it.")
-    ] = None,
+    resources: Annotated[list[str], Argument("Regions, `FILE::NAME`.")],
+    texts: Annotated[list[str] | None, Option(
+        "The file with its new text; one for each region, in their order. `-`, or none for a "
+        "single region: the standard input. An empty file removes it.", "--from")] = None,
     agent: AgentName = None,
-    content_hash: Annotated[
-        list[str] | None,
-        Option("--hash", help="Of the text that it was made from; one for each region.")
+    content_hash: Annotated[list[str] | None, Option(
+        "Of the text that it was made from; one for each region.", "--hash")] = None,
+    token: Annotated[
+        str | None, Option("The `lease_token` that `coord lock --json` told; not needed.")
     ] = None,
-    token: Annotated[str | None, Option(help="The `lease_token` that `coord lock --json` "
-                                                       "told; not needed.")] = None,
-    after: Annotated[
-        list[str] | None,
-        Option("--after", metavar="NAME", help="It is new, and comes behind this region of "
-                     "its file (empty: at the end of what contains it); one for each region, `-` "
-                     "for one that is there.")
-    ] = None,
+    after: Annotated[list[str] | None, Option(
+        "It is new, and comes behind this region of its file (empty: at the end of what contains "
+        "it); one for each region, `-` for one that is there.", metavar="NAME")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the new text of leased regions, of all of them or of none."""

@@ -26,12 +26,13 @@ PIPE_COLUMNS = 80
 @command("report")
 def report(
     run: Annotated[str | None, Argument(
-        help="A launch, by its name in `.coord/runs` or the beginning of it; default: the last.",
-    )] = None,
-    everything: Annotated[bool, Option("--all", help="All of the log.")] = False,
-    html: Annotated[Path | None, Option(
-        "--html", help="Write its time line as one page that needs no network.")] = None,
-    limit: Annotated[int, Option("--limit", "-n", help="Lines of a list.")] = 10,
+        "A launch, by its name in `.coord/runs` or the beginning of it; default: the "
+        "last.")] = None,
+    everything: Annotated[bool, Option("All of the log.", "--all")] = False,
+    html: Annotated[
+        Path | None, Option("Write its time line as one page that needs no network.")
+    ] = None,
+    limit: Annotated[int, Option("Lines of a list.", "-n")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """After a launch: who waited for whom, the files most in demand, refusals, time lost."""

@@ -47,14 +47,13 @@ HUNKS_MAX = 100_000
 #: Files of the rest of a review that are named.
 REST_MAX = 20
 
-ReviewIds = Annotated[list[str], Argument(metavar="REVIEW…", help="R-3, or 3; several.")]
+ReviewIds = Annotated[list[str], Argument("R-3, or 3; several.", metavar="REVIEW…")]
 Files = Annotated[list[str] | None, Option(
-    "--file", "-f", help="Only this file of it; several times for several. The rest stays open.")]
+    "Only this file of it; several times for several. The rest stays open.", "-f")]
 Hunks = Annotated[list[str] | None, Option(
-    "--hunk", help="Only these changes of the one file: 2, or 1,3, or 2-4, as `show` has them.")]
-Note = Annotated[str, Option("--note", "-m", help="Why, for the record.")]
-ForTheNext = Annotated[str, Option(
-    "--note", "-m", help="Words for the agent that goes on with it.")]
+    "Only these changes of the one file: 2, or 1,3, or 2-4, as `show` has them.")]
+Note = Annotated[str, Option("Why, for the record.", "-m")]
+ForTheNext = Annotated[str, Option("Words for the agent that goes on with it.", "-m")]
 
 
 @command("review")
@@ -83,18 +82,22 @@ def show(**values: Any) -> None:
 
 
 @command("review keep")
-def keep(reviews: ReviewIds, file: Files = None, hunk: Hunks = None,
-         edited: Annotated[str | None, Option(
-             "--from", help="Keep the text in this file (`-`: standard input) in place of what was"
-             " left.")] = None,
-         note: Note = "", as_json: AsJson = False) -> int:
+def keep(
+    reviews: ReviewIds, file: Files = None, hunk: Hunks = None,
+    edited: Annotated[str | None, Option(
+        "Keep the text in this file (`-`: standard input) in place of what was left.",
+        "--from")] = None,
+    note: Note = "", as_json: AsJson = False,
+) -> int:
     """The work is good as it stands, or as you have edited it; its task is done."""
     return _decide("keep", reviews, file, hunk, note, as_json, edited)
 
 
 @command("review revert")
-def revert(reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
-           as_json: AsJson = False) -> int:
+def revert(
+    reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
+    as_json: AsJson = False,
+) -> int:
     """Put the bytes back that were there at the lease; its task starts over."""
     return _decide("revert", reviews, file, hunk, note, as_json)
 

@@ -29,18 +29,17 @@ from coordinator.words.refusals import Code, Refusal
 
 @command("run", passes_on=True)
 def run(
-    profile: Annotated[str, Argument(help="The agent's profile: claude-code, codex, …, or "
-                                                "shell for any command.")],
+    profile: Annotated[
+        str, Argument("The agent's profile: claude-code, codex, …, or shell for any command.")
+    ],
     arguments: Annotated[
-        list[str] | None,
-        Argument(help="What goes to the program itself; for `shell`, the command."),
+        list[str] | None, Argument("What goes to the program itself; for `shell`, the command.")
     ] = None,
     program: Annotated[
-        str | None, Option(help="The program, where it is not called as the profile says.")
+        str | None, Option("The program, where it is not called as the profile says.")
     ] = None,
     where_possible: Annotated[
-        bool, Option("--where-possible", help="Where there can be no session, say so and "
-                                                    "start the program by itself.")
+        bool, Option("Where there can be no session, say so and start the program by itself.")
     ] = False,
 ) -> int:
     """Start an agent's own CLI so that it cannot write what others hold.

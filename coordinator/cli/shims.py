@@ -22,7 +22,7 @@ declare_group("shims", "Let `claude`, `codex`, … start in a protected session,
 @command("shims install")
 def install(
     program: Annotated[
-        list[str] | None, Argument(help="Default: every agent that is installed.")
+        list[str] | None, Argument("Default: every agent that is installed.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

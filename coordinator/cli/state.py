@@ -36,9 +36,9 @@ REFUSES = 100
 def watch(
     key: Key,
     after: Annotated[
-        int | None, Option(help="Tell of versions after this one; default: from now on.")
+        int | None, Option("Tell of versions after this one; default: from now on.")
     ] = None,
-    once: Annotated[bool, Option("--once", help="End after the first change.")] = False,
+    once: Annotated[bool, Option("End after the first change.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print each new version of a key, until it is interrupted."""
@@ -64,13 +64,11 @@ def watch(
 @command("state own")
 def own(
     key: Key,
-    command: Annotated[list[str], Argument(help="A program and its arguments, after `--`.")],
+    command: Annotated[list[str], Argument("A program and its arguments, after `--`.")],
     agent: AgentName = None,
-    give: Annotated[str, Option(help="One change may take so long.")] = "60s",
-    wait: Annotated[str | None, Option(help="Stand in line so long for the key.")] = None,
-    until_idle: Annotated[
-        bool, Option("--until-idle", help="End when no change can be applied now.")
-    ] = False,
+    give: Annotated[str, Option("One change may take so long.")] = "60s",
+    wait: Annotated[str | None, Option("Stand in line so long for the key.")] = None,
+    until_idle: Annotated[bool, Option("End when no change can be applied now.")] = False,
 ) -> None:
     """Own a key: run a command for each change, one by one. It reads {change, key, value, wanted}
     as JSON from standard input and prints the key's new value; exit code 100 refuses the change,

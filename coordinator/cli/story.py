@@ -44,8 +44,7 @@ def print_events(**values: Any) -> None:
 @command("replay")
 def replay(
     until: Annotated[
-        int | None,
-        Option(help="Tell how things were after this event (`coord events`).", least=0)
+        int | None, Option("Tell how things were after this event (`coord events`).", least=0)
     ] = None,
     as_json: AsJson = False,
 ) -> None:

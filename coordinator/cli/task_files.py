@@ -89,7 +89,7 @@ TRIES = 5
 
 @command("task template")
 def template(
-    form: Annotated[str, Option("--format", help="yaml, markdown or jsonl.")] = "yaml",
+    form: Annotated[str, Option("yaml, markdown or jsonl.", "--format")] = "yaml",
 ) -> None:
     """Print a file of tasks to start from, with remarks: `coord task template > tasks.yaml`."""
     known: Form = one_of(form, get_args(Form), f"No format is called {form!r}")
@@ -114,9 +114,7 @@ def schema_text() -> str:
 @command("task edit")
 def edit(
     task: TaskId,
-    begin: Annotated[
-        Path | None, Option("--from", help="Begin with the text of this file.")
-    ] = None,
+    begin: Annotated[Path | None, Option("Begin with the text of this file.", "--from")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change what a task says, in your editor ($GIT_EDITOR, git's core.editor, $VISUAL, $EDITOR).

@@ -18,10 +18,8 @@ Form = Literal["yaml", "jsonl", "markdown"]
 
 @command("task import")
 def import_(
-    file: Annotated[str, Argument(help="A .yaml, .jsonl or .md file; - for standard input.")],
-    form: Annotated[
-        str | None, Option("--format", help="yaml, jsonl or markdown.")
-    ] = None,
+    file: Annotated[str, Argument("A .yaml, .jsonl or .md file; - for standard input.")],
+    form: Annotated[str | None, Option("yaml, jsonl or markdown.", "--format")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Add many tasks, all or none.
@@ -76,7 +74,7 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
 
 @command("task export")
 def export(
-    form: Annotated[str, Option("--format", help="yaml, jsonl or markdown.")] = "yaml",
+    form: Annotated[str, Option("yaml, jsonl or markdown.", "--format")] = "yaml",
     as_json: AsJson = False,
 ) -> None:
     """The backlog as text that `task import` reads."""

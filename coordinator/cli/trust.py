@@ -42,15 +42,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 @command("trust")
 def trust(
-    yes: Annotated[
-        bool, Option("--yes", "-y", help="Show and trust all of it; nobody is asked.")
-    ] = False,
+    yes: Annotated[bool, Option("Show and trust all of it; nobody is asked.", "-y")] = False,
     show: Annotated[
-        bool, Option("--list", help="Show what is trusted and what is not; change nothing.")
+        bool, Option("Show what is trusted and what is not; change nothing.", "--list")
     ] = False,
-    withdraw: Annotated[
-        bool, Option("--withdraw", help="Trust nothing of this repository any more.")
-    ] = False,
+    withdraw: Annotated[bool, Option("Trust nothing of this repository any more.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Look at profiles and settings of this repository before they are used.

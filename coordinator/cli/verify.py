@@ -26,13 +26,12 @@ LINES_MAX = 15
 @command("verify")
 def verify(
     listing: Annotated[
-        bool, Option("--list", "-l", help="Show the last ones and what is not verified.")
+        bool, Option("Show the last ones and what is not verified.", "--list", "-l")
     ] = False,
-    afresh: Annotated[
-        bool, Option("--afresh", help="Begin with the commit that is checked out now; what "
-                                            "was finished until now counts as being in it.")
-    ] = False,
-    wait: Annotated[bool, Option(help="Wait for its end.")] = True,
+    afresh: Annotated[bool, Option(
+        "Begin with the commit that is checked out now; what was finished until now counts as "
+        "being in it.")] = False,
+    wait: Annotated[bool, Option("Wait for its end.")] = True,
     as_json: AsJson = False,
 ) -> int:
     """Run the verifying command on what tasks have done, in a tree apart; wait for the answer.

@@ -29,12 +29,8 @@ class PageAddress(msgspec.Struct):
 
 @command("web")
 def web(
-    no_open: Annotated[
-        bool, Option("--no-open", help="Print the page's address, and start no browser.")
-    ] = False,
-    read_only: Annotated[
-        bool, Option("--read-only", help="A page that sees all and changes nothing.")
-    ] = False,
+    no_open: Annotated[bool, Option("Print the page's address, and start no browser.")] = False,
+    read_only: Annotated[bool, Option("A page that sees all and changes nothing.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Open the coordinator's page in your browser: what waits for you, agents, leases, reviews."""

@@ -325,7 +325,7 @@ def live(root: Path, profile: Profile) -> str | None:
 
 @command("hook")
 def hook(
-    profile: Annotated[str, Argument(help="PROFILE, or PROFILE:EVENT.")],
+    profile: Annotated[str, Argument("PROFILE, or PROFILE:EVENT.")],
 ) -> int:
     """What an agent runs when its session begins: starts the coordinator, then serves the hook.
 

@@ -16,10 +16,8 @@ declare_group("agents", "Registered agents, and the agent CLIs coord knows.")
 @command("agents")
 def registered(
     shell: Shell, *,
-    everyone: Annotated[bool, Option("--all", help="Also those that left.")] = False,
-    quiet: Quiet = False,
-    short: Short = False,
-    as_json: AsJson = False,
+    everyone: Annotated[bool, Option("Also those that left.", "--all")] = False,
+    quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Registered agents: state, what they hold, do and wait for."""
     found = yield from ask(rq.Agents(all=everyone))
@@ -48,10 +46,8 @@ def registered(
 @command("lost-writes")
 def lost_writes(
     shell: Shell, *,
-    agent: Annotated[str | None, Option("--agent", "-a", help="Only this agent's.")] = None,
-    quiet: Quiet = False,
-    short: Short = False,
-    as_json: AsJson = False,
+    agent: Annotated[str | None, Option("Only this agent's.", "-a")] = None,
+    quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Work that was thrown away because somebody else had written first."""
     found = yield from ask(rq.LostWrites(agent=agent))

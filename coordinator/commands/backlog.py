@@ -25,8 +25,8 @@ from coordinator.words.texts import quoted
 declare_group("task", "The backlog.",
               order="add list show claim done fail retry cancel import outcome export template "
                     "schema edit")
-TaskId = Annotated[str, Argument(help="T-3, or 3.")]
-TaskIds = Annotated[list[str], Argument(metavar="TASK…", help="T-3, or 3; several.")]
+TaskId = Annotated[str, Argument("T-3, or 3.")]
+TaskIds = Annotated[list[str], Argument("T-3, or 3; several.", metavar="TASK…")]
 
 #: What follows from an outcome, in words.
 REMEDIES = {
@@ -41,17 +41,15 @@ REMEDIES = {
 
 @command("task add")
 def add(
-    shell: Shell, *,
-    title: str,
-    prompt: Annotated[str, Option(help="What to do, for the agent.")] = "",
-    resource: Annotated[
-        list[str] | None, Option("--resource", "-r", help=(
-            "What it writes: a path, dir/, a glob, key:…; shared:PATH to read (repeatable)."))
-    ] = None,
-    after: Annotated[list[str] | None, Option(help="A task it comes after.")] = None,
+    shell: Shell, *, title: str,
+    prompt: Annotated[str, Option("What to do, for the agent.")] = "",
+    resource: Annotated[list[str] | None, Option(
+        "What it writes: a path, dir/, a glob, key:…; shared:PATH to read (repeatable).",
+        "-r")] = None,
+    after: Annotated[list[str] | None, Option("A task it comes after.")] = None,
     priority: int = 0,
-    attempts_max: Annotated[int | None, Option(help="Attempts before it is dead.")] = None,
-    file: Annotated[list[str] | None, Option("--file", "-f", hidden=True)] = None,
+    attempts_max: Annotated[int | None, Option("Attempts before it is dead.")] = None,
+    file: Annotated[list[str] | None, Option("", "-f", hidden=True)] = None,
     attempts: Annotated[int | None, Option(hidden=True)] = None,
     as_json: AsJson = False,
 ) -> Asking:
@@ -85,16 +83,13 @@ def add(
 @command("task list")
 def listing(
     shell: Shell, *,
-    state: Annotated[str | None, Option(help=", ".join(rq.TASK_STATES))] = None,
-    agent: Annotated[
-        str | None, Option("--agent", "-a", help="Only what it has claimed.")
-    ] = None,
-    filtered: Annotated[str, Option(
-        "--filter", help="Only with this in its id, title, holder or a resource.")] = "",
-    order: Annotated[str, Option(help="arrival or priority.")] = "arrival",
-    limit: Limit = 200,
-    quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    state: Annotated[str | None, Option(", ".join(rq.TASK_STATES))] = None,
+    agent: Annotated[str | None, Option("Only what it has claimed.", "-a")] = None,
+    filtered: Annotated[
+        str, Option("Only with this in its id, title, holder or a resource.", "--filter")
+    ] = "",
+    order: Annotated[str, Option("arrival or priority.")] = "arrival",
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """The backlog in order of arrival, or the next to be given out first."""
     which = None if state is None else one_of(
@@ -158,10 +153,10 @@ def show(shell: Shell, *, task: TaskId, short: Short = False, as_json: AsJson = 
 @command("task claim")
 def claim(
     shell: Shell, *,
-    task: Annotated[str | None, Argument(help="T-3; default: the best one.")] = None,
+    task: Annotated[str | None, Argument("T-3; default: the best one.")] = None,
     agent: AgentName = None,
-    ttl: Annotated[str | None, Option(help="30m, 2h.")] = None,
-    wait: Annotated[str | None, Option(help="Wait this long for one.")] = None,
+    ttl: Annotated[str | None, Option("30m, 2h.")] = None,
+    wait: Annotated[str | None, Option("Wait this long for one.")] = None,
     as_json: AsJson = False,
 ) -> Asking:
     """Take a task and all its leases at once."""
@@ -205,11 +200,9 @@ def claim(
 
 @command("task done")
 def done(
-    shell: Shell, *,
-    task: TaskId,
-    agent: AgentName = None,
-    result: Annotated[str, Option(help="What came of it.")] = "",
-    force: Annotated[bool, Option("--force", help="Though another claims it.")] = False,
+    shell: Shell, *, task: TaskId, agent: AgentName = None,
+    result: Annotated[str, Option("What came of it.")] = "",
+    force: Annotated[bool, Option("Though another claims it.")] = False,
     as_json: AsJson = False,
 ) -> Asking:
     """Finish a task; its leases are released."""
@@ -221,14 +214,10 @@ def done(
 
 @command("task fail")
 def fail(
-    shell: Shell, *,
-    task: TaskId,
-    agent: AgentName = None,
-    reason: Annotated[str, Option(help="Why.")] = "",
-    blocked: Annotated[
-        list[str] | None, Option(help="A resource it needs that another holds.")
-    ] = None,
-    force: Annotated[bool, Option("--force", help="Though another claims it.")] = False,
+    shell: Shell, *, task: TaskId, agent: AgentName = None,
+    reason: Annotated[str, Option("Why.")] = "",
+    blocked: Annotated[list[str] | None, Option("A resource it needs that another holds.")] = None,
+    force: Annotated[bool, Option("Though another claims it.")] = False,
     as_json: AsJson = False,
 ) -> Asking:
     """Give a task back; it is tried again later. With `--blocked`, when that is free. What was
@@ -255,10 +244,9 @@ def retry(shell: Shell, *, tasks: TaskIds, as_json: AsJson = False) -> Asking:
 
 @command("task cancel")
 def cancel(
-    shell: Shell, *,
-    tasks: TaskIds,
-    reason: Annotated[str, Option(help="Why.")] = "",
-    force: Annotated[bool, Option("--force", help="Though it is claimed.")] = False,
+    shell: Shell, *, tasks: TaskIds,
+    reason: Annotated[str, Option("Why.")] = "",
+    force: Annotated[bool, Option("Though it is claimed.")] = False,
     as_json: AsJson = False,
 ) -> Asking:
     """Take tasks out of the backlog."""
@@ -269,12 +257,10 @@ def cancel(
 
 @command("task outcome")
 def outcome(
-    shell: Shell, *,
-    task: TaskId,
-    found: Annotated[str, Argument(metavar="OUTCOME", help="VERIFY_FAILED, …")],
-    note: Annotated[str, Option(help="Why, in words.")] = "",
-    agent: AgentName = None,
-    as_json: AsJson = False,
+    shell: Shell, *, task: TaskId,
+    found: Annotated[str, Argument("VERIFY_FAILED, …", metavar="OUTCOME")],
+    note: Annotated[str, Option("Why, in words.")] = "",
+    agent: AgentName = None, as_json: AsJson = False,
 ) -> Asking:
     """Note what came of an attempt at a claimed task, for whoever tries it next."""
     got = yield from ask(

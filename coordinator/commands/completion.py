@@ -33,7 +33,10 @@ Names = Generator[rq.Request[Any], Any, Iterable[Candidate]]
 
 
 @command(COMPLETE, hidden=True, passes_on=True)
-def complete(shell: Shell, *, words: Annotated[list[str], Argument()]) -> Asking:
+def complete(
+    shell: Shell, *,
+    words: Annotated[list[str], Argument()],
+) -> Asking:
     """Print what the last of these words (maybe empty) may become, `value TAB what it is`."""
     *before, begun = words or [""]
     found = yield from _candidates(before, begun)

@@ -38,11 +38,9 @@ Line = tuple[str, str]
 @command("status")
 def status(
     shell: Shell, *,
-    watch: Annotated[bool, Option("--watch", "-w", help="Live, once a second.",
-                                    needs_program=True)] = False,
-    events: Annotated[int, Option(help="Recent events shown.")] = 8,
-    short: Short = False,
-    as_json: AsJson = False,
+    watch: Annotated[bool, Option("Live, once a second.", "-w", needs_program=True)] = False,
+    events: Annotated[int, Option("Recent events shown.")] = 8,
+    short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Agents, leases and who waits, the backlog, reviews, recent events, health."""
     if events < 0:

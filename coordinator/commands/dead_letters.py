@@ -22,8 +22,8 @@ from coordinator.commands.signatures import (
 from coordinator.words import requests as rq
 
 declare_group("dead", "Dead letters: retry or drop what was given up.")
-Id = Annotated[str, Argument(help="T-3, K-3 or S-3.", metavar="ID")]
-Ids = Annotated[list[str], Argument(help="T-3, K-3, S-3, …", metavar="ID…")]
+Id = Annotated[str, Argument("T-3, K-3 or S-3.", metavar="ID")]
+Ids = Annotated[list[str], Argument("T-3, K-3, S-3, …", metavar="ID…")]
 
 KINDS = ("task", "change", "call", "acquire", "propose", "webhook")
 
@@ -31,11 +31,8 @@ KINDS = ("task", "change", "call", "acquire", "propose", "webhook")
 @command("dead list")
 def listing(
     shell: Shell, *,
-    kind: Annotated[
-        str | None, Option(help="task, change, call, acquire, propose or webhook.")
-    ] = None,
-    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    kind: Annotated[str | None, Option("task, change, call, acquire, propose or webhook.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Tasks, changes of keys and steps that were given up, the newest first."""
     which = kind

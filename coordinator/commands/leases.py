@@ -22,26 +22,24 @@ from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
-Resources = Annotated[list[str], Argument(help="Paths, `dir/`, globs, `key:a:b`, regions.")]
+Resources = Annotated[list[str], Argument("Paths, `dir/`, globs, `key:a:b`, regions.")]
 
 
 @command("lock")
 def lock(
-    shell: Shell, *,
-    resources: Resources,
-    agent: AgentName = None,
+    shell: Shell, *, resources: Resources, agent: AgentName = None,
     ttl: Annotated[
-        str | None, Option(help="How long: 45s, 30m, 2h; what is held for longer stays so.")
+        str | None, Option("How long: 45s, 30m, 2h; what is held for longer stays so.")
     ] = None,
-    mode: Annotated[str, Option(help="exclusive or shared.")] = "exclusive",
-    description: Annotated[str, Option("--description", "-m", help="Why.")] = "",
-    task: Annotated[str | None, Option(help="The task it is for.")] = None,
-    wait: Annotated[str | None, Option(help="Stand in line this long: 10s.")] = None,
-    priority: Annotated[int, Option(help="Higher is served first.")] = 0,
+    mode: Annotated[str, Option("exclusive or shared.")] = "exclusive",
+    description: Annotated[str, Option("Why.", "-m")] = "",
+    task: Annotated[str | None, Option("The task it is for.")] = None,
+    wait: Annotated[str | None, Option("Stand in line this long: 10s.")] = None,
+    priority: Annotated[int, Option("Higher is served first.")] = 0,
     retry: Annotated[
-        bool, Option(help="After a refusal stay in line, where the agent is there to hear.")
+        bool, Option("After a refusal stay in line, where the agent is there to hear.")
     ] = True,
-    new: Annotated[bool, Option("--new", help="Also regions that are to be added.")] = False,
+    new: Annotated[bool, Option("Also regions that are to be added.")] = False,
     as_json: AsJson = False,
 ) -> Asking:
     """Lease resources for an agent, all or none."""
@@ -84,10 +82,10 @@ def lock(
 @command("unlock")
 def unlock(
     shell: Shell, *,
-    resources: Annotated[list[str] | None, Argument(help="What to release.")] = None,
+    resources: Annotated[list[str] | None, Argument("What to release.")] = None,
     agent: AgentName = None,
-    force: Annotated[bool, Option("--force", help="Override another's lease.")] = False,
-    acquisition: Annotated[str | None, Option(help="All of one acquisition.")] = None,
+    force: Annotated[bool, Option("Override another's lease.")] = False,
+    acquisition: Annotated[str | None, Option("All of one acquisition.")] = None,
     as_json: AsJson = False,
 ) -> Asking:
     """Release leases. `--force` overrides, is recorded, and its holder is told."""
@@ -119,10 +117,10 @@ def unlock(
 @command("renew")
 def renew(
     shell: Shell, *,
-    resources: Annotated[list[str] | None, Argument(help="Default: all it holds.")] = None,
+    resources: Annotated[list[str] | None, Argument("Default: all it holds.")] = None,
     agent: AgentName = None,
     ttl: Annotated[
-        str | None, Option(help="From now: 45s, 30m, 2h; what is held for longer stays so.")
+        str | None, Option("From now: 45s, 30m, 2h; what is held for longer stays so.")
     ] = None,
     as_json: AsJson = False,
 ) -> Asking:
@@ -148,13 +146,10 @@ def renew(
 @command("locks")
 def locks(
     shell: Shell, *,
-    resource: Annotated[str | None, Argument(help="Only what overlaps this.")] = None,
-    agent: Annotated[
-        str | None, Option("--agent", "-a", help="Only what it holds or waits for.")
-    ] = None,
-    waiting: Annotated[bool, Option("--waiting", help="Only who stands in line.")] = False,
-    limit: Limit = 1000, quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    resource: Annotated[str | None, Argument("Only what overlaps this.")] = None,
+    agent: Annotated[str | None, Option("Only what it holds or waits for.", "-a")] = None,
+    waiting: Annotated[bool, Option("Only who stands in line.")] = False,
+    limit: Limit = 1000, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Who holds what, for how long, and who waits."""
     found = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))

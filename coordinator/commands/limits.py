@@ -11,15 +11,10 @@ from coordinator.words import requests as rq
 
 @command("limit")
 def limit(
-    shell: Shell, *,
-    agent: AgentName = None,
-    for_: Annotated[
-        str | None, Option("--for", help="45m, 5h; at most 7d. 0: it goes on now.")
-    ] = None,
-    until: Annotated[
-        str | None, Option(help="Or the instant: 2026-11-21T14:32:00Z.")
-    ] = None,
-    note: Annotated[str, Option("--note", "-m", help="What the provider said.")] = "",
+    shell: Shell, *, agent: AgentName = None,
+    for_: Annotated[str | None, Option("45m, 5h; at most 7d. 0: it goes on now.")] = None,
+    until: Annotated[str | None, Option("Or the instant: 2026-11-21T14:32:00Z.")] = None,
+    note: Annotated[str, Option("What the provider said.", "-m")] = "",
     as_json: AsJson = False,
 ) -> Asking:
     """Rest until the provider's limit is over; tasks go back, to agents of other profiles first."""

@@ -20,7 +20,7 @@ from coordinator.commands.signatures import (
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-MessageId = Annotated[str | None, Option("--reply", "-r", help="What it answers: M-4.")]
+MessageId = Annotated[str | None, Option("What it answers: M-4.", "-r")]
 
 #: Whom a person speaks as, and is spoken to as.
 HUMAN = "human"
@@ -39,12 +39,11 @@ def news(shell: Shell, *, agent: str) -> Asking:
 @command("tell")
 def tell(
     shell: Shell, *,
-    who: Annotated[str, Argument(help="An agent, `all`, or `human`.")],
-    text: Annotated[list[str], Argument(help="What to say.")],
+    who: Annotated[str, Argument("An agent, `all`, or `human`.")],
+    text: Annotated[list[str], Argument("What to say.")],
     agent: AgentName = None,
-    task: Annotated[str | None, Option("--task", "-t", help="What it is about: T-3.")] = None,
-    reply: MessageId = None,
-    as_json: AsJson = False,
+    task: Annotated[str | None, Option("What it is about: T-3.", "-t")] = None,
+    reply: MessageId = None, as_json: AsJson = False,
 ) -> Asking:
     """Say something to an agent, to all, or to a person. Agents hear it with their next
     call of a tool, or the next `coord` command that they type (but not with --json)."""
@@ -70,23 +69,17 @@ def tell(
 @command("messages")
 def messages(
     shell: Shell, *,
-    search: Annotated[str | None, Option("--search", "-s", help="Words in them.")] = None,
-    task: Annotated[str | None, Option("--task", "-t", help="Only on this task.")] = None,
-    thread: Annotated[
-        str | None, Option(help="Only this message and those that answer it.")
+    search: Annotated[str | None, Option("Words in them.", "-s")] = None,
+    task: Annotated[str | None, Option("Only on this task.", "-t")] = None,
+    thread: Annotated[str | None, Option("Only this message and those that answer it.")] = None,
+    since: Annotated[str | None, Option("Only of the last 45s, 10m, 2h, 3d.")] = None,
+    human: Annotated[bool, Option("Only those to people; they count as read then.")] = False,
+    peek: Annotated[bool, Option("With --human: leave them unread.")] = False,
+    agent: Annotated[str | None, Option("Only what it said or was told.", "-a")] = None,
+    limit: Annotated[
+        int | None, Option("At most so many, the newest (50; with --human all that are unread).")
     ] = None,
-    since: Annotated[str | None, Option(help="Only of the last 45s, 10m, 2h, 3d.")] = None,
-    human: Annotated[
-        bool, Option("--human", help="Only those to people; they count as read then.")
-    ] = False,
-    peek: Annotated[bool, Option("--peek", help="With --human: leave them unread.")] = False,
-    agent: Annotated[
-        str | None, Option("--agent", "-a", help="Only what it said or was told.")
-    ] = None,
-    limit: Annotated[int | None, Option(
-        help="At most so many, the newest (50; with --human all that are unread).")] = None,
-    quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """What was said, the newest last."""
     own = agent or (yield from _agent(shell))

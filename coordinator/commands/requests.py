@@ -25,11 +25,10 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import quoted
 
 declare_group("request", "Ask a holder to let go; answer who asks you.")
-RequestId = Annotated[str, Argument(help="U-3, or 3.", metavar="REQUEST")]
-PlaceId = Annotated[str, Argument(
-    help="U-3, or 3; or a place in line, W-3.", metavar="REQUEST")]
-Answer = Annotated[str, Option("--answer", "-m", help="What the asker is told.")]
-Force = Annotated[bool, Option("--force", help="As a person, in the holder's place.")]
+RequestId = Annotated[str, Argument("U-3, or 3.", metavar="REQUEST")]
+PlaceId = Annotated[str, Argument("U-3, or 3; or a place in line, W-3.", metavar="REQUEST")]
+Answer = Annotated[str, Option("What the asker is told.", "-m")]
+Force = Annotated[bool, Option("As a person, in the holder's place.")]
 
 STATES = choices(rq.Requests, "state")
 #: A place in line that no request asked for.
@@ -39,13 +38,11 @@ _PLACE = re.compile(r"[Ww]-[0-9]+")
 @command("request file")
 def file(
     shell: Shell, *,
-    resource: Annotated[str, Argument(help="A path, `dir/`, glob, key or region.")],
-    reason: Annotated[str, Option("--reason", "-m", help="Why you need it now.")],
+    resource: Annotated[str, Argument("A path, `dir/`, glob, key or region.")],
+    reason: Annotated[str, Option("Why you need it now.", "-m")],
     agent: AgentName = None,
-    holder: Annotated[
-        str | None, Option(help="Whom to ask, where several hold parts of it.")
-    ] = None,
-    mode: Annotated[str, Option(help="exclusive or shared.")] = "exclusive",
+    holder: Annotated[str | None, Option("Whom to ask, where several hold parts of it.")] = None,
+    mode: Annotated[str, Option("exclusive or shared.")] = "exclusive",
     as_json: AsJson = False,
 ) -> Asking:
     """Ask whoever holds a resource to release it, and stand in line for it."""
@@ -74,12 +71,9 @@ def file(
 @command("request list")
 def listing(
     shell: Shell, *,
-    state: Annotated[str, Option(help=", ".join(STATES))] = "pending",
-    agent: Annotated[
-        str | None, Option("--agent", "-a", help="Only what it asks or is asked.")
-    ] = None,
-    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    state: Annotated[str, Option(", ".join(STATES))] = "pending",
+    agent: Annotated[str | None, Option("Only what it asks or is asked.", "-a")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """What waits for a holder's answer."""
     which = one_of(state, STATES, f"No request is ever {state!r}")
@@ -126,9 +120,8 @@ def _said(row: rq.Unlock) -> str:
 
 @command("request approve")
 def approve(
-    shell: Shell, *,
-    request: RequestId, agent: AgentName = None, force: Force = False, answer: Answer = "",
-    as_json: AsJson = False,
+    shell: Shell, *, request: RequestId, agent: AgentName = None, force: Force = False,
+    answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Release it, and grant it to whoever asked, in one step."""
     yield from _answer(shell, request, "approve", agent, force, answer, as_json)
@@ -136,11 +129,10 @@ def approve(
 
 @command("request narrow")
 def narrow(
-    shell: Shell, *,
-    request: RequestId,
-    keep: Annotated[
-        list[str], Option("--keep", "-k", help="A part to keep: a file of a directory, "
-                                "`file::region` of a file. Repeat it for more.")],
+    shell: Shell, *, request: RequestId,
+    keep: Annotated[list[str], Option(
+        "A part to keep: a file of a directory, `file::region` of a file. Repeat it for more.",
+        "-k")],
     agent: AgentName = None, force: Force = False, answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Keep parts of what you hold, and grant what is asked to whoever asked, in one step."""
@@ -149,9 +141,8 @@ def narrow(
 
 @command("request coexist")
 def coexist(
-    shell: Shell, *,
-    request: RequestId, agent: AgentName = None, force: Force = False, answer: Answer = "",
-    as_json: AsJson = False,
+    shell: Shell, *, request: RequestId, agent: AgentName = None, force: Force = False,
+    answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Share it with whoever asked: both write it, one edit at a time, and are told of each."""
     yield from _answer(shell, request, "coexist", agent, force, answer, as_json)
@@ -159,9 +150,8 @@ def coexist(
 
 @command("request reject")
 def reject(
-    shell: Shell, *,
-    request: RequestId, agent: AgentName = None, force: Force = False, answer: Answer = "",
-    as_json: AsJson = False,
+    shell: Shell, *, request: RequestId, agent: AgentName = None, force: Force = False,
+    answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Keep it, and say why."""
     yield from _answer(shell, request, "reject", agent, force, answer, as_json)

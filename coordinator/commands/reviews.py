@@ -20,7 +20,7 @@ from coordinator.commands.signatures import (
 from coordinator.words import requests as rq
 
 declare_group("review", "Flagged work that waits for a human's verdict; alone: work through it.")
-ReviewId = Annotated[str, Argument(help="R-3, or 3.")]
+ReviewId = Annotated[str, Argument("R-3, or 3.")]
 
 STATES = choices(rq.Reviews, "state")
 
@@ -28,15 +28,10 @@ STATES = choices(rq.Reviews, "state")
 @command("review list")
 def listing(
     shell: Shell, *,
-    state: Annotated[
-        str, Option(help=", ".join(STATES))
-    ] = "open",
-    agent: Annotated[
-        str | None, Option("--agent", "-a", help="Only work that it left.")
-    ] = None,
-    task: Annotated[str | None, Option(help="Only work on this task.")] = None,
-    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    state: Annotated[str, Option(", ".join(STATES))] = "open",
+    agent: Annotated[str | None, Option("Only work that it left.", "-a")] = None,
+    task: Annotated[str | None, Option("Only work on this task.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """What waits for a verdict."""
     which = one_of(state, STATES, f"No review is ever {state!r}")
@@ -82,14 +77,11 @@ def files_in_line(row: rq.Review) -> Names:
 
 @command("review show")
 def show(
-    shell: Shell, *,
-    review: ReviewId,
+    shell: Shell, *, review: ReviewId,
     side_by_side: Annotated[
-        bool, Option("--side-by-side", "-y", help="Before and after in two columns.",
-                     needs_program=True)
+        bool, Option("Before and after in two columns.", "-y", needs_program=True)
     ] = False,
-    short: Short = False,
-    as_json: AsJson = False,
+    short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """One review: what happened, the differences, the agent's last words."""
     row = yield from ask(rq.ReviewShow(review=review))

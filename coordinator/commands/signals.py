@@ -26,14 +26,12 @@ declare_group("signal", "Hints on tasks and files, which fade.")
 @command("signal add")
 def add(
     shell: Shell, *,
-    subject: Annotated[str, Argument(help="T-3, or a path, `dir/`, glob, key or region.")],
-    name: Annotated[str, Argument(help="priority, saturation, warning, or your own word.")],
+    subject: Annotated[str, Argument("T-3, or a path, `dir/`, glob, key or region.")],
+    name: Annotated[str, Argument("priority, saturation, warning, or your own word.")],
     agent: AgentName = None,
-    strength: Annotated[float, Option(help="More than 0, at most 10.")] = 1.0,
-    half_life: Annotated[
-        str | None, Option(help="Half of it is gone after this: 45s, 10m, 2h.")
-    ] = None,
-    note: Annotated[str, Option("--note", "-m", help="Why, for those who read it.")] = "",
+    strength: Annotated[float, Option("More than 0, at most 10.")] = 1.0,
+    half_life: Annotated[str | None, Option("Half of it is gone after this: 45s, 10m, 2h.")] = None,
+    note: Annotated[str, Option("Why, for those who read it.", "-m")] = "",
     as_json: AsJson = False,
 ) -> Asking:
     """Leave a hint, or add to the one that is there."""
@@ -59,12 +57,9 @@ def add(
 @command("signal list")
 def listing(
     shell: Shell, *,
-    subject: Annotated[
-        str | None, Argument(help="Only on this task or resource, and below it.")
-    ] = None,
-    name: Annotated[str | None, Option(help="Only signals of this name.")] = None,
-    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    subject: Annotated[str | None, Argument("Only on this task or resource, and below it.")] = None,
+    name: Annotated[str | None, Option("Only signals of this name.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Hints with their strength now."""
     found = yield from ask(rq.Signals(subject=subject, name=name, limit=limit, cwd=shell.cwd))

@@ -37,11 +37,12 @@ class Option:
     """Marks a parameter as an option: see `Parameter` for what its attributes mean."""
 
     def __init__(
-        self, *names: str, help: str = "", metavar: str = "",  # noqa: A002 - as all parsers say it
+        self, help: str = "", *names: str, metavar: str = "",  # noqa: A002 - as all parsers say it
         hidden: bool = False, least: int | None = None, most: int | None = None,
         needs_program: bool = False,
     ) -> None:
-        """`names`: `--long`, `-s`, or `--yes/--no`; none: they are made from the parameter."""
+        """`names`: `-s`, beside the long name that is made from the parameter; `--long`, or
+        `--yes/--no`, in place of that."""
         self.names, self.help, self.metavar, self.hidden = names, help, metavar, hidden
         self.least, self.most, self.needs_program = least, most, needs_program
 
@@ -236,7 +237,10 @@ def _read_parameter(name: str, hint: Any, required: bool, default: Any) -> Param
     }
     if isinstance(marker, Argument):
         return Parameter(**common, reads_input=marker.reads_input)
-    names, opposites = _split_names(marker.names or _name_option(name, hint))
+    names = marker.names
+    if not any(typed.startswith("--") for typed in names):
+        names = (_name_option(name, negated=hint is bool and default is True), *names)
+    names, opposites = _split_names(names)
     return Parameter(**common, names=names, opposites=opposites, hidden=marker.hidden,
                      least=marker.least, most=marker.most, needs_program=marker.needs_program)
 
@@ -250,9 +254,9 @@ def _without_none(hint: Any) -> Any:
     return member
 
 
-def _name_option(name: str, kind: Any) -> tuple[str]:
+def _name_option(name: str, *, negated: bool) -> str:
     long = name.strip("_").replace("_", "-")
-    return (f"--{long}/--no-{long}",) if kind is bool else (f"--{long}",)
+    return f"--{long}/--no-{long}" if negated else f"--{long}"
 
 
 def _split_names(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -262,10 +266,10 @@ def _split_names(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ..
 
 # ------------------------------------------------------------ what many commands have
 
-AsJson = Annotated[bool, Option("--json", help="Print the API's own reply.")]
-Short = Annotated[bool, Option("--short", help="JSON in one line, of what a caller acts on.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print the names only, one a line.")]
-Limit = Annotated[int, Option("--limit", "-n", help="At most so many.")]
+AsJson = Annotated[bool, Option("Print the API's own reply.", "--json")]
+Short = Annotated[bool, Option("JSON in one line, of what a caller acts on.")]
+Quiet = Annotated[bool, Option("Print the names only, one a line.", "-q")]
+Limit = Annotated[int, Option("At most so many.", "-n")]
 AgentName = Annotated[
-    str | None, Option("--agent", "-a", help="Whom you act for (default: $COORD_AGENT).")
+    str | None, Option("Whom you act for (default: $COORD_AGENT).", "-a")
 ]

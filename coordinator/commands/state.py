@@ -27,26 +27,23 @@ from coordinator.words.wrong_values import in_words
 
 declare_group("state", "Versioned values of keys, and their changes.",
               order="get list put patch delete history watch change changes next done fail own")
-Key = Annotated[str, Argument(help="Like key:account:12345.")]
-Value = Annotated[
-    str, Argument(help="JSON; `-` reads it from standard input.", reads_input=True)
-]
+Key = Annotated[str, Argument("Like key:account:12345.")]
+Value = Annotated[str, Argument("JSON; `-` reads it from standard input.", reads_input=True)]
 Version = Annotated[
-    int | None, Option("--version", help="The version that you have read; 0: nothing yet.")
+    int | None, Option("The version that you have read; 0: nothing yet.")
 ]
 Token = Annotated[
-    int | None, Option("--token", help="Fencing token, where you hold a lease on the key.")
+    int | None, Option("Fencing token, where you hold a lease on the key.")
 ]
-ChangeId = Annotated[str, Argument(help="K-3, or 3.", metavar="CHANGE")]
+ChangeId = Annotated[str, Argument("K-3, or 3.", metavar="CHANGE")]
 
 STATES = choices(rq.Changes, "state")
 
 
 @command("state get")
 def get(
-    shell: Shell, *,
-    key: Key,
-    version: Annotated[int | None, Option(help="As it was at this version.")] = None,
+    shell: Shell, *, key: Key,
+    version: Annotated[int | None, Option("As it was at this version.")] = None,
     as_json: AsJson = False,
 ) -> Asking:
     """The value of a key."""
@@ -60,11 +57,8 @@ def get(
 @command("state list")
 def listing(
     shell: Shell, *,
-    prefix: Annotated[
-        str | None, Argument(help="Only this key and those that continue it.")
-    ] = None,
-    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    prefix: Annotated[str | None, Argument("Only this key and those that continue it.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """The keys that have values."""
     found = yield from ask(rq.StateKeys(prefix=prefix, limit=limit))
@@ -83,9 +77,8 @@ def listing(
 
 @command("state put")
 def put(
-    shell: Shell, *,
-    key: Key, value: Value, agent: AgentName = None, version: Version = None, token: Token = None,
-    as_json: AsJson = False,
+    shell: Shell, *, key: Key, value: Value, agent: AgentName = None, version: Version = None,
+    token: Token = None, as_json: AsJson = False,
 ) -> Asking:
     """Store a value, if nobody has written since the version that you read."""
     name = yield from shell.acting(agent)
@@ -95,9 +88,8 @@ def put(
 
 @command("state patch")
 def patch(
-    shell: Shell, *,
-    key: Key, change: Value, agent: AgentName = None, version: Version = None, token: Token = None,
-    as_json: AsJson = False,
+    shell: Shell, *, key: Key, change: Value, agent: AgentName = None, version: Version = None,
+    token: Token = None, as_json: AsJson = False,
 ) -> Asking:
     """Change some fields of a value: a JSON merge patch, in which null removes a field."""
     name = yield from shell.acting(agent)
@@ -107,9 +99,8 @@ def patch(
 
 @command("state delete")
 def delete(
-    shell: Shell, *,
-    key: Key, agent: AgentName = None, version: Version = None, token: Token = None,
-    as_json: AsJson = False,
+    shell: Shell, *, key: Key, agent: AgentName = None, version: Version = None,
+    token: Token = None, as_json: AsJson = False,
 ) -> Asking:
     """Delete a value; its older versions are kept for a while."""
     name = yield from shell.acting(agent)
@@ -119,8 +110,8 @@ def delete(
 
 @command("state history")
 def history(
-    shell: Shell, *,
-    key: Key, limit: Annotated[int, Option(help="The newest so many.")] = 20,
+    shell: Shell, *, key: Key,
+    limit: Annotated[int, Option("The newest so many.")] = 20,
     as_json: AsJson = False,
 ) -> Asking:
     """The versions of a key that are kept, the newest first."""
@@ -133,10 +124,9 @@ def history(
 
 @command("state change", needs_program=True)
 def change(
-    shell: Shell, *,
-    key: Key, wanted: Value, agent: AgentName = None,
-    note: Annotated[str, Option("--note", "-m", help="Why.")] = "",
-    wait: Annotated[str | None, Option(help="Wait so long for its end: 30s.")] = None,
+    shell: Shell, *, key: Key, wanted: Value, agent: AgentName = None,
+    note: Annotated[str, Option("Why.", "-m")] = "",
+    wait: Annotated[str | None, Option("Wait so long for its end: 30s.")] = None,
     as_json: AsJson = False,
 ) -> Asking:
     """Ask the owner of a key for a change; it is applied once, in its turn."""
@@ -151,12 +141,9 @@ def change(
 @command("state changes")
 def changes(
     shell: Shell, *,
-    key: Annotated[
-        str | None, Argument(help="Only of this key and those that continue it.")
-    ] = None,
-    state: Annotated[str, Option(help=", ".join(STATES))] = "open",
-    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    key: Annotated[str | None, Argument("Only of this key and those that continue it.")] = None,
+    state: Annotated[str, Option(", ".join(STATES))] = "open",
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Changes that were asked for, in their order."""
     which = one_of(state, STATES, f"No change is ever {state!r}")
@@ -186,9 +173,8 @@ def changes(
 
 @command("state next")
 def next_(
-    shell: Shell, *,
-    key: Key, agent: AgentName = None,
-    wait: Annotated[str | None, Option(help="Wait so long for one: 30s.")] = None,
+    shell: Shell, *, key: Key, agent: AgentName = None,
+    wait: Annotated[str | None, Option("Wait so long for one: 30s.")] = None,
     as_json: AsJson = False,
 ) -> Asking:
     """As a key's owner: the next change to apply. (Lease the key before: `coord lock KEY`.)"""
@@ -210,9 +196,8 @@ def next_(
 
 @command("state done")
 def done(
-    shell: Shell, *,
-    change: ChangeId, value: Value, agent: AgentName = None,
-    attempt: Annotated[int, Option(help="As `coord state next` told it.")] = 1,
+    shell: Shell, *, change: ChangeId, value: Value, agent: AgentName = None,
+    attempt: Annotated[int, Option("As `coord state next` told it.")] = 1,
     as_json: AsJson = False,
 ) -> Asking:
     """As a key's owner: the change is applied; the value that the key has now."""
@@ -223,11 +208,10 @@ def done(
 
 @command("state fail")
 def fail(
-    shell: Shell, *,
-    change: ChangeId, agent: AgentName = None,
-    attempt: Annotated[int, Option(help="As `coord state next` told it.")] = 1,
-    why: Annotated[str, Option("--why", "-m", help="What the asker is told.")] = "",
-    refuse: Annotated[bool, Option("--refuse", help="Not to be tried again.")] = False,
+    shell: Shell, *, change: ChangeId, agent: AgentName = None,
+    attempt: Annotated[int, Option("As `coord state next` told it.")] = 1,
+    why: Annotated[str, Option("What the asker is told.", "-m")] = "",
+    refuse: Annotated[bool, Option("Not to be tried again.")] = False,
     as_json: AsJson = False,
 ) -> Asking:
     """As a key's owner: the change could not be applied, or is refused."""

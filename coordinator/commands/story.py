@@ -26,7 +26,7 @@ declare_group("archive", "The Markdown that explains the code to agents.")
 @command("explain")
 def explain(
     shell: Shell, *,
-    subject: Annotated[str, Argument(help="T-3, R-1, U-1, M-4, W-2, an agent, or a path.")],
+    subject: Annotated[str, Argument("T-3, R-1, U-1, M-4, W-2, an agent, or a path.")],
     as_json: AsJson = False,
 ) -> Asking:
     """The story of one task, review, request, message, agent or file, in sentences."""
@@ -42,9 +42,8 @@ def explain(
 def search(
     shell: Shell, *,
     words: Annotated[list[str], Argument()],
-    limit: Annotated[int, Option("--limit", "-n")] = 10,
-    quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    limit: Annotated[int, Option("", "-n")] = 10,
+    quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Find sections by words."""
     found = yield from ask(rq.ArchiveSearch(query=" ".join(words), limit=limit))
@@ -61,7 +60,7 @@ def search(
 @command("archive show")
 def section(
     shell: Shell, *,
-    ref: Annotated[str, Argument(help="4.2, 4.2@file.md, or a title.")],
+    ref: Annotated[str, Argument("4.2, 4.2@file.md, or a title.")],
     as_json: AsJson = False,
 ) -> Asking:
     """One section whole."""
@@ -79,18 +78,13 @@ def section(
 @command("events")
 def events(
     shell: Shell, *,
-    follow: Annotated[
-        bool, Option("--follow", "-f", help="Go on as they happen.", needs_program=True)
-    ] = False,
-    limit: Annotated[int, Option("--limit", "-n", help="The last so many.")] = 50,
-    agent: Annotated[
-        str | None, Option("--agent", "-a", help="Only what it did.")
-    ] = None,
-    task: Annotated[str | None, Option(help="Only this task.")] = None,
-    resource: Annotated[str | None, Option(help="Only this resource.")] = None,
-    kind: Annotated[str | None, Option(help="Only this kind.")] = None,
-    quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
+    follow: Annotated[bool, Option("Go on as they happen.", "-f", needs_program=True)] = False,
+    limit: Annotated[int, Option("The last so many.", "-n")] = 50,
+    agent: Annotated[str | None, Option("Only what it did.", "-a")] = None,
+    task: Annotated[str | None, Option("Only this task.")] = None,
+    resource: Annotated[str | None, Option("Only this resource.")] = None,
+    kind: Annotated[str | None, Option("Only this kind.")] = None,
+    quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """The log. With --json one event a line."""
     found = yield from ask(
