@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from coordinator.commands.shell import Body, Shell, carried_out, one_of, seconds
+from coordinator.commands.shell import Body, Shell, carried_out, name_program, one_of, seconds
 from coordinator.commands.signatures import COMMANDS, find_command
 from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
@@ -92,13 +92,7 @@ def complain(text: str) -> None:
 def as_typed(text: str) -> str:
     """With what to type next as it can be typed here: an agent's shell may have no `coord` on its
     PATH, only the program that it was told of (daemon/coord_command.py)."""
-    program = _program()
-    if program is None:
-        return text
-    import re
-    import shlex
-
-    return re.sub(r"(`|next: )coord ", lambda found: f"{found[1]}{shlex.quote(program)} ", text)
+    return name_program(text, _program())
 
 
 def _program() -> str | None:

@@ -15,7 +15,7 @@ from coordinator.words.refusals import Code, Refusal
 _STANDS_IN = b"#!/bin/sh\n# Stands in for git"
 
 
-@command("commit", passes_on=True)
+@command("commit", takes_all=True)
 def commit(
     arguments: Annotated[
         list[str] | None, Argument("Options and files, as `git commit` takes them.")
@@ -31,7 +31,7 @@ def commit(
     if real is None:
         raise Refusal(Code.INVALID, "git is not installed here, so nothing was committed.",
                       next="Install git.")
-    words = [real, "commit", *_as_typed(arguments or [])]
+    words = [real, "commit", *(arguments or ())]
     sys.stdout.flush()
     with Path(real).open("rb") as program:
         stands_in = program.read(len(_STANDS_IN)) == _STANDS_IN
@@ -40,14 +40,3 @@ def commit(
     from coordinator.git_guard import turn
 
     return turn.commit(words)
-
-
-def _as_typed(arguments: list[str]) -> list[str]:
-    """With the `--` that the parser of options has taken for itself."""
-    for at, word in enumerate(sys.argv):
-        typed = sys.argv[at + 1 :]
-        if word == "commit" and "--" in typed:
-            end = typed.index("--")
-            if [*typed[:end], *typed[end + 1 :]] == arguments:
-                return typed
-    return arguments

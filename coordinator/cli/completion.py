@@ -10,7 +10,6 @@ from typing import Annotated
 
 from coordinator.cli.app import here, one_of, say, tell
 from coordinator.commands import completion as bodies
-from coordinator.commands.parsing import COMPLETE
 from coordinator.commands.signatures import Argument, command, in_program
 from coordinator.words.refusals import Code, Refusal
 
@@ -72,7 +71,7 @@ def completion(
     say(SCRIPTS[one_of(shell, SCRIPTS, f"There is no completion for {shell!r}")].rstrip("\n"))
 
 
-@in_program(COMPLETE)
+@in_program("__complete")
 def complete(words: list[str]) -> None:
     """What may come next, for the shell."""
     typed = here()

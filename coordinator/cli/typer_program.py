@@ -65,7 +65,7 @@ def _build_group(name: str) -> typer.Typer:
     group = typer.Typer(
         cls=DeclaredGroup, no_args_is_help=not is_command, add_completion=False,
         rich_markup_mode=None, pretty_exceptions_enable=False,
-        context_settings={"help_option_names": list(reversed(HELP))},
+        context_settings={"help_option_names": sorted(HELP, key=len)},
     )
     callback = make_callback(COMMANDS[name], of_group=True) if is_command else do_nothing
     group.callback(invoke_without_command=is_command)(callback)
@@ -75,7 +75,7 @@ def _build_group(name: str) -> typer.Typer:
             group.add_typer(_build_group(full), name=word)
             continue
         command = COMMANDS[full]
-        settings = {"ignore_unknown_options": True} if command.passes_on else {}
+        settings = {"ignore_unknown_options": command.passes_on or command.takes_all}
         group.command(word, cls=DeclaredCommand, hidden=command.hidden,
                       context_settings=settings)(make_callback(command))
     return group

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import msgspec
 
 from coordinator.commands.lists import in_line, middle
-from coordinator.commands.parsing import COMPLETE
 from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.commands.signatures import Argument, command
 from coordinator.words import requests as rq
@@ -32,7 +31,7 @@ Candidate = tuple[str, str]
 Names = Generator[rq.Request[Any], Any, Iterable[Candidate]]
 
 
-@command(COMPLETE, hidden=True, passes_on=True)
+@command("__complete", hidden=True, takes_all=True)
 def complete(
     shell: Shell, *,
     words: Annotated[list[str], Argument()],

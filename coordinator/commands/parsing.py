@@ -11,9 +11,7 @@ from coordinator.commands.signatures import COMMANDS, Command, Parameter
 
 #: Words of one command; more are left to Typer.
 WORDS_MAX = 10_000
-#: Another command line, as far as it was typed, follows this one.
-COMPLETE = "__complete"
-HELP = ("--help", "-h")
+HELP = frozenset({"-h", "--help"})
 
 
 class Typed(NamedTuple):
@@ -29,10 +27,6 @@ class NotUnderstoodError(Exception):
 
 def parse(words: Sequence[str]) -> Typed | None:
     """What these words say; None: not understood. Knows the commands that were declared so far."""
-    if not words or words[-1] in HELP:
-        return None
-    if words[0] == COMPLETE:
-        return Typed(COMPLETE, {"words": list(words[1:])})
     for count in (2, 1):
         command = COMMANDS.get(" ".join(words[:count])) if len(words) >= count else None
         if command is not None:
@@ -43,8 +37,11 @@ def parse(words: Sequence[str]) -> Typed | None:
 
 def parse_values(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
     """The parameters that these words give a command; None: not understood."""
-    if len(words) > WORDS_MAX or command.passes_on:
+    if len(words) > WORDS_MAX or command.passes_on or (
+            not command.hidden and not HELP.isdisjoint(words)):
         return None
+    if command.takes_all:
+        return {command.arguments[0].name: list(words)}
     given: dict[str, Any] = {}
     rest: list[str] = []
     left = iter(words)

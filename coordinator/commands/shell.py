@@ -82,13 +82,13 @@ class Shell(msgspec.Struct):
         self._lines.append((True, told + "\n"))
 
     def _styled(self, text: str, style: str) -> str:
-        plain = texts.harmless(file_names.shown(self._as_typed(text)))
+        plain = texts.harmless(file_names.shown(name_program(text, self.program)))
         return (f"\x1b[{STYLES[style]}m{plain}\x1b[0m" if self.colour and style and plain
                 else plain)
 
     def complain(self, text: str) -> None:
         """One line on standard error."""
-        said = texts.harmless(file_names.shown(self._as_typed(text)))
+        said = texts.harmless(file_names.shown(name_program(text, self.program)))
         self._lines.append((False, said + "\n"))
 
     def json(self, value: Any) -> None:
@@ -168,11 +168,12 @@ class Shell(msgspec.Struct):
         except Refusal:
             return None
 
-    def _as_typed(self, text: str) -> str:
-        program = self.program
-        if not program or "coord " not in text:
-            return text
-        return _TYPED.sub(lambda found: f"{found[1]}{shlex.quote(program)} ", text)
+
+def name_program(text: str, program: str | None) -> str:
+    """With what to type next as it can be typed where `coord` is not on PATH, but this program."""
+    if not program or "coord " not in text:
+        return text
+    return _TYPED.sub(lambda typed: f"{typed[1]}{shlex.quote(program)} ", text)
 
 
 def carried_out(body: Body, shell: Shell, values: Mapping[str, Any]) -> Asking:

@@ -100,14 +100,16 @@ class Command:
         in_program: the program's own way to carry out a generator; None: it has none.
         hidden: whether lists leave it out.
         passes_on: whether options that are not its own go on to another program.
+        takes_all: whether it is given all words that follow it, as they are.
         needs_program: whether only the program can carry it out.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], *, hidden: bool, passes_on: bool,
-                 needs_program: bool) -> None:
+                 takes_all: bool, needs_program: bool) -> None:
         self.name, self.function, self.hidden = name, function, hidden
         self.asks = bool(function.__code__.co_flags & _GENERATOR)
-        self.passes_on, self.needs_program = passes_on, needs_program or not self.asks
+        self.passes_on, self.takes_all = passes_on, takes_all
+        self.needs_program = needs_program or not self.asks
         self.in_program: Callable[..., Any] | None = None
         self._parameters: tuple[Parameter, ...] | None = None
         self._options: dict[str, Parameter] | None = None
@@ -160,11 +162,11 @@ GROUPS: dict[str, Group] = {}
 
 
 def command(name: str, *, hidden: bool = False, passes_on: bool = False,
-            needs_program: bool = False) -> Callable[[F], F]:
+            takes_all: bool = False, needs_program: bool = False) -> Callable[[F], F]:
     """Declare a command; its function stays what it is."""
     def note(function: F) -> F:
         COMMANDS[name] = Command(name, function, hidden=hidden, passes_on=passes_on,
-                                 needs_program=needs_program)
+                                 takes_all=takes_all, needs_program=needs_program)
         return function
 
     return note
