@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from coordinator.cli import client_methods, command_files
 from coordinator.commands.help_pages import describe
 from coordinator.commands.signatures import COMMANDS, GROUPS, Command, Parameter
 from coordinator.mcp.tools import TOOLS
@@ -22,6 +21,7 @@ from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.settings import Settings
 from coordinator.slices.backlog import task_fields
+from generators import client_methods, command_files
 
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n"
 
