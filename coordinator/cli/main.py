@@ -26,7 +26,7 @@ from coordinator.cli.modules import (
     read_command,
     read_group,
 )
-from coordinator.commands.parsing import Typed, parse
+from coordinator.commands.parsing import EXTRA, Typed, explain_mistake, parse
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
@@ -233,11 +233,11 @@ def _tell_full(bad: OSError) -> int:
 
 
 def _tell_usage(bad: Any, arguments: list[str]) -> int:
-    message = bad.format_message()
+    message = explain_mistake(arguments) or bad.format_message()
     context = getattr(bad, "ctx", None)
     path = context.command_path if context is not None else " ".join(["coord", *arguments[:1]])
     step = f"{path} --help"
-    if "extra argument" in message:
+    if message.startswith(EXTRA):
         step = MORE_WORDS.get(path.removeprefix("coord "), step)
     return _mistyped(message if message.startswith("Usage") else f"coord: {message}", step,
                      arguments)

@@ -73,9 +73,8 @@ def name_value(parameter: Parameter) -> str:
     """What stands for an option's value."""
     if parameter.metavar:
         return parameter.metavar
-    bounded = parameter.least is not None or parameter.most is not None
     kind = "|".join(parameter.choices) or parameter.type.__name__.lower()
-    return f"<{kind}{' range' if bounded else ''}>"
+    return f"<{kind}{' range' if parameter.bounds else ''}>"
 
 
 def name_argument(parameter: Parameter) -> str:
@@ -140,28 +139,17 @@ def _name_option(parameter: Parameter) -> str:
 
 def _explain(parameter: Parameter) -> str:
     """What it is, and in brackets what holds for its value."""
-    extra = [] if parameter.hidden else [*_tell_default(parameter), *_tell_bounds(parameter)]
-    if parameter.required:
-        extra.append("required")
-    return "  ".join(filter(None, (parameter.help, f"[{'; '.join(extra)}]" if extra else "")))
+    facts = (_tell_default(parameter), parameter.bounds, "required" * parameter.required)
+    extra = "; ".join(filter(None, facts))
+    return "  ".join(filter(None, (parameter.help, extra and f"[{extra}]")))
 
 
-def _tell_default(parameter: Parameter) -> list[str]:
+def _tell_default(parameter: Parameter) -> str:
     default = parameter.default
     if parameter.opposites and default is not None:
         name = (parameter.names if default else parameter.opposites)[0]
-        return [f"default: {name.lstrip('-')}"]
-    if parameter.is_flag or default in (None, ""):
-        return []
-    return [f"default: {default}"]
-
-
-def _tell_bounds(parameter: Parameter) -> list[str]:
-    least = "" if parameter.least is None else f"{parameter.least}<="
-    most = "" if parameter.most is None else f"<={parameter.most}"
-    if least and not most:
-        return [f"x>={parameter.least}"]
-    return [f"{least}x{most}"] if least or most else []
+        return f"default: {name.lstrip('-')}"
+    return "" if parameter.is_flag or default in (None, "") else f"default: {default}"
 
 
 def _draw_rows(rows: Sequence[Row], width: int) -> list[str]:

@@ -11,6 +11,8 @@ from coordinator.commands.signatures import COMMANDS, Command, Parameter
 
 #: Words of one command; more are left to Typer.
 WORDS_MAX = 10_000
+#: How the sentence about too many words begins.
+EXTRA = "Got unexpected extra argument"
 HELP = frozenset({"-h", "--help"})
 
 
@@ -22,42 +24,70 @@ class Typed(NamedTuple):
 
 
 class NotUnderstoodError(Exception):
-    """These words are Typer's."""
+    """These words are Typer's. `message`: what is wrong with them, if they turn out to be wrong;
+    empty: Typer knows that better."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
 
 
 def parse(words: Sequence[str]) -> Typed | None:
     """What these words say; None: not understood. Knows the commands that were declared so far."""
+    try:
+        return parse_line(words)
+    except NotUnderstoodError:
+        return None
+
+
+def explain_mistake(words: Sequence[str]) -> str:
+    """What is wrong with words that Typer has refused; empty: it is told by Typer."""
+    try:
+        parse_line(words)
+    except NotUnderstoodError as mistake:
+        return mistake.message
+    return ""
+
+
+def parse_line(words: Sequence[str]) -> Typed:
+    """What these words say.
+
+    Raises:
+        NotUnderstoodError: they are not understood.
+    """
     for count in (2, 1):
         command = COMMANDS.get(" ".join(words[:count])) if len(words) >= count else None
         if command is not None:
-            values = parse_values(command, words[count:])
-            return None if values is None else Typed(command.name, values)
-    return None
+            return Typed(command.name, parse_values(command, words[count:]))
+    raise NotUnderstoodError
 
 
-def parse_values(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
-    """The parameters that these words give a command; None: not understood."""
+def parse_values(command: Command, words: Sequence[str]) -> dict[str, Any]:
+    """The parameters that these words give a command.
+
+    Raises:
+        NotUnderstoodError: they are not understood.
+    """
     if len(words) > WORDS_MAX or command.passes_on or (
             not command.hidden and not HELP.isdisjoint(words)):
-        return None
+        raise NotUnderstoodError
     if command.takes_all:
         return {command.arguments[0].name: list(words)}
     given: dict[str, Any] = {}
     rest: list[str] = []
     left = iter(words)
-    try:
-        for word in left:
-            if word == "--":
-                rest += left
-            elif word.startswith("-") and word != "-":
-                _take_option(command, word, left, given)
-            else:
-                rest.append(word)
-        _take_arguments(command, rest, given)
-    except NotUnderstoodError:
-        return None
-    if any(p.required and p.name not in given for p in command.parameters):
-        return None
+    for word in left:
+        if word == "--":
+            rest += left
+        elif word.startswith("-") and word != "-":
+            _take_option(command, word, left, given)
+        else:
+            rest.append(word)
+    _take_arguments(command, rest, given)
+    for parameter in command.parameters:
+        if parameter.required and parameter.name not in given:
+            kind = "option" if parameter.names else "argument"
+            raise NotUnderstoodError(f"Missing {kind} {parameter.quoted}.")
     return {p.name: given.get(p.name, p.default) for p in command.parameters}
 
 
@@ -85,7 +115,7 @@ def _take_arguments(command: Command, rest: list[str], given: dict[str, Any]) ->
             _give(parameter, word, given)
         del rest[: None if parameter.many else 1]
     if rest:
-        raise NotUnderstoodError
+        raise NotUnderstoodError(f"{EXTRA}(s) ({' '.join(rest)})")
 
 
 def _give(parameter: Parameter, word: str, given: dict[str, Any]) -> None:
@@ -97,16 +127,28 @@ def _give(parameter: Parameter, word: str, given: dict[str, Any]) -> None:
 
 
 def _make_value(parameter: Parameter, word: str) -> Any:
+    wrong = ""
+    value = word
     if parameter.choices and word not in parameter.choices:
-        raise NotUnderstoodError
-    if parameter.type not in (int, float):
-        return parameter.type(word)
+        wrong = f"{word!r} is not one of {', '.join(map(repr, parameter.choices))}."
+    elif parameter.type in (int, float):
+        value, wrong = _make_number(parameter, word)
+    else:
+        value = parameter.type(word)
+    if wrong:
+        raise NotUnderstoodError(f"Invalid value for {parameter.quoted}: {wrong}")
+    return value
+
+
+def _make_number(parameter: Parameter, word: str) -> tuple[Any, str]:
+    """The number that was typed, and what is wrong with it."""
+    try:
+        value = parameter.type(word)
+    except ValueError:
+        return None, f"{word!r} is not a valid {parameter.type.__name__}."
     bare = word[1:] if word[:1] == "-" else word
     if not bare.isascii() or not bare.replace(".", "", parameter.type is float).isdigit():
-        raise NotUnderstoodError
-    value = parameter.type(word)
-    if parameter.least is not None and value < parameter.least:
-        raise NotUnderstoodError
-    if parameter.most is not None and value > parameter.most:
-        raise NotUnderstoodError
-    return value
+        raise NotUnderstoodError  # another way to write a number
+    least, most = parameter.least, parameter.most
+    inside = (least is None or value >= least) and (most is None or value <= most)
+    return value, "" if inside else f"{value} is not in the range {parameter.bounds}."

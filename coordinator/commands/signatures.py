@@ -89,6 +89,19 @@ class Parameter(msgspec.Struct, frozen=True):
         """Whether it is typed without a value."""
         return self.type is bool
 
+    @property
+    def bounds(self) -> str:
+        """Which numbers it may be; empty: all."""
+        if self.least is not None and self.most is None:
+            return f"x>={self.least}"
+        least = "" if self.least is None else f"{self.least}<="
+        return "" if self.most is None else f"{least}x<={self.most}"
+
+    @property
+    def quoted(self) -> str:
+        """How a sentence names it."""
+        return " / ".join(map(repr, self.names)) or repr(self.metavar or self.name)
+
 
 class Command:
     """A declared command.
