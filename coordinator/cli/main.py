@@ -165,14 +165,14 @@ def _wants_json(arguments: list[str]) -> bool:
     return "--json" in arguments[:end]
 
 
-def _mistyped(said: str, step: str, arguments: list[str]) -> int:
+def _mistyped(message: str, step: str, arguments: list[str]) -> int:
     """What was typed is no command as it is."""
     from coordinator.cli.app import complain, print_json
 
     if _wants_json(arguments):
-        print_json({"error": Refusal(Code.INVALID, said.removeprefix("coord: "),
+        print_json({"error": Refusal(Code.INVALID, message.removeprefix("coord: "),
                                      next=f"`{step}`").body()})
-    complain(f"{said}\n  next: {step}")
+    complain(f"{message}\n  next: {step}")
     return Exit.INVALID
 
 

@@ -20,11 +20,11 @@ def registered(
     quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Registered agents: state, what they hold, do and wait for."""
-    found = yield from ask(rq.Agents(all=everyone))
-    ids = [row.agent for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    reply = yield from ask(rq.Agents(all=everyone))
+    ids = [row.agent for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("No agent is registered.")
         return
     rows = [
@@ -36,7 +36,7 @@ def registered(
             Names(row.tasks),
             f"waits for {', '.join(row.waiting_for)}" if row.waiting_for else row.progress or "",
         )
-        for row in found.items
+        for row in reply.items
     ]
     heads = ("agent", "state", "seen", "holds", "tasks", "doing")
     for line in columns(heads, rows, "/===/~", shell.width):
@@ -50,23 +50,23 @@ def lost_writes(
     quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Work that was thrown away because somebody else had written first."""
-    found = yield from ask(rq.LostWrites(agent=agent))
-    ids = list(dict.fromkeys(one.resource for one in found.items))
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    reply = yield from ask(rq.LostWrites(agent=agent))
+    ids = list(dict.fromkeys(write.resource for write in reply.items))
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("No write was lost.")
         return
     rows = [
         (
-            one.agent,
-            one.resource,
-            str(one.total),
-            str(one.in_a_row),
-            span(one.wasted_s),
-            ago(one.last_at, shell.now_ms),
+            write.agent,
+            write.resource,
+            str(write.total),
+            str(write.in_a_row),
+            span(write.wasted_s),
+            ago(write.last_at, shell.now_ms),
         )
-        for one in found.items
+        for write in reply.items
     ]
     heads = ("agent", "resource", "lost", "in a row", "wasted", "last")
     for line in columns(heads, rows, "//====", shell.width):

@@ -94,24 +94,24 @@ def listing(
     """The backlog in order of arrival, or the next to be given out first."""
     which = None if state is None else one_of(
         state, rq.TASK_STATES, f"No task is ever {state!r}")
-    found = yield from ask(rq.Tasks(
+    reply = yield from ask(rq.Tasks(
         state=which, agent=agent, limit=limit, filter=filtered,
         order=one_of(order, get_args(rq.TaskOrder), f"No order is called {order!r}")))
-    ids = [row.task for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    ids = [row.task for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         nothing = (f"No task says {quoted(filtered)}." if filtered else
                    "The backlog is empty." if state is None else f"No task is {state}.")
         shell.say(nothing if agent is None else f"{agent} has claimed none of these.")
         return
     rows = [
         (row.task, row.state, row.title, row.claimed_by or Names(row.resources, " "))
-        for row in found.items
+        for row in reply.items
     ]
     forms.table(shell, ("task", "state", "title", "by / resources"), "==~/", rows,
-                found.next is not None, f"coord task list --limit {limit * 10}")
+                reply.next is not None, f"coord task list --limit {limit * 10}")
 
 
 @command("task show")
@@ -137,13 +137,13 @@ def show(shell: Shell, *, task: TaskId, short: Short = False, as_json: AsJson = 
     ):
         if value:
             shell.say(f"  {name}: {value}")
-    for one in row.tried:
-        stale = sum(region.stale is True for region in one.regions)
-        names = ", ".join(region.resource for region in one.regions)
+    for attempt in row.tried:
+        stale = sum(region.stale is True for region in attempt.regions)
+        names = ", ".join(region.resource for region in attempt.regions)
         since = f" ({stale} changed since)" if stale else ""
         shell.say(
-            f"  tried {one.n}: {one.outcome}, {REMEDIES[one.remedy]}  "
-            f"{one.at[11:16]}Z {one.agent}" + (f": {names}{since}" if names else "")
+            f"  tried {attempt.n}: {attempt.outcome}, {REMEDIES[attempt.remedy]}  "
+            f"{attempt.at[11:16]}Z {attempt.agent}" + (f": {names}{since}" if names else "")
         )
     if row.prompt:
         shell.say("")
@@ -238,7 +238,7 @@ def fail(
 @command("task retry")
 def retry(shell: Shell, *, tasks: TaskIds, as_json: AsJson = False) -> Asking:
     """Put dead, failed or cancelled tasks back."""
-    yield from each(shell, [rq.TaskRetry(task=one) for one in dict.fromkeys(tasks)],
+    yield from each(shell, [rq.TaskRetry(task=name) for name in dict.fromkeys(tasks)],
                     lambda row: _told(shell, row, False), as_json)
 
 
@@ -250,21 +250,22 @@ def cancel(
     as_json: AsJson = False,
 ) -> Asking:
     """Take tasks out of the backlog."""
-    yield from each(shell, [rq.TaskCancel(task=one, reason=reason, force=force)
-                            for one in dict.fromkeys(tasks)],
+    yield from each(shell, [rq.TaskCancel(task=name, reason=reason, force=force)
+                            for name in dict.fromkeys(tasks)],
                     lambda row: _told(shell, row, False), as_json)
 
 
 @command("task outcome")
 def outcome(
     shell: Shell, *, task: TaskId,
-    found: Annotated[str, Argument("VERIFY_FAILED, …", metavar="OUTCOME")],
+    outcome: Annotated[str, Argument("VERIFY_FAILED, …", metavar="OUTCOME")],
     note: Annotated[str, Option("Why, in words.")] = "",
     agent: AgentName = None, as_json: AsJson = False,
 ) -> Asking:
     """Note what came of an attempt at a claimed task, for whoever tries it next."""
     got = yield from ask(
-        rq.TaskOutcome(agent=(yield from shell.acting(agent)), task=task, outcome=found, note=note)
+        rq.TaskOutcome(agent=(yield from shell.acting(agent)), task=task, outcome=outcome,
+                       note=note)
     )
     if as_json:
         shell.json(got)

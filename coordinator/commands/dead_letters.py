@@ -38,29 +38,29 @@ def listing(
     which = kind
     if kind is not None:
         which = one_of(kind, KINDS, f"No dead letter is ever of the kind {kind!r}")
-    found = yield from ask(rq.Dead(kind=which, limit=limit))
-    ids = [one.id for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Dead(kind=which, limit=limit))
+    ids = [letter.id for letter in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("Nothing was given up.")
         return
     now = shell.now_ms
     rows = [
         (
-            one.id,
-            one.kind,
-            one.what,
-            one.agent or "",
-            str(one.attempts),
-            ago(one.since, now),
-            one.why,
+            letter.id,
+            letter.kind,
+            letter.what,
+            letter.agent or "",
+            str(letter.attempts),
+            ago(letter.since, now),
+            letter.why,
         )
-        for one in found.items
+        for letter in reply.items
     ]
     heads = ("id", "kind", "what", "agent", "tries", "since", "why")
-    forms.table(shell, heads, "==//==~", rows, found.next is not None,
+    forms.table(shell, heads, "==//==~", rows, reply.next is not None,
                 f"coord dead list --limit {limit * 10}")
     shell.say(f"next: coord dead show {ids[0]}")
 
@@ -68,27 +68,27 @@ def listing(
 @command("dead show")
 def show(shell: Shell, *, letter: Id, as_json: AsJson = False) -> Asking:
     """One of them, whole."""
-    found = yield from ask(rq.DeadShow(id=letter))
+    reply = yield from ask(rq.DeadShow(id=letter))
     if as_json:
-        shell.json(found)
+        shell.json(reply)
         return
-    by = f" by {found.agent}" if found.agent else ""
-    shell.say(f"{found.id}  {found.kind}: {found.what}{by}")
-    shell.say(f"given up at {found.since} after {found.attempts} "
-              f"{'try' if found.attempts == 1 else 'tries'}: {found.why or 'no reason'}")
-    shell.say(msgspec.json.format(bytes(found.content), indent=2).decode())
-    shell.say(f"  next: coord dead retry {found.id}, or coord dead drop {found.id}")
+    by = f" by {reply.agent}" if reply.agent else ""
+    shell.say(f"{reply.id}  {reply.kind}: {reply.what}{by}")
+    shell.say(f"given up at {reply.since} after {reply.attempts} "
+              f"{'try' if reply.attempts == 1 else 'tries'}: {reply.why or 'no reason'}")
+    shell.say(msgspec.json.format(bytes(reply.content), indent=2).decode())
+    shell.say(f"  next: coord dead retry {reply.id}, or coord dead drop {reply.id}")
 
 
 @command("dead retry")
 def retry(shell: Shell, *, letters: Ids, as_json: AsJson = False) -> Asking:
     """Let them be tried again, from the first attempt on."""
-    yield from each(shell, [rq.DeadRetry(id=one) for one in dict.fromkeys(letters)],
-                    lambda told: shell.say(f"{told.id} is tried again: {told.what}"), as_json)
+    yield from each(shell, [rq.DeadRetry(id=letter) for letter in dict.fromkeys(letters)],
+                    lambda done: shell.say(f"{done.id} is tried again: {done.what}"), as_json)
 
 
 @command("dead drop")
 def drop(shell: Shell, *, letters: Ids, as_json: AsJson = False) -> Asking:
     """Give them up for good; whoever had asked is told."""
-    yield from each(shell, [rq.DeadDrop(id=one) for one in dict.fromkeys(letters)],
-                    lambda told: shell.say(f"{told.id} is dropped: {told.what}"), as_json)
+    yield from each(shell, [rq.DeadDrop(id=letter) for letter in dict.fromkeys(letters)],
+                    lambda done: shell.say(f"{done.id} is dropped: {done.what}"), as_json)

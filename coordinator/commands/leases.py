@@ -106,9 +106,9 @@ def unlock(
     if as_json:
         shell.json(done)
         return
-    for said in dict.fromkeys(f"released {one.resource} ({one.locked_by})"
-                              for one in done.released):
-        shell.say(said)
+    for line in dict.fromkeys(f"released {lease.resource} ({lease.locked_by})"
+                              for lease in done.released):
+        shell.say(line)
     if done.reviews:
         shell.say(f"What was changed under it is flagged ({', '.join(done.reviews)}): look with "
                   f"`coord review show {done.reviews[0]}`.")
@@ -136,9 +136,9 @@ def renew(
     if as_json:
         shell.json(done)
         return
-    for said in dict.fromkeys(f"{one.resource}  for {left(one.expires_at, shell.now_ms)}"
-                              for one in done.leases):
-        shell.say(said)
+    for line in dict.fromkeys(f"{lease.resource}  for {left(lease.expires_at, shell.now_ms)}"
+                              for lease in done.leases):
+        shell.say(line)
     if not done.leases:
         shell.say("It holds nothing.")
 
@@ -152,30 +152,30 @@ def locks(
     limit: Limit = 1000, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Who holds what, for how long, and who waits."""
-    found = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
-    everybody, waiters = found.waiters, found.waiters[:limit]
+    reply = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
+    everybody, waiters = reply.waiters, reply.waiters[:limit]
     if waiting:
-        found.waiters = waiters
-        line = {"waiters": found.waiters}
-        ids = [one.acquisition_id for one in found.waiters]
+        reply.waiters = waiters
+        line = {"waiters": reply.waiters}
+        ids = [waiter.acquisition_id for waiter in reply.waiters]
         if not forms.printed(shell, line, ids, quiet=quiet, short=short, as_json=as_json):
-            _line(shell, found, agent, resource)
+            _line(shell, reply, agent, resource)
         if len(everybody) > limit:
             forms.cut(shell, limit)
         return
-    ids = list(dict.fromkeys(lease.resource for lease in found.items))
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    ids = list(dict.fromkeys(lease.resource for lease in reply.items))
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items and not found.waiters:
+    if not reply.items and not reply.waiters:
         shell.say("Nothing is leased." if agent is resource is None else
-                  f"{agent} holds nothing{'' if resource is None else f' of {found.resource}'}, "
+                  f"{agent} holds nothing{'' if resource is None else f' of {reply.resource}'}, "
                   "and waits for nothing there." if agent is not None else
-                  f"Nobody holds {found.resource}, or anything of it."
-                  + from_root(resource, found.resource))
+                  f"Nobody holds {reply.resource}, or anything of it."
+                  + from_root(resource, reply.resource))
         return
     now = shell.now_ms
-    trees = copies(found.items)
+    trees = copies(reply.items)
     rows = [
         (
             lease.resource,
@@ -185,16 +185,16 @@ def locks(
             " ".join(p for p in (trees.get(lease.fencing_token, ""), lease.task or "",
                                  lease.description) if p),
         )
-        for lease in found.items
+        for lease in reply.items
     ]
     if rows:
         forms.table(shell, ("resource", "holder", "left", "mode", "for"), "//==~", rows,
-                    found.next is not None, f"coord locks --limit {limit * 10}")
+                    reply.next is not None, f"coord locks --limit {limit * 10}")
     if waiters:
         if rows:
             shell.say("")
-        found.waiters = waiters
-        _line(shell, found)
+        reply.waiters = waiters
+        _line(shell, reply)
         if len(everybody) > limit:
             forms.cut(shell, limit)
 
@@ -202,16 +202,16 @@ def locks(
 def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
     """Of those by which one holder has several copies of one thing: which each is on, by token."""
     of: dict[tuple[str, str], list[rq.Lease]] = {}
-    for one in leases:
-        of.setdefault((one.resource, one.locked_by), []).append(one)
-    return {one.fencing_token: f"(in {texts.one_line(one.worktree)})" if one.worktree
-            else "(in the main tree)" for some in of.values() if len(some) > 1 for one in some}
+    for lease in leases:
+        of.setdefault((lease.resource, lease.locked_by), []).append(lease)
+    return {lease.fencing_token: f"(in {texts.one_line(lease.worktree)})" if lease.worktree
+            else "(in the main tree)" for some in of.values() if len(some) > 1 for lease in some}
 
 
-def _line(shell: Shell, found: rq.LockList, agent: str | None = None,
+def _line(shell: Shell, reply: rq.LockList, agent: str | None = None,
           resource: str | None = None) -> None:
     """Who stands in line, for what, behind whom."""
-    if not found.waiters:
+    if not reply.waiters:
         shell.say(f"{agent} neither waits nor is waited for." if agent is not None else
                   f"Nobody stands in line for {resource}." if resource is not None else
                   "Nobody stands in line.")
@@ -219,15 +219,15 @@ def _line(shell: Shell, found: rq.LockList, agent: str | None = None,
     now = shell.now_ms
     rows = [
         (
-            str(one.position),
-            one.acquisition_id,
-            one.agent,
-            Names(one.resources),
-            Names(one.held_by) if one.held_by else "nobody, others wait before",
-            ago(one.asked_at, now),
-            one.description,
+            str(waiter.position),
+            waiter.acquisition_id,
+            waiter.agent,
+            Names(waiter.resources),
+            Names(waiter.held_by) if waiter.held_by else "nobody, others wait before",
+            ago(waiter.asked_at, now),
+            waiter.description,
         )
-        for one in found.waiters
+        for waiter in reply.waiters
     ]
     heads = ("#", "id", "agent", "waits for", "held by", "since", "for")
     for line in columns(heads, rows, "==///=~", shell.width):

@@ -97,43 +97,43 @@ def messages(
         unread=human and not narrowed,
     )
     try:
-        found = yield from ask(request)
+        reply = yield from ask(request)
     except Refusal as refusal:
         if agent or refusal.code is not Code.UNKNOWN_AGENT:
             raise
-        found = rq.MessageList(items=[])  # COORD_AGENT names one that has not begun
-    new = bool(found.items)
+        reply = rq.MessageList(items=[])  # COORD_AGENT names one that has not begun
+    new = bool(reply.items)
     if human and not narrowed and not new:  # all is read: then what there was
-        found = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
-    ids = [one.message for one in found.items]
-    if not forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
-        if human and not narrowed and found.items and not new:
+        reply = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
+    ids = [message.message for message in reply.items]
+    if not forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
+        if human and not narrowed and reply.items and not new:
             shell.say("You have read all of these:")
-        _show(shell, found, "No message fits." if narrowed else "Nothing was said.")
-        if found.next is not None and human and not narrowed:
+        _show(shell, reply, "No message fits." if narrowed else "Nothing was said.")
+        if reply.next is not None and human and not narrowed:
             shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
                       "--human` shows all, and they count as read then")
-    unread = [int(one.message[2:]) for one in found.items if one.unread]
-    if human and not narrowed and unread and not (peek or own or found.next):
+    unread = [int(message.message[2:]) for message in reply.items if message.unread]
+    if human and not narrowed and unread and not (peek or own or reply.next):
         yield from ask(rq.MessagesSee(up_to=max(unread)))
 
 
-def _show(shell: Shell, found: rq.MessageList, nothing: str) -> None:
-    if not found.items:
+def _show(shell: Shell, reply: rq.MessageList, nothing: str) -> None:
+    if not reply.items:
         shell.say(nothing)
         return
     now = shell.now_ms
-    for one in found.items:
-        about = f"  {one.task}" if one.task else ""
-        answers = f"  answers {one.reply_to}" if one.reply_to else ""
-        new = "  new" if one.unread else ""
+    for message in reply.items:
+        about = f"  {message.task}" if message.task else ""
+        answers = f"  answers {message.reply_to}" if message.reply_to else ""
+        new = "  new" if message.unread else ""
         shell.say(
             in_line(
-                f"{one.message}  {one.sender} to {one.to}  {ago(one.sent_at, now)}"
+                f"{message.message}  {message.sender} to {message.to}  {ago(message.sent_at, now)}"
                 f"{about}{answers}{new}"
             )
         )
-        for line in one.text.splitlines():
+        for line in message.text.splitlines():
             for part in wrapped(in_line(line), shell.width, 5):
                 shell.say(part)
 

@@ -77,12 +77,12 @@ def listing(
 ) -> Asking:
     """What waits for a holder's answer."""
     which = one_of(state, STATES, f"No request is ever {state!r}")
-    found = yield from ask(rq.Requests(state=which, agent=agent, limit=limit))
-    ids = [row.request for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Requests(state=which, agent=agent, limit=limit))
+    ids = [row.request for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         if agent is not None:
             shell.say(f"{agent} neither waits for an answer nor is asked for one."
                       if state == "pending" else f"There is none by {agent}, or to it.")
@@ -98,24 +98,24 @@ def listing(
             row.holder,
             row.requested_by,
             row.resource,
-            _said(row),
+            _explain(row),
         )
-        for row in found.items
+        for row in reply.items
     ]
     heads = ("request", "state", "age", "asked", "by", "for", "why")
-    forms.table(shell, heads, "===///~", rows, found.next is not None,
+    forms.table(shell, heads, "===///~", rows, reply.next is not None,
                 f"coord request list --limit {limit * 10}")
 
 
-def _said(row: rq.Unlock) -> str:
+def _explain(row: rq.Unlock) -> str:
     """Why it is asked, and what was answered or would follow."""
-    said = [in_line(row.reason)]
+    parts = [in_line(row.reason)]
     if row.responded_by:
         by = f"{row.responded_by} (override)" if row.override else row.responded_by
-        said.append(f"{row.status} by {by}" + (f": {in_line(row.answer)}" if row.answer else ""))
+        parts.append(f"{row.status} by {by}" + (f": {in_line(row.answer)}" if row.answer else ""))
     elif row.releases not in ([], [row.resource]):
-        said.append(f"approving releases {', '.join(row.releases)}")
-    return "; ".join(part for part in said if part)
+        parts.append(f"approving releases {', '.join(row.releases)}")
+    return "; ".join(part for part in parts if part)
 
 
 @command("request approve")

@@ -35,12 +35,12 @@ def listing(
 ) -> Asking:
     """What waits for a verdict."""
     which = one_of(state, STATES, f"No review is ever {state!r}")
-    found = yield from ask(rq.Reviews(state=which, agent=agent, task=task, limit=limit))
-    ids = [row.review for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Reviews(state=which, agent=agent, task=task, limit=limit))
+    ids = [row.review for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         of = "".join((f" of {agent}" if agent is not None else "",
                       f" of task {task}" if task is not None else ""))
         shell.say(f"Nothing{of} waits for a verdict." if state == "open"
@@ -57,12 +57,12 @@ def listing(
             files_in_line(row),
             what_happened(row),
         )
-        for row in found.items
+        for row in reply.items
     ]
     forms.table(shell, ("review", "state", "age", "agent", "files", "what happened"), "===//~",
-                rows, found.next is not None, f"coord review list --limit {limit * 10}")
+                rows, reply.next is not None, f"coord review list --limit {limit * 10}")
     if state == "open":
-        shell.say(f"next: coord review show {found.items[0].review}")
+        shell.say(f"next: coord review show {reply.items[0].review}")
 
 
 def what_happened(row: rq.Review) -> str:

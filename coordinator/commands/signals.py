@@ -62,28 +62,28 @@ def listing(
     limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Hints with their strength now."""
-    found = yield from ask(rq.Signals(subject=subject, name=name, limit=limit, cwd=shell.cwd))
-    ids = list(dict.fromkeys(one.subject for one in found.items))
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Signals(subject=subject, name=name, limit=limit, cwd=shell.cwd))
+    ids = list(dict.fromkeys(signal.subject for signal in reply.items))
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("There are no signals." if subject is None else
-                  f"There are none on {found.subject}." + from_root(subject, found.subject))
+                  f"There are none on {reply.subject}." + from_root(subject, reply.subject))
         return
     now = shell.now_ms
     rows = [
         (
-            one.subject,
-            one.name,
-            f"{one.strength:.2f}",
-            span(one.half_life_s),
-            ago(one.at, now),
-            one.agent or "coord",
-            one.note,
+            signal.subject,
+            signal.name,
+            f"{signal.strength:.2f}",
+            span(signal.half_life_s),
+            ago(signal.at, now),
+            signal.agent or "coord",
+            signal.note,
         )
-        for one in found.items
+        for signal in reply.items
     ]
     heads = ("on", "signal", "now", "half-life", "since", "by", "note")
-    forms.table(shell, heads, "/====/~", rows, found.next is not None,
+    forms.table(shell, heads, "/====/~", rows, reply.next is not None,
                 f"coord signal list --limit {limit * 10}")

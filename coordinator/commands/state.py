@@ -47,11 +47,11 @@ def get(
     as_json: AsJson = False,
 ) -> Asking:
     """The value of a key."""
-    found = yield from ask(rq.StateGet(key=key, version=version))
+    reply = yield from ask(rq.StateGet(key=key, version=version))
     if as_json:
-        shell.json(found)
+        shell.json(reply)
     else:
-        tell_value(shell, found)
+        tell_value(shell, reply)
 
 
 @command("state list")
@@ -61,16 +61,16 @@ def listing(
     limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """The keys that have values."""
-    found = yield from ask(rq.StateKeys(prefix=prefix, limit=limit))
-    ids = [one.key for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.StateKeys(prefix=prefix, limit=limit))
+    ids = [row.key for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("No value is stored.")
         return
-    _table(shell, found.items)
-    if found.next is not None:
+    _table(shell, reply.items)
+    if reply.next is not None:
         shell.say(f"… {limit} shown, and there are more: "
                   f"`coord state list --limit {limit * 10}`")
 
@@ -115,11 +115,11 @@ def history(
     as_json: AsJson = False,
 ) -> Asking:
     """The versions of a key that are kept, the newest first."""
-    found = yield from ask(rq.StateHistory(key=key, limit=limit))
+    reply = yield from ask(rq.StateHistory(key=key, limit=limit))
     if as_json:
-        shell.json(found)
+        shell.json(reply)
     else:
-        _table(shell, found.items, values=True)
+        _table(shell, reply.items, values=True)
 
 
 @command("state change", needs_program=True)
@@ -147,28 +147,28 @@ def changes(
 ) -> Asking:
     """Changes that were asked for, in their order."""
     which = one_of(state, STATES, f"No change is ever {state!r}")
-    found = yield from ask(rq.Changes(key=key, state=which, limit=limit))
-    ids = [one.change for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Changes(key=key, state=which, limit=limit))
+    ids = [row.change for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("No change waits to be applied." if state == "open" else "There is none.")
         return
     rows = [
         (
-            one.change,
-            one.state,
-            one.key,
-            one.asked_by,
-            ago(one.asked_at, shell.now_ms),
-            str(one.attempts),
-            one.why or one.note,
+            row.change,
+            row.state,
+            row.key,
+            row.asked_by,
+            ago(row.asked_at, shell.now_ms),
+            str(row.attempts),
+            row.why or row.note,
         )
-        for one in found.items
+        for row in reply.items
     ]
     forms.table(shell, ("id", "state", "key", "asked by", "since", "tries", "note"), "==//==~",
-                rows, found.next is not None, f"coord state changes --limit {limit * 10}")
+                rows, reply.next is not None, f"coord state changes --limit {limit * 10}")
 
 
 @command("state next")
@@ -184,13 +184,14 @@ def next_(
     if as_json:
         shell.json(given)
         return
-    one = given.change
+    change = given.change
     shell.say(
-        f"{one.change}  attempt {one.attempts} of {one.attempts_max}, until {one.given_until}"
+        f"{change.change}  attempt {change.attempts} of {change.attempts_max}, "
+        f"until {change.given_until}"
     )
-    shell.say(f"{one.key} is at version {given.state.version}: {_text(given.state.value)}")
-    shell.say(f"wanted: {_text(one.wanted)}")
-    shell.say(f"  then: coord state done {one.change} VALUE --attempt {one.attempts} "
+    shell.say(f"{change.key} is at version {given.state.version}: {_text(given.state.value)}")
+    shell.say(f"wanted: {_text(change.wanted)}")
+    shell.say(f"  then: coord state done {change.change} VALUE --attempt {change.attempts} "
               f"--agent {who}")
 
 
@@ -220,11 +221,11 @@ def fail(
         refuse=refuse))), as_json)
 
 
-def tell_value(shell: Shell, found: rq.StateValue) -> None:
+def tell_value(shell: Shell, reply: rq.StateValue) -> None:
     """A pipe gets the value alone; a person is told the version, too."""
     if shell.terminal:
-        shell.say(f"{found.key}  version {found.version}, written by {found.written_by}")
-    shell.say("(deleted)" if found.deleted else _text(found.value, indent=2))
+        shell.say(f"{reply.key}  version {reply.version}, written by {reply.written_by}")
+    shell.say("(deleted)" if reply.deleted else _text(reply.value, indent=2))
 
 
 def json(text: str) -> msgspec.Raw:
@@ -251,27 +252,27 @@ def _written(shell: Shell, request: rq.Request[rq.StateValue], as_json: bool) ->
         shell.say(f"{made.key}  version {made.version}" + ("  deleted" if made.deleted else ""))
 
 
-def _ended(shell: Shell, one: rq.Change, as_json: bool) -> None:
+def _ended(shell: Shell, change: rq.Change, as_json: bool) -> None:
     if as_json:
-        shell.json(one)
+        shell.json(change)
         return
-    parts = [one.change, one.state, one.key]
-    if one.version is not None:
-        parts.append(f"version {one.version}")
-    shell.say("  ".join(parts) + (f"  {one.why}" if one.why else ""))
+    parts = [change.change, change.state, change.key]
+    if change.version is not None:
+        parts.append(f"version {change.version}")
+    shell.say("  ".join(parts) + (f"  {change.why}" if change.why else ""))
 
 
 def _table(shell: Shell, items: Sequence[rq.StateValue], *, values: bool = False) -> None:
     rows = [
         (
-            one.key,
-            str(one.version),
-            one.written_by or "",
-            ago(one.written_at, shell.now_ms) if one.written_at else "",
-            f"{one.size} bytes" if one.size != 1 else "1 byte",
-            ("(deleted)" if one.deleted else _text(one.value)) if values else "",
+            row.key,
+            str(row.version),
+            row.written_by or "",
+            ago(row.written_at, shell.now_ms) if row.written_at else "",
+            f"{row.size} bytes" if row.size != 1 else "1 byte",
+            ("(deleted)" if row.deleted else _text(row.value)) if values else "",
         )
-        for one in items
+        for row in items
     ]
     heads = ("key", "version", "by", "since", "size", "value" if values else "")
     for line in columns(heads, rows, "/=/==~", shell.width):

@@ -46,14 +46,14 @@ def search(
     quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Find sections by words."""
-    found = yield from ask(rq.ArchiveSearch(query=" ".join(words), limit=limit))
-    ids = [f"{hit.number}@{hit.source}" for hit in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    reply = yield from ask(rq.ArchiveSearch(query=" ".join(words), limit=limit))
+    ids = [f"{hit.number}@{hit.source}" for hit in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("Nothing in the context archive matches. `coord archive index` reads it again.")
         return
-    rows = [(hit.number, hit.title, hit.source, hit.snippet) for hit in found.items]
+    rows = [(hit.number, hit.title, hit.source, hit.snippet) for hit in reply.items]
     forms.table(shell, ("section", "title", "file", "says"), "=~/~", rows, False, "")
 
 
@@ -64,15 +64,15 @@ def section(
     as_json: AsJson = False,
 ) -> Asking:
     """One section whole."""
-    found = yield from ask(rq.ArchiveShow(ref=ref))
+    reply = yield from ask(rq.ArchiveShow(ref=ref))
     if as_json:
-        shell.json(found)
+        shell.json(reply)
         return
-    shell.say(f"{found.number} {found.title}  ({found.source})")
-    if found.paths:
-        shell.say(f"explains: {', '.join(found.paths)}")
+    shell.say(f"{reply.number} {reply.title}  ({reply.source})")
+    if reply.paths:
+        shell.say(f"explains: {', '.join(reply.paths)}")
     shell.say("")
-    shell.say(printable(found.body))
+    shell.say(printable(reply.body))
 
 
 @command("events")
@@ -87,11 +87,11 @@ def events(
     quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """The log. With --json one event a line."""
-    found = yield from ask(
+    reply = yield from ask(
         rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind,
                   cwd=shell.cwd)
     )
-    for row in found.items:
+    for row in reply.items:
         if quiet:
             shell.say(str(row.seq))
         elif short:
@@ -99,9 +99,9 @@ def events(
         else:
             shell.say(event_line(row, as_json))
     narrowed = agent or task or resource or kind
-    if narrowed and not (found.items or follow or quiet or short or as_json):
-        shell.say("No event fits." if found.resource is None else
-                  f"No event of {in_line(found.resource)} fits.")
+    if narrowed and not (reply.items or follow or quiet or short or as_json):
+        shell.say("No event fits." if reply.resource is None else
+                  f"No event of {in_line(reply.resource)} fits.")
 
 
 def event_line(row: rq.EventRow, as_json: bool) -> str:
