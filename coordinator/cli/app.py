@@ -146,9 +146,12 @@ def ask(request: rq.Request[R]) -> R:
         return session.call(request)
 
 
-def as_text(typed: str) -> str:
-    """A word as the coordinator takes it: a byte in it that is no UTF-8 as it stands in names."""
-    return typed if typed.isascii() else file_names.from_bytes(os.fsencode(typed))
+def as_text(typed: Any) -> Any:
+    """A word as the coordinator takes it: a byte in it that is no UTF-8 as it stands in names. What
+    is no word stays what it is."""
+    if not isinstance(typed, str) or typed.isascii():
+        return typed
+    return file_names.from_bytes(os.fsencode(typed))
 
 
 def agent_or_refuse(agent: str | None) -> str:
@@ -263,11 +266,8 @@ def carry_out(body: Body, **values: Any) -> None:
         Refusal: what the coordinator, or the command itself, has against it.
     """
     shell = here()
-    for name, value in values.items():
-        if isinstance(value, str):
-            values[name] = as_text(value)
-        elif isinstance(value, list):
-            values[name] = [as_text(one) if isinstance(one, str) else one for one in value]
+    values = {name: [*map(as_text, value)] if isinstance(value, list) else as_text(value)
+              for name, value in values.items()}
     asking = carried_out(body, shell, values)
     key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # it was asked before, and nobody answered
     try:

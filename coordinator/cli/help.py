@@ -19,13 +19,14 @@ def help_(
     as_json: AsJson = False,
 ) -> int:
     """The help of a command; `exit-codes`: what a command ends with."""
-    if as_json and topic and topic != ["exit-codes"]:
-        raise Refusal(Code.INVALID, "The help of a command is text; `--json` goes with "
-                      "`exit-codes`.", next=f"coord {' '.join(topic)} --help")
-    if topic != ["exit-codes"] and not (as_json and not topic):
+    topic = topic or (["exit-codes"] if as_json else [])
+    if topic != ["exit-codes"]:
+        if as_json:
+            raise Refusal(Code.INVALID, "The help of a command is text; `--json` goes with "
+                          "`exit-codes`.", next=f"coord {' '.join(topic)} --help")
         from coordinator.cli.main import main  # it gathers the commands, this one among them
 
-        return main([*(topic or []), "--help"])
+        return main([*topic, "--help"])
     if as_json:
         print_json({"items": [{"exit": number.value, "name": number.name,
                                "meaning": MEANING[number], "codes": codes(number)}
@@ -33,8 +34,7 @@ def help_(
         return Exit.OK
     for number in Exit:
         say(f"{number.value:>3}  {number.name}")
-        for line in wrapped(MEANING[number], width(), 5):
-            say(line)
-        for line in wrapped(", ".join(codes(number)), width(), 5) if codes(number) else ():
-            say(line)
+        for text in filter(None, (MEANING[number], ", ".join(codes(number)))):
+            for line in wrapped(text, width(), 5):
+                say(line)
     return Exit.OK

@@ -99,12 +99,9 @@ def _leave(code: int) -> None:
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
     word = arguments[0] if arguments else ""
-    if word != "hook" and not _stands_somewhere():  # (a hook has its own words for that)
-        return _mistyped("coord: This shell's working directory does not exist any more. Nothing "
-                         "was done.", "cd to a directory that is there", arguments)
-    if word[:1] not in ("", "-") and not is_command(word):
-        unknown = UnknownCommandError("", word, list_first_words())
-        return _mistyped(f"coord: {unknown.message}", "coord --help", arguments)
+    fault = _find_fault(word)
+    if fault is not None:
+        return _mistyped(*fault, arguments)
     read_command(arguments)
     typed = parse(arguments)
     from coordinator.cli import app
@@ -114,21 +111,25 @@ def main(arguments: list[str]) -> int:
     try:
         done = _carry_out(typed, arguments)
         sys.stdout.flush()
-        if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
-            app.complain(_interrupted(arguments))
-        return done
-    except Refusal as refusal:
-        if _wants_json(arguments):
-            app.print_json({"error": refusal.body()})
-        return app.fail(refusal)
     except KeyboardInterrupt:
         app.complain(_interrupted(arguments))
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.PIPE_CLOSED
     except Exception as bad:
         return _end(bad, arguments)
+    if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
+        app.complain(_interrupted(arguments))
+    return done
+
+
+def _find_fault(word: str) -> tuple[str, str] | None:
+    """Why no command that begins with this word can be carried out here, and what to do."""
+    if word != "hook" and not _stands_somewhere():  # (a hook has its own words for that)
+        return ("coord: This shell's working directory does not exist any more. Nothing was done.",
+                "cd to a directory that is there")
+    if word[:1] not in ("", "-") and not is_command(word):
+        unknown = UnknownCommandError("", word, list_first_words())
+        return f"coord: {unknown.message}", "coord --help"
+    return None
 
 
 def _carry_out(typed: Typed | None, arguments: list[str]) -> int:
@@ -208,8 +209,15 @@ def _show_dashboard() -> bool:
 def _end(bad: Exception, arguments: list[str]) -> int:
     """The exit code of what a command ends with by raising it, and what is said of that. Typer's
     exceptions are told by what they can do: older ones take theirs from click."""
-    from coordinator.cli.app import EndedError, complain
+    from coordinator.cli.app import EndedError, complain, fail, print_json
 
+    if isinstance(bad, Refusal):
+        if _wants_json(arguments):
+            print_json({"error": bad.body()})
+        return fail(bad)
+    if isinstance(bad, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.PIPE_CLOSED
     if isinstance(bad, UnknownCommandError):
         return _mistyped(f"coord: {bad.message}", bad.next, arguments)
     if isinstance(bad, EndedError) or type(bad).__name__ == "Exit":

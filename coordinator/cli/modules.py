@@ -148,9 +148,11 @@ def suggest_step(group: str, typed: str, commands: Collection[str]) -> str:
     begins, shows = _IDS.get(group, ("", ""))
     if begins and typed.upper().startswith(begins) and typed[len(begins):].isdecimal():
         return shows.format(typed)
-    if group != "request" or typed.startswith("-"):
-        return ""
-    is_name = any(sign in typed for sign in "./*:") or os.path.lexists(typed)
-    if not is_name and (typed in MEANT or _find_near(typed, commands)):
+    is_slip = typed in MEANT or bool(_find_near(typed, commands))
+    if group != "request" or typed.startswith("-") or (is_slip and not _is_resource(typed)):
         return ""
     return f"coord request file {shlex.quote(typed)} --reason WHY"
+
+
+def _is_resource(typed: str) -> bool:
+    return not {*"./*:"}.isdisjoint(typed) or os.path.lexists(typed)

@@ -109,10 +109,10 @@ def _make_place(parameter: Parameter) -> Place:
     if parameter.choices:
         make_enum: Any = Enum  # it is made of what was declared
         kind = make_enum(parameter.name, {word: word for word in parameter.choices}, type=str)
-        default = None if default is None else kind(default)
+        default = default and kind(default)
     if parameter.many:
         kind = list.__class_getitem__(kind)
-    if default is None and not parameter.required:
+    if not parameter.required:
         kind = kind | None
     about: dict[str, Any] = {"help": parameter.help, "metavar": parameter.metavar or None}
     if parameter.names:

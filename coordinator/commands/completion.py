@@ -60,17 +60,13 @@ def _candidates(before: Sequence[str], begun: str) -> Names:
         meant, _, about = options[rest[-1]]
         return (yield from _values("profile" if (name, meant) in KINDS else meant, about))
     if begun.startswith("-"):
-        given = set(rest)
-        return [(typed, about) for typed, (_, _, about) in options.items() if typed not in given]
-    if words["commands"]:
-        return [(word, about) for word, about in words["commands"]]
-    arguments: list[list[str]] = words["arguments"]
-    if not arguments:
-        return []
-    place = min(_positionals(rest, options), len(arguments) - 1)
+        return [(typed, row[2]) for typed, row in options.items() if typed not in rest]
+    if words["commands"] or not words["arguments"]:
+        return list(map(tuple, words["commands"]))
     if name == "unlock":
         return (yield from _held())
-    return (yield from _values(*arguments[place]))
+    place = min(_positionals(rest, options), len(words["arguments"]) - 1)
+    return (yield from _values(*words["arguments"][place]))
 
 
 def _command(words: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -112,13 +108,13 @@ def _values(name: str, about: str) -> Names:
         except Refusal:
             return []
     if name == "topic":
-        return [(word, about) for word, about in _read_words()[""]["commands"]]
+        return list(map(tuple, _read_words()[""]["commands"]))
     if name in ("profile", "profiles"):
-        return [(name, "") for name in _read_words()[""]["profiles"]]
-    choices = about.rstrip(".").split(", ")
-    if len(choices) > 1 and all(name.isalpha() for name in choices):
-        return [(name, "") for name in choices]
-    return [("exclusive", ""), ("shared", "")] if name == "mode" else []
+        choices = _read_words()[""]["profiles"]
+    else:
+        choices = ["exclusive", "shared"] if name == "mode" else about.rstrip(".").split(", ")
+    is_list = len(choices) > 1 and (name in ("profile", "profiles") or "".join(choices).isalpha())
+    return [(choice, "") for choice in choices] if is_list else []
 
 
 def _subjects() -> Names:

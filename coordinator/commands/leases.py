@@ -153,14 +153,13 @@ def locks(
 ) -> Asking:
     """Who holds what, for how long, and who waits."""
     reply = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
-    everybody, waiters = reply.waiters, reply.waiters[:limit]
     if waiting:
-        reply.waiters = waiters
-        line = {"waiters": reply.waiters}
-        ids = [waiter.acquisition_id for waiter in reply.waiters]
-        if not forms.printed(shell, line, ids, quiet=quiet, short=short, as_json=as_json):
-            _line(shell, reply, agent, resource)
-        if len(everybody) > limit:
+        shown = reply.waiters[:limit]
+        ids = [waiter.acquisition_id for waiter in shown]
+        if not forms.printed(shell, {"waiters": shown}, ids, quiet=quiet, short=short,
+                             as_json=as_json):
+            _print_waiters(shell, shown, _tell_nobody_waits(agent, resource))
+        if len(reply.waiters) > limit:
             forms.cut(shell, limit)
         return
     ids = list(dict.fromkeys(lease.resource for lease in reply.items))
@@ -168,12 +167,35 @@ def locks(
                      limit=limit):
         return
     if not reply.items and not reply.waiters:
-        shell.say("Nothing is leased." if agent is resource is None else
-                  f"{agent} holds nothing{'' if resource is None else f' of {reply.resource}'}, "
-                  "and waits for nothing there." if agent is not None else
-                  f"Nobody holds {reply.resource}, or anything of it."
-                  + from_root(resource, reply.resource))
+        shell.say(_tell_nothing_held(agent, resource, reply.resource))
         return
+    if reply.items:
+        _print_leases(shell, reply, limit)
+    if reply.waiters:
+        if reply.items:
+            shell.say("")
+        _print_waiters(shell, reply.waiters[:limit])
+        if len(reply.waiters) > limit:
+            forms.cut(shell, limit)
+
+
+def _tell_nothing_held(agent: str | None, resource: str | None, named: str | None) -> str:
+    """That nothing is leased of what was asked for; `named`: the resource from the root."""
+    if agent is not None:
+        part = "" if resource is None else f" of {named}"
+        return f"{agent} holds nothing{part}, and waits for nothing there."
+    if resource is None:
+        return "Nothing is leased."
+    return f"Nobody holds {named}, or anything of it." + from_root(resource, named)
+
+
+def _tell_nobody_waits(agent: str | None, resource: str | None) -> str:
+    if agent is not None:
+        return f"{agent} neither waits nor is waited for."
+    return "Nobody stands in line" + ("." if resource is None else f" for {resource}.")
+
+
+def _print_leases(shell: Shell, reply: rq.LockList, limit: int) -> None:
     now = shell.now_ms
     trees = copies(reply.items)
     rows = [
@@ -187,16 +209,8 @@ def locks(
         )
         for lease in reply.items
     ]
-    if rows:
-        forms.table(shell, ("resource", "holder", "left", "mode", "for"), "//==~", rows,
-                    reply.next is not None, f"coord locks --limit {limit * 10}")
-    if waiters:
-        if rows:
-            shell.say("")
-        reply.waiters = waiters
-        _line(shell, reply)
-        if len(everybody) > limit:
-            forms.cut(shell, limit)
+    forms.table(shell, ("resource", "holder", "left", "mode", "for"), "//==~", rows,
+                reply.next is not None, f"coord locks --limit {limit * 10}")
 
 
 def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
@@ -208,13 +222,10 @@ def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
             else "(in the main tree)" for some in of.values() if len(some) > 1 for lease in some}
 
 
-def _line(shell: Shell, reply: rq.LockList, agent: str | None = None,
-          resource: str | None = None) -> None:
-    """Who stands in line, for what, behind whom."""
-    if not reply.waiters:
-        shell.say(f"{agent} neither waits nor is waited for." if agent is not None else
-                  f"Nobody stands in line for {resource}." if resource is not None else
-                  "Nobody stands in line.")
+def _print_waiters(shell: Shell, waiters: Sequence[rq.Waiter], nobody: str = "") -> None:
+    """Who stands in line, for what, behind whom; `nobody`: what is said where that is nobody."""
+    if not waiters:
+        shell.say(nobody)
         return
     now = shell.now_ms
     rows = [
@@ -227,7 +238,7 @@ def _line(shell: Shell, reply: rq.LockList, agent: str | None = None,
             ago(waiter.asked_at, now),
             waiter.description,
         )
-        for waiter in reply.waiters
+        for waiter in waiters
     ]
     heads = ("#", "id", "agent", "waits for", "held by", "since", "for")
     for line in columns(heads, rows, "==///=~", shell.width):

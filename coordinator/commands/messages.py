@@ -83,38 +83,43 @@ def messages(
 ) -> Asking:
     """What was said, the newest last."""
     own = agent or (yield from _agent(shell))
-    narrowed = bool(search or task or thread or since)
-    reader = HUMAN if human else own if not (task or thread) else None
+    narrowed = any((search, task, thread, since))
+    unread = human and not narrowed
     if limit is None:  # of what a person has not read nothing is held back
-        limit = PAGE if human and not narrowed else NEWEST
-    request = rq.Messages(
-        reader=reader,
-        task=task,
-        thread=thread,
-        search=search,
-        since_s=seconds(since, "--since"),
-        limit=limit,
-        unread=human and not narrowed,
-    )
-    try:
-        reply = yield from ask(request)
-    except Refusal as refusal:
-        if agent or refusal.code is not Code.UNKNOWN_AGENT:
-            raise
-        reply = rq.MessageList(items=[])  # COORD_AGENT names one that has not begun
-    new = bool(reply.items)
-    if human and not narrowed and not new:  # all is read: then what there was
+        limit = PAGE if unread else NEWEST
+    reply = yield from _ask_for(agent is not None, rq.Messages(
+        reader=HUMAN if human else None if task or thread else own, task=task, thread=thread,
+        search=search, since_s=seconds(since, "--since"), limit=limit, unread=unread))
+    is_old = unread and not reply.items
+    if is_old:  # all is read: then what there was
         reply = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
     ids = [message.message for message in reply.items]
     if not forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
-        if human and not narrowed and reply.items and not new:
+        if is_old and reply.items:
             shell.say("You have read all of these:")
         _show(shell, reply, "No message fits." if narrowed else "Nothing was said.")
-        if reply.next is not None and human and not narrowed:
+        if unread and reply.next is not None:
             shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
                       "--human` shows all, and they count as read then")
+    if unread and not any((peek, own, reply.next)):
+        yield from _count_as_read(reply)
+
+
+def _ask_for(is_named: bool, request: rq.Messages) -> Generator[rq.Request[Any], Any,
+                                                                rq.MessageList]:
+    """The messages that are asked for; none where the agent is not named, but COORD_AGENT's, and
+    has not begun."""
+    try:
+        return (yield from ask(request))
+    except Refusal as refusal:
+        if is_named or refusal.code is not Code.UNKNOWN_AGENT:
+            raise
+        return rq.MessageList(items=[])
+
+
+def _count_as_read(reply: rq.MessageList) -> Asking:
     unread = [int(message.message[2:]) for message in reply.items if message.unread]
-    if human and not narrowed and unread and not (peek or own or reply.next):
+    if unread:
         yield from ask(rq.MessagesSee(up_to=max(unread)))
 
 

@@ -74,6 +74,16 @@ def parse_values(command: Command, words: Sequence[str]) -> dict[str, Any]:
     if command.takes_all:
         return {command.arguments[0].name: list(words)}
     given: dict[str, Any] = {}
+    _take_arguments(command, _take_options(command, words, given), given)
+    for parameter in command.parameters:
+        if parameter.required and parameter.name not in given:
+            kind = "option" if parameter.names else "argument"
+            raise NotUnderstoodError(f"Missing {kind} {parameter.quoted}.")
+    return {p.name: given.get(p.name, p.default) for p in command.parameters}
+
+
+def _take_options(command: Command, words: Sequence[str], given: dict[str, Any]) -> list[str]:
+    """Give options their values; the words that are left."""
     rest: list[str] = []
     left = iter(words)
     for word in left:
@@ -83,12 +93,7 @@ def parse_values(command: Command, words: Sequence[str]) -> dict[str, Any]:
             _take_option(command, word, left, given)
         else:
             rest.append(word)
-    _take_arguments(command, rest, given)
-    for parameter in command.parameters:
-        if parameter.required and parameter.name not in given:
-            kind = "option" if parameter.names else "argument"
-            raise NotUnderstoodError(f"Missing {kind} {parameter.quoted}.")
-    return {p.name: given.get(p.name, p.default) for p in command.parameters}
+    return rest
 
 
 def _take_option(command: Command, word: str, left: Iterator[str], given: dict[str, Any]) -> None:

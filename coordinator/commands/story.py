@@ -92,14 +92,12 @@ def events(
                   cwd=shell.cwd)
     )
     for row in reply.items:
-        if quiet:
-            shell.say(str(row.seq))
-        elif short:
+        if short and not quiet:
             shell.compact(forms.in_short(row))
         else:
-            shell.say(event_line(row, as_json))
-    narrowed = agent or task or resource or kind
-    if narrowed and not (reply.items or follow or quiet or short or as_json):
+            shell.say(str(row.seq) if quiet else event_line(row, as_json))
+    is_narrowed = any((agent, task, resource, kind))
+    if is_narrowed and not any((reply.items, follow, quiet, short, as_json)):
         shell.say("No event fits." if reply.resource is None else
                   f"No event of {in_line(reply.resource)} fits.")
 
