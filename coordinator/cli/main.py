@@ -114,6 +114,9 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         app.complain(_interrupted(arguments))
         return Exit.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.PIPE_CLOSED
     except Exception as bad:
         return _end(bad, arguments)
     if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
@@ -215,9 +218,6 @@ def _end(bad: Exception, arguments: list[str]) -> int:
         if _wants_json(arguments):
             print_json({"error": bad.body()})
         return fail(bad)
-    if isinstance(bad, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.PIPE_CLOSED
     if isinstance(bad, UnknownCommandError):
         return _mistyped(f"coord: {bad.message}", bad.next, arguments)
     if isinstance(bad, EndedError) or type(bad).__name__ == "Exit":

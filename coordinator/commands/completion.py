@@ -60,13 +60,11 @@ def _candidates(before: Sequence[str], begun: str) -> Names:
         meant, _, about = options[rest[-1]]
         return (yield from _values("profile" if (name, meant) in KINDS else meant, about))
     if begun.startswith("-"):
-        return [(typed, row[2]) for typed, row in options.items() if typed not in rest]
-    if words["commands"] or not words["arguments"]:
+        return [(typed, about) for typed, (_, _, about) in options.items() if typed not in rest]
+    if not words["arguments"]:
         return list(map(tuple, words["commands"]))
-    if name == "unlock":
-        return (yield from _held())
     place = min(_positionals(rest, options), len(words["arguments"]) - 1)
-    return (yield from _values(*words["arguments"][place]))
+    return (yield from _held() if name == "unlock" else _values(*words["arguments"][place]))
 
 
 def _command(words: Sequence[str]) -> tuple[str, Sequence[str]]:

@@ -68,8 +68,8 @@ def parse_values(command: Command, words: Sequence[str]) -> dict[str, Any]:
     Raises:
         NotUnderstoodError: they are not understood.
     """
-    if len(words) > WORDS_MAX or command.passes_on or (
-            not command.hidden and not HELP.isdisjoint(words)):
+    asks_help = not command.hidden and not HELP.isdisjoint(words)
+    if asks_help or command.passes_on or len(words) > WORDS_MAX:
         raise NotUnderstoodError
     if command.takes_all:
         return {command.arguments[0].name: list(words)}
@@ -77,8 +77,7 @@ def parse_values(command: Command, words: Sequence[str]) -> dict[str, Any]:
     _take_arguments(command, _take_options(command, words, given), given)
     for parameter in command.parameters:
         if parameter.required and parameter.name not in given:
-            kind = "option" if parameter.names else "argument"
-            raise NotUnderstoodError(f"Missing {kind} {parameter.quoted}.")
+            raise NotUnderstoodError(f"Missing {parameter.kind} {parameter.quoted}.")
     return {p.name: given.get(p.name, p.default) for p in command.parameters}
 
 

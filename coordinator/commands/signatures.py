@@ -90,6 +90,11 @@ class Parameter(msgspec.Struct, frozen=True):
         return self.type is bool
 
     @property
+    def kind(self) -> str:
+        """What it is called."""
+        return "option" if self.names else "argument"
+
+    @property
     def bounds(self) -> str:
         """Which numbers it may be; empty: all."""
         if self.least is not None and self.most is None:
