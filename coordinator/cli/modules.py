@@ -4,10 +4,8 @@ said of a command that does not exist: ours that is near, or that another progra
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
-import shlex
 from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated
 
@@ -139,6 +137,8 @@ def describe_unknown(typed: str, commands: Collection[str]) -> str:
 
 
 def _find_near(typed: str, commands: Collection[str]) -> list[str]:
+    import difflib  # few lines are wrong
+
     return difflib.get_close_matches(typed, sorted(commands), NAMED_MAX, NEAR)
 
 
@@ -151,6 +151,8 @@ def suggest_step(group: str, typed: str, commands: Collection[str]) -> str:
     is_slip = typed in MEANT or bool(_find_near(typed, commands))
     if group != "request" or typed.startswith("-") or (is_slip and not _is_resource(typed)):
         return ""
+    import shlex
+
     return f"coord request file {shlex.quote(typed)} --reason WHY"
 
 

@@ -5,7 +5,9 @@ parses the words itself, and says what is wrong with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from coordinator.commands.signatures import COMMANDS, Command, Parameter
 
@@ -16,7 +18,7 @@ EXTRA = "Got unexpected extra argument"
 HELP = frozenset({"-h", "--help"})
 
 
-class Typed(NamedTuple):
+class Typed(msgspec.Struct):
     """A command that was understood: its name, and its parameters."""
 
     name: str

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from coordinator import _command
 from coordinator.cli import modules, typer_program
 from coordinator.commands.listing import parse_served
-from coordinator.commands.parsing import parse
+from coordinator.commands.parsing import Typed, parse
 from coordinator.commands.signatures import COMMANDS, GROUPS
 from coordinator.daemon.command_lines import FIELDS
 from coordinator.words import requests as rq
@@ -162,7 +162,7 @@ def test_a_line_that_is_not_understood_is_typers() -> None:
     for line in ("", "nonsense", "task", "task nonsense", "doctor --bogus", "task show", "up extra", "ps --json=1",
                  "run claude -- --json", "doctor --help", "-h"):
         assert parse(line.split()) is None, line
-    assert parse(["ps", "--json"]) == ("ps", {"as_json": True})
+    assert parse(["ps", "--json"]) == Typed("ps", {"as_json": True})
 
 
 def test_help_is_the_programs_own(repo: Repo) -> None:
