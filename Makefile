@@ -38,9 +38,9 @@ layers: setup    ## imports go down only
 house: setup     ## measure the house: sizes, complexity, circles, words; worse than scripts/house_limits.json fails
 	@$(BIN)/python -P scripts/house.py
 docs: setup      ## write the generated documents again
-	@$(BIN)/python -P -m coordinator.cli.documents --write
+	@$(BIN)/python -m generators --write
 docs-check: setup
-	@$(BIN)/python -P -m coordinator.cli.documents
+	@$(BIN)/python -m generators
 plugins: setup   ## write the plugins for agent CLIs (plugins/) again, from the profiles
 	@$(BIN)/python -P scripts/plugins.py --write
 plugins-check: setup
@@ -83,7 +83,7 @@ test-clients: setup  ## clients that openapi-python-client and openapi-typescrip
 
 battery: setup agents  ## attack what others hold, and do ordinary work, by real coding agents; keep what comes out
 	@COORD_TEST_BATTERY_WRITE=1 $(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents/test_battery.py
-	@$(BIN)/python -P -m coordinator.cli.documents --write
+	@$(BIN)/python -m generators --write
 
 regions-corpus: setup  ## divide every file of this interpreter into regions; Python's held against its own parser
 	@$(BIN)/python -m tests.regions.full_corpus $(SLICE)

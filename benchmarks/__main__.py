@@ -10,11 +10,12 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from coordinator.cli.app import fail
-from coordinator.cli.command_groups import Listed
 from coordinator.words.refusals import Refusal
 
 #: Command -> its module and function.
@@ -49,12 +50,22 @@ COMMANDS = {
 }
 
 
+class Benchmarks(TyperGroup):
+    """Lists each benchmark with its whole sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """All of them, in their order."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(1000))
+                                for name, command in self.commands.items()])
+
+
 def build_app(words: list[str]) -> typer.Typer:
     """The program for these words: with the named command alone, or with all of them for help."""
     app = typer.Typer(
-        cls=Listed, name="benchmarks", help="Measure coord on this machine.", no_args_is_help=True,
-        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        cls=Benchmarks, name="benchmarks", help="Measure coord on this machine.",
+        no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+        pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(tidy_up_when_ended)
     named = [word for word in words[:1] if word in COMMANDS]

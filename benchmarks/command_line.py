@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from coordinator.cli.app import AsJson, print_json, say
+from coordinator.cli.app import print_json, say
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
 
@@ -18,6 +18,7 @@ __all__ = [
 ]
 R = TypeVar("R")
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Folder = Annotated[
     Path | None, typer.Option("--dir", help="Where to put the databases (default: temporary).")
 ]

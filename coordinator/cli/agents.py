@@ -5,46 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Annotated
 
-from coordinator.cli.app import (
-    AsJson,
-    Quiet,
-    Short,
-    app,
-    carry_out,
-    complain,
-    print_json,
-    say,
-    width,
-)
-from coordinator.cli.definition import Listed, typer
+from coordinator.cli.app import complain, print_json, say, width
 from coordinator.client.locating import locate_root
-from coordinator.commands import agents as bodies
 from coordinator.commands.lists import columns
+from coordinator.commands.signatures import AsJson, Quiet, command
 from coordinator.files.state import StateDir
 from coordinator.profiles import Profile, profiles, untrusted
 from coordinator.wiring.settings_wiring import Wirer
 
-agents = typer.Typer(cls=Listed, invoke_without_command=True, rich_markup_mode=None)
-app.add_typer(agents, name="agents", help="Registered agents, and the agent CLIs coord knows.")
 
-
-@agents.callback()
-def registered(
-    context: typer.Context,
-    everyone: Annotated[bool, typer.Option("--all", help="Also those that left.")] = False,
-    quiet: Quiet = False,
-    short: Short = False,
-    as_json: AsJson = False,
-) -> None:
-    """Registered agents: state, what they hold, do and wait for."""
-    if context.invoked_subcommand is not None:
-        return
-    carry_out(bodies.registered, everyone=everyone, quiet=quiet, short=short, as_json=as_json)
-
-
-@agents.command("profiles")
+@command("agents profiles")
 def list_profiles(quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Agent CLIs that coord can launch: installed, wired, and the versions that were tried."""
     root = locate_root()

@@ -1,4 +1,4 @@
-"""The `coord` command's frame: the app, the session that each command opens, and how it ends.
+"""The `coord` command's frame: the session that each command opens, and how it ends.
 
 Commands parse, call one operation, and print. With `--json` they print the API's own reply. A
 refusal becomes its sentence and next step on standard error, and the catalogue's exit code; no
@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from coordinator.cli.definition import Listed, typer
-from coordinator.commands.shell import Shell, carried_out, one_of, seconds
+from coordinator.commands.shell import Body, Shell, carried_out, name_program, one_of, seconds
+from coordinator.commands.signatures import COMMANDS, find_command
 from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
@@ -25,57 +25,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from coordinator.client.client import Client
-    from coordinator.commands.listing import Body
 
 __all__ = ["one_of", "seconds"]  # from where they are written, for the other commands
 
 R = TypeVar("R")
 
-app = typer.Typer(
-    cls=Listed, name="coord",
-    help="Run several AI coding agents in one repository at once.",
-    epilog="`coord init` prepares a repository; `coord COMMAND --help` tells more of one command.",
-    no_args_is_help=True,
-    add_completion=False,  # (`coord completion`: theirs knows no names, and takes the program)
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+class EndedError(Exception):
+    """The command ends here, with this exit code."""
 
-
-
-def version() -> None:
-    """`coord --version`."""
-    from coordinator.resources import program_version
-
-    say(f"coord {program_version()}")
-
-
-def _told(asked: bool) -> None:
-    if asked:
-        version()
-        raise typer.Exit
-
-
-@app.callback()
-def coord(
-    version: Annotated[
-        bool, typer.Option("--version", "-V", callback=_told, is_eager=True,
-                           help="Say which version this is.")
-    ] = False,
-) -> None:
-    """Run several AI coding agents in one repository at once."""
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print the API's own reply.")]
-Short = Annotated[
-    bool, typer.Option("--short", help="JSON in one line, of what a caller acts on.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the names only, one a line.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.")]
-AgentName = Annotated[
-    str | None, typer.Option("--agent", "-a", help="Whom you act for (default: $COORD_AGENT).")
-]
+    def __init__(self, exit_code: int = 0) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
 
 
 #: What is taken for the width of a pipe.
@@ -132,13 +92,7 @@ def complain(text: str) -> None:
 def as_typed(text: str) -> str:
     """With what to type next as it can be typed here: an agent's shell may have no `coord` on its
     PATH, only the program that it was told of (daemon/coord_command.py)."""
-    program = _program()
-    if program is None:
-        return text
-    import re
-    import shlex
-
-    return re.sub(r"(`|next: )coord ", lambda found: f"{found[1]}{shlex.quote(program)} ", text)
+    return name_program(text, _program())
 
 
 def _program() -> str | None:
@@ -192,9 +146,12 @@ def ask(request: rq.Request[R]) -> R:
         return session.call(request)
 
 
-def as_text(typed: str) -> str:
-    """A word as the coordinator takes it: a byte in it that is no UTF-8 as it stands in names."""
-    return typed if typed.isascii() else file_names.from_bytes(os.fsencode(typed))
+def as_text(typed: Any) -> Any:
+    """A word as the coordinator takes it: a byte in it that is no UTF-8 as it stands in names. What
+    is no word stays what it is."""
+    if not isinstance(typed, str) or typed.isascii():
+        return typed
+    return file_names.from_bytes(os.fsencode(typed))
 
 
 def agent_or_refuse(agent: str | None) -> str:
@@ -244,6 +201,13 @@ def person() -> str:
         return "operator"
 
 
+def confirm(question: str) -> bool:
+    """Whether the person at the keyboard agrees."""
+    import typer  # few commands ask, and it is slow to load
+
+    return typer.confirm(question, err=True)
+
+
 def print_json(value: Any) -> None:
     """A reply as indented JSON; what could deceive on a terminal is escaped."""
     plain = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
@@ -253,17 +217,10 @@ def print_json(value: Any) -> None:
 def fail(refusal: Refusal) -> int:
     """Say a refusal on standard error; the exit code that goes with it."""
     shell = here()
-    shell.command = _typed()
+    shell.command = find_command(sys.argv[1:])
     code = shell.refused(refusal, as_json=False)
     tell(shell)
     return code
-
-
-def _typed() -> str:
-    """The command that was typed, for what to type next."""
-    from coordinator.commands.completion import named  # its table takes ms to read
-
-    return named(sys.argv[1:])
 
 
 # ------------------------------------------------------------ commands that are written elsewhere
@@ -274,7 +231,7 @@ def here() -> Shell:
     return Shell(
         cwd=as_text(os.getcwd()), now_ms=SystemClock().now_ms(),  # noqa: PTH109
         agent=os.environ.get("COORD_AGENT"), pid=os.getpid(), user=person(), width=width(),
-        program=_program(),
+        program=_program(), change=os.environ.get("COORD_CHANGE"),
         colour=(sys.stdout.isatty() and not os.environ.get("NO_COLOR")
                 and os.environ.get("TERM", "") not in ("", "dumb")),
         terminal=sys.stdout.isatty(),
@@ -287,6 +244,21 @@ def tell(shell: Shell) -> None:
         (sys.stdout if plain else sys.stderr).write(text)
 
 
+def run_command(name: str, values: dict[str, Any]) -> Any:
+    """Carry out a declared command; a number that is returned is its exit code.
+
+    Raises:
+        Refusal: what the coordinator, or the command itself, has against it.
+    """
+    command = COMMANDS[name]
+    for parameter in command.parameters:
+        if parameter.reads_input and values[parameter.name] == "-":
+            values[parameter.name] = sys.stdin.read()
+    if command.in_program is None and command.asks:
+        return carry_out(command.function, **values)
+    return (command.in_program or command.function)(**values)
+
+
 def carry_out(body: Body, **values: Any) -> None:
     """Carry out a command (`coordinator.commands`): ask what it asks, print what it says.
 
@@ -294,11 +266,8 @@ def carry_out(body: Body, **values: Any) -> None:
         Refusal: what the coordinator, or the command itself, has against it.
     """
     shell = here()
-    for name, value in values.items():
-        if isinstance(value, str):
-            values[name] = as_text(value)
-        elif isinstance(value, list):
-            values[name] = [as_text(one) if isinstance(one, str) else one for one in value]
+    values = {name: [*map(as_text, value)] if isinstance(value, list) else as_text(value)
+              for name, value in values.items()}
     asking = carried_out(body, shell, values)
     key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # it was asked before, and nobody answered
     try:

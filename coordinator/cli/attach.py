@@ -10,10 +10,10 @@ from typing import Annotated, NoReturn
 
 import msgspec
 
-from coordinator.cli.app import app, ask, complain, people_only, say
-from coordinator.cli.definition import typer
+from coordinator.cli.app import ask, complain, people_only, say
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import in_line
+from coordinator.commands.signatures import Argument, Option, command
 from coordinator.files.state import StateDir
 from coordinator.launch import door, following
 from coordinator.launch.following import Following, Launched, Shown
@@ -25,21 +25,16 @@ from coordinator.words.refusals import Code, Refusal
 LOOK_S = 0.2
 
 
-@app.command("attach")
+@command("attach")
 def attach(
     agent: Annotated[
-        str | None, typer.Argument(help="A launched agent; may be left out where one is at work.")
+        str | None, Argument("A launched agent; may be left out where one is at work.")
     ] = None,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="Go on with its conversation yourself, in its own "
-                                               "CLI; when you leave it, the agent goes on.")
-    ] = False,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="Of what it said before, the last so many.")
-    ] = 40,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a line.")
-    ] = False,
+    take_over: Annotated[bool, Option(
+        "Go on with its conversation yourself, in its own CLI; when you leave it, the agent goes "
+        "on.")] = False,
+    lines: Annotated[int, Option("Of what it said before, the last so many.", "-n", least=0)] = 40,
+    as_json: Annotated[bool, Option("One JSON object a line.", "--json")] = False,
 ) -> int:
     """Show what a launched agent says and does, as it comes. Ctrl-C: leave; the agent goes on.
 

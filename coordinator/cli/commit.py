@@ -8,18 +8,17 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from coordinator.cli.app import app
-from coordinator.cli.definition import typer
+from coordinator.commands.signatures import Argument, command
 from coordinator.words.refusals import Code, Refusal
 
 #: How what stands before git in a session begins: it commits so by itself.
 _STANDS_IN = b"#!/bin/sh\n# Stands in for git"
 
 
-@app.command("commit", context_settings={"ignore_unknown_options": True})
+@command("commit", takes_all=True)
 def commit(
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Options and files, as `git commit` takes them.")
+        list[str] | None, Argument("Options and files, as `git commit` takes them.")
     ] = None,
 ) -> int:
     """Commit your own files while others work in the same tree, with the repository's own hooks.
@@ -32,7 +31,7 @@ def commit(
     if real is None:
         raise Refusal(Code.INVALID, "git is not installed here, so nothing was committed.",
                       next="Install git.")
-    words = [real, "commit", *_as_typed(arguments or [])]
+    words = [real, "commit", *(arguments or ())]
     sys.stdout.flush()
     with Path(real).open("rb") as program:
         stands_in = program.read(len(_STANDS_IN)) == _STANDS_IN
@@ -41,14 +40,3 @@ def commit(
     from coordinator.git_guard import turn
 
     return turn.commit(words)
-
-
-def _as_typed(arguments: list[str]) -> list[str]:
-    """With the `--` that the parser of options has taken for itself."""
-    for at, word in enumerate(sys.argv):
-        typed = sys.argv[at + 1 :]
-        if word == "commit" and "--" in typed:
-            end = typed.index("--")
-            if [*typed[:end], *typed[end + 1 :]] == arguments:
-                return typed
-    return arguments

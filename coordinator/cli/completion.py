@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from coordinator.cli.app import app, here, one_of, say, tell
-from coordinator.cli.definition import typer
+from coordinator.cli.app import here, one_of, say, tell
 from coordinator.commands import completion as bodies
+from coordinator.commands.signatures import Argument, command, in_program
 from coordinator.words.refusals import Code, Refusal
 
 BASH = """\
@@ -63,20 +63,19 @@ complete -c coord -f -a '(__coord_complete)'
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
-@app.command("completion")
+@command("completion")
 def completion(
-    shell: Annotated[str, typer.Argument(help="bash, zsh, fish.")] = "bash",
+    shell: Annotated[str, Argument("bash, zsh, fish.")] = "bash",
 ) -> None:
     """Print what lets your shell complete commands, ids, agents and keys, and how to load it."""
     say(SCRIPTS[one_of(shell, SCRIPTS, f"There is no completion for {shell!r}")].rstrip("\n"))
 
 
-@app.command("__complete", hidden=True, context_settings={
-    "ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []})
-def complete(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+@in_program("__complete")
+def complete(words: list[str]) -> None:
     """What may come next, for the shell."""
     typed = here()
-    asking = bodies.complete(typed, words=words or [""])
+    asking = bodies.complete(typed, words=words)
     try:
         next(asking)
         while True:

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from coordinator.cli.app import AsJson, app, complain, people_only, print_json, say, width
-from coordinator.cli.definition import typer
+from coordinator.cli.app import complain, people_only, print_json, say, width
 from coordinator.client import running_coordinators
 from coordinator.client.connection import Wire
 from coordinator.client.locating import connect, holder, locate_root, reach
 from coordinator.commands.lists import columns
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.files import coordinators
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -26,7 +26,7 @@ from coordinator.words.refusals import Code, Refusal
 DRAIN_S, ALONE_S = 15.0, 5.0
 
 
-@app.command("ps")
+@command("ps")
 def ps(as_json: AsJson = False) -> None:
     """The coordinators that you run, of all repositories."""
     running = running_coordinators.ask_all(coordinators.tidy(time.time()))
@@ -48,11 +48,9 @@ def ps(as_json: AsJson = False) -> None:
             say(f"next: {_kill(row.pid)}")
 
 
-@app.command("down")
+@command("down")
 def down(
-    everyone: Annotated[
-        bool, typer.Option("--all", help="All that you run, of all repositories.")
-    ] = False,
+    everyone: Annotated[bool, Option("All that you run, of all repositories.", "--all")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Drain and stop the coordinator. Leases and tasks stay."""

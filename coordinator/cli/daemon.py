@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
-from coordinator.cli.definition import typer
+from coordinator.cli.app import ask, complain, print_json, say
 from coordinator.client.locating import connect, locate_root
 from coordinator.client.starting import start
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
 from coordinator.words.texts import counted
 
-HttpPort = Annotated[
-    int | None, typer.Option("--http", min=0, max=65_535,
-                             help="Also open the HTTP door on this port (0: any).")
-]
-LogForm = Annotated[
-    Literal["text", "json"] | None,
-    typer.Option("--log-format", help="Of .coord/daemon.log: lines, or JSON lines.")
-]
+HttpPort = Annotated[int | None, Option(
+    "Also open the HTTP door on this port (0: any).", least=0, most=65_535)]
+LogForm = Annotated[Literal["text", "json"] | None, Option(
+    "Of .coord/daemon.log: lines, or JSON lines.")]
 
 
-@app.command("up")
+@command("up")
 def up(http: HttpPort = None, log_format: LogForm = None, as_json: AsJson = False) -> int:
     """Start the coordinator in the background (any command does that by itself)."""
     state = StateDir(locate_root())
@@ -53,7 +49,7 @@ def up(http: HttpPort = None, log_format: LogForm = None, as_json: AsJson = Fals
     return Exit.INCOMPLETE if lacks else Exit.OK
 
 
-@app.command("serve")
+@command("serve")
 def serve(http: HttpPort = None, log_format: LogForm = None) -> int:
     """Run the coordinator in the foreground, for supervisors."""
     from coordinator.daemon.__main__ import serve as run
@@ -65,9 +61,9 @@ def serve(http: HttpPort = None, log_format: LogForm = None) -> int:
     return run(root, http, stays=True, log_format=log_format)
 
 
-@app.command("compact")
+@command("compact")
 def compact(
-    keep_days: Annotated[float | None, typer.Option(help="Default: database.keep_days.")] = None,
+    keep_days: Annotated[float | None, Option("Default: database.keep_days.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Cut the old part of the log and drop bytes that nothing needs."""

@@ -11,13 +11,13 @@ from typing import Annotated
 import msgspec
 
 from coordinator import settings
-from coordinator.cli.app import AsJson, app, ask, print_json, say, width
+from coordinator.cli.app import ask, print_json, say, width
 from coordinator.cli.coordinators import hangs
-from coordinator.cli.definition import typer
 from coordinator.cli.trust import untrusted
 from coordinator.cli.wiring import live
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import wrapped
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.namespaces import kernel
@@ -32,12 +32,10 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import counted
 
 
-@app.command("doctor")
+@command("doctor")
 def doctor(
     restore: Annotated[
-        bool, typer.Option(
-            "--restore", help="Make the database anew from a backup and what can be read."
-        )
+        bool, Option("Make the database anew from a backup and what can be read.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:

@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from coordinator.cli.app import AsJson, app, people_only, print_json, say
-from coordinator.cli.definition import Listed, typer
+from coordinator.cli.app import people_only, print_json, say
 from coordinator.client.locating import locate_root
+from coordinator.commands.signatures import AsJson, command, declare_group
 from coordinator.files.state import StateDir
 from coordinator.git_guard import hooks, repository
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.repository import WorkTree
 from coordinator.words.exit_codes import Exit
 
+declare_group("guard", "Let git's hooks refuse commits and pushes of what others hold.")
+
 STAGED = "a commit of what is staged now would be refused."
-guard = typer.Typer(
-    cls=Listed, help="Let git's hooks refuse commits and pushes of what others hold.",
-    no_args_is_help=True,
-)
-app.add_typer(guard, name="guard")
 
 
-@guard.command("install")
+@command("guard install")
 def install(as_json: AsJson = False) -> None:
     """Put the guard into git's pre-commit and pre-push hooks, beside what is there.
 
@@ -46,7 +43,7 @@ def install(as_json: AsJson = False) -> None:
     say("next: coord guard check")
 
 
-@guard.command("check")
+@command("guard check")
 def check(as_json: AsJson = False) -> int:
     """Whether the hooks are in place, and whether what is staged now may be committed."""
     place = Path.cwd()
@@ -66,7 +63,7 @@ def check(as_json: AsJson = False) -> int:
     return Exit.INCOMPLETE if missing else Exit.HELD if said else Exit.OK
 
 
-@guard.command("remove")
+@command("guard remove")
 def remove(as_json: AsJson = False) -> None:
     """Take the guard out of git's hooks; what was there is there again, byte by byte."""
     people_only("taking the guard out of git's hooks", "Ask the person who runs coord.",

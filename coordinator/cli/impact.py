@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from coordinator.cli.app import AsJson, app, complain, print_json, say, width
-from coordinator.cli.definition import typer
+from coordinator.cli.app import complain, print_json, say, width
 from coordinator.cli.regions import placed, text_of
 from coordinator.commands.lists import columns, wrapped
+from coordinator.commands.signatures import Argument, AsJson, Option, command
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.words import file_names
@@ -33,15 +33,12 @@ if TYPE_CHECKING:
 SHOWN_MAX = 50
 
 
-@app.command("impact")
+@command("impact")
 def impact(
-    file: Annotated[str, typer.Argument(help="A file of code, as it is now.")],
-    against: Annotated[
-        str | None, typer.Option("--against", metavar="OLDFILE", help="A file of what it was.")
-    ] = None,
+    file: Annotated[str, Argument("A file of code, as it is now.")],
+    against: Annotated[str | None, Option("A file of what it was.", metavar="OLDFILE")] = None,
     git: Annotated[
-        str | None, typer.Option("--git", metavar="REV", help="What it was in this commit "
-                                 "(default: HEAD).")
+        str | None, Option("What it was in this commit (default: HEAD).", metavar="REV")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

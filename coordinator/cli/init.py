@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 from coordinator.cli import shims as shims_command
 from coordinator.cli import wiring
-from coordinator.cli.app import AsJson, app, people_only, print_json, say
-from coordinator.cli.definition import typer
+from coordinator.cli.app import EndedError, people_only, print_json, say
 from coordinator.client.locating import locate_root
 from coordinator.client.starting import unwritable
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.files.roots import STATE_DIR, checkout
 from coordinator.files.state import StateDir
 from coordinator.files.tracked_state import check_untracked
@@ -32,42 +32,22 @@ CONFIG = """\
 """
 
 
-@app.command("init")
+@command("init")
 def init(
-    agent: Annotated[
-        list[str] | None, typer.Option("--agent", "-a", help="Wire this agent CLI's hooks.")
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Wire every agent CLI that is installed.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Take out of the settings what coord put in.")
-    ] = False,
-    user: Annotated[
-        bool, typer.Option("--user", help="Your own settings, for all repositories.")
-    ] = False,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="Show all that would change, line by line.")
-    ] = False,
-    no_guard: Annotated[
-        bool, typer.Option("--no-guard", help="Leave git's commit and push hooks alone.")
-    ] = False,
-    with_shims: Annotated[
-        bool | None, typer.Option(
-            "--shims/--no-shims", help="Let the agents be typed as always and run in sessions "
-            "(`coord shims`); default: asked."
-        )
-    ] = None,
-    apart: Annotated[
-        bool, typer.Option(
-            "--separate", help="Give this repository a coordinator of its own, apart from the one "
-            "that the folders above have."
-        )
-    ] = False,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Take over a `.coord/` from elsewhere: it is your own.")
-    ] = False,
+    agent: Annotated[list[str] | None, Option("Wire this agent CLI's hooks.", "-a")] = None,
+    everything: Annotated[bool, Option("Wire every agent CLI that is installed.", "--all")] = False,
+    yes: Annotated[bool, Option("Do not ask.", "-y")] = False,
+    remove: Annotated[bool, Option("Take out of the settings what coord put in.")] = False,
+    user: Annotated[bool, Option("Your own settings, for all repositories.")] = False,
+    diff: Annotated[bool, Option("Show all that would change, line by line.")] = False,
+    no_guard: Annotated[bool, Option("Leave git's commit and push hooks alone.")] = False,
+    with_shims: Annotated[bool | None, Option(
+        "Let the agents be typed as always and run in sessions (`coord shims`); default: asked.",
+        "--shims/--no-shims")] = None,
+    apart: Annotated[bool, Option(
+        "Give this repository a coordinator of its own, apart from the one that the folders above "
+        "have.", "--separate")] = False,
+    adopt: Annotated[bool, Option("Take over a `.coord/` from elsewhere: it is your own.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists.
@@ -81,7 +61,7 @@ def init(
         _carried_out(**asked, asks=True)
         return
     facts: dict[str, Any] = {"root": str(locate_root()), "made": [], "notes": []}
-    with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(typer.Exit):
+    with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(EndedError):
         facts = _carried_out(**asked, asks=False)
     print_json(facts)
 

@@ -9,10 +9,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Literal
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -20,11 +19,11 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator import profiles
-from coordinator.cli.app import AsJson, app, complain, out, people_only, print_json, say, seconds
-from coordinator.cli.definition import typer
+from coordinator.cli.app import complain, out, people_only, print_json, say, seconds
 from coordinator.cli.trust import heed
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import bar, in_line, span
+from coordinator.commands.signatures import Argument, AsJson, Option, command
 from coordinator.files.git import Git
 from coordinator.files.roots import checkout
 from coordinator.launch.attempt import Limits
@@ -40,60 +39,32 @@ from coordinator.words.texts import counted
 FRAME_S = 0.25
 
 
-class Isolation(StrEnum):
-    """Where launched agents work."""
-
-    NONE = "none"
-    WORKTREE = "worktree"
-
-
-@app.command("launch")
+@command("launch")
 def launch(
     tasks: Annotated[
-        str, typer.Argument(help="A .yaml, .jsonl or .md file; `-`: the backlog as it is.")
+        str, Argument("A .yaml, .jsonl or .md file; `-`: the backlog as it is.")
     ] = "-",
-    agents: Annotated[
-        int | None, typer.Option("--agents", "-n", help="How many at once (default 3).")
-    ] = None,
-    agent: Annotated[
-        list[str] | None,
-        typer.Option("--agent", "-a", metavar="PROFILE[:N]",
-                     help="The profile (default shell); several, with how many of each.")
-    ] = None,
-    command: Annotated[
-        str | None, typer.Option("--command", "-c", help="The command, for the shell profile.")
-    ] = None,
-    timeout: Annotated[str | None, typer.Option(help="For one attempt (default 1h).")] = None,
-    stall: Annotated[
-        str | None, typer.Option(help="Silence that ends an agent (launch.stall_s: 8m).")
-    ] = None,
-    ttl: Annotated[
-        str | None, typer.Option(help="Silence that ends its leases (launch.ttl_s: 10m).")
-    ] = None,
-    grace: Annotated[
-        str | None, typer.Option(help="Between SIGTERM and SIGKILL (default 10s).")
-    ] = None,
-    isolation: Annotated[
-        Isolation, typer.Option(help="`worktree`: each agent works in a git worktree of its own, "
-                                "and its work lands on your branch when its leases allow it.")
-    ] = Isolation.NONE,
-    verify: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="With worktrees: run on what would land; "
-                                 "if it fails, that does not land.")
-    ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Passed on to the agent.")] = None,
-    max_turns: Annotated[
-        int | None, typer.Option("--max-turns", min=1, help="Passed on to the agent.")
-    ] = None,
-    budget_usd: Annotated[
-        float | None, typer.Option("--budget-usd", help="Per task; passed on to the agent.")
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Stay while reviews wait for a verdict.")
-    ] = False,
-    resume: Annotated[  # (for whoever types what he means: each launch does)
-        bool, typer.Option("--resume", help="Go on with what an earlier launch left, as each "
-                                            "launch does.")
+    agents: Annotated[int | None, Option("How many at once (default 3).", "-n")] = None,
+    agent: Annotated[list[str] | None, Option(
+        "The profile (default shell); several, with how many of each.",
+        "-a", metavar="PROFILE[:N]")] = None,
+    command: Annotated[str | None, Option("The command, for the shell profile.", "-c")] = None,
+    timeout: Annotated[str | None, Option("For one attempt (default 1h).")] = None,
+    stall: Annotated[str | None, Option("Silence that ends an agent (launch.stall_s: 8m).")] = None,
+    ttl: Annotated[str | None, Option("Silence that ends its leases (launch.ttl_s: 10m).")] = None,
+    grace: Annotated[str | None, Option("Between SIGTERM and SIGKILL (default 10s).")] = None,
+    isolation: Annotated[Literal["none", "worktree"], Option(
+        "`worktree`: each agent works in a git worktree of its own, and its work lands on your "
+        "branch when its leases allow it.")] = "none",
+    verify: Annotated[str | None, Option(
+        "With worktrees: run on what would land; if it fails, that does not land.",
+        metavar="COMMAND")] = None,
+    model: Annotated[str | None, Option("Passed on to the agent.")] = None,
+    max_turns: Annotated[int | None, Option("Passed on to the agent.", least=1)] = None,
+    budget_usd: Annotated[float | None, Option("Per task; passed on to the agent.")] = None,
+    wait: Annotated[bool, Option("Stay while reviews wait for a verdict.")] = False,
+    resume: Annotated[
+        bool, Option("Go on with what an earlier launch left, as each launch does.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -129,7 +100,7 @@ def launch(
         limits,
         say=screen.say,
         expects_verdicts=(lambda: not launcher.draining.is_set()) if wait else lambda: False,
-        isolated=isolation is Isolation.WORKTREE,
+        isolated=isolation == "worktree",
         verify=verify,
         options=_options(model, max_turns, budget_usd),
     )

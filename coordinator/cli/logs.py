@@ -9,9 +9,9 @@ from typing import Annotated
 
 import msgspec
 
-from coordinator.cli.app import AsJson, app, ask, complain, say
-from coordinator.cli.definition import typer
+from coordinator.cli.app import ask, complain, say
 from coordinator.client.locating import locate_root
+from coordinator.commands.signatures import Argument, AsJson, Option, command
 from coordinator.files.state import StateDir
 from coordinator.profiles import agent_logs as run_logs
 from coordinator.words import requests as rq
@@ -21,12 +21,12 @@ from coordinator.words.refusals import Code, Refusal
 LOOK_S = 0.25
 
 
-@app.command("logs")
+@command("logs")
 def logs(
-    task: Annotated[str, typer.Argument(help="T-3, or 3.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="All attempts, not the last.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="As it is, JSON and all.")] = False,
+    task: Annotated[str, Argument("T-3, or 3.")],
+    follow: Annotated[bool, Option("Go on as it grows.", "-f")] = False,
+    every: Annotated[bool, Option("All attempts, not the last.", "--all")] = False,
+    raw: Annotated[bool, Option("As it is, JSON and all.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What the launched agents of a task said and did. With --json one object a line."""

@@ -10,7 +10,6 @@ if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_
 _READ_IN = signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # (`coordinator._command` does, too)
 
 import errno
-import importlib
 import io
 import os
 import sys
@@ -20,50 +19,16 @@ from coordinator.cli import lazy_imports
 
 if __name__ == "__main__":
     lazy_imports.begin()
-from coordinator.cli import definition
-from coordinator.cli.typed_words import Typed, understood
+from coordinator.cli.modules import (
+    UnknownCommandError,
+    is_command,
+    list_first_words,
+    read_command,
+    read_group,
+)
+from coordinator.commands.parsing import EXTRA, Typed, explain_mistake, parse
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal
-
-#: Where the commands are, and which: each module adds its own to `app` when imported.
-COMMANDS = {
-    "trust": ("trust",),
-    "init": ("init",),
-    "doctor": ("doctor",),
-    "daemon": ("up", "serve", "compact"),
-    "help": ("help",),
-    "coordinators": ("ps", "down"),
-    "locks": ("lock", "unlock", "renew", "locks"),
-    "regions": ("regions", "commit-region"),
-    "merging": ("merge-driver", "merge-file"),
-    "impact": ("impact",),
-    "requests": ("request",),
-    "agents": ("agents",),
-    "tasks": ("task",),
-    "task_files": ("task",),
-    "limits": ("limit",),
-    "signals": ("signal",),
-    "messages": ("tell", "messages"),
-    "state": ("state",),
-    "propose": ("propose", "lost-writes"),
-    "dead": ("dead",),
-    "reviews": ("review", "sweep"),
-    "verify": ("verify",),
-    "status": ("status",),
-    "web": ("web",),
-    "story": ("events", "explain", "replay", "archive"),
-    "report": ("report",),
-    "launch": ("launch",),
-    "logs": ("logs",),
-    "attach": ("attach",),
-    "run": ("run",),
-    "shims": ("shims",),
-    "wiring": ("hook",),
-    "guard": ("guard",),
-    "commit": ("commit",),
-    "mcp": ("mcp",),
-    "completion": ("completion", "__complete"),
-}
 
 #: Those that may go on without end, and see to it by themselves when nobody reads them any more.
 FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state", "mcp", "launch"})
@@ -80,8 +45,6 @@ def run(*, short: bool = False) -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
-    if understood(sys.argv[1:]) is not None or _is_unknown("".join(sys.argv[1:2])):
-        definition.forget()
     pipe = None if "".join(sys.argv[1:2]) in FOLLOWERS else _outlived()
     code = main(sys.argv[1:])
     if pipe is not None and pipe.closed_by_reader and code == Exit.OK:
@@ -136,42 +99,54 @@ def _leave(code: int) -> None:
 def main(arguments: list[str]) -> int:
     """The exit code of `coord` with these arguments."""
     word = arguments[0] if arguments else ""
-    if word != "hook" and not _stands_somewhere():  # (a hook has its own words for that)
-        return _mistyped("coord: This shell's working directory does not exist any more. Nothing "
-                         "was done.", "cd to a directory that is there", arguments)
-    typed = understood(arguments)
-    if typed is not None:
-        importlib.import_module(f"coordinator.cli.{typed.module}")
-    else:
-        if _is_unknown(word):
-            return _unknown(word, arguments)
-        here = [name for name, words in COMMANDS.items() if word in words]
-        for name in here or COMMANDS:  # all of them, where it is none: for their help
-            importlib.import_module(f"coordinator.cli.{name}")
-    from coordinator.cli.app import complain, fail, print_json
+    fault = _find_fault(word)
+    if fault is not None:
+        return _mistyped(*fault, arguments)
+    read_command(arguments)
+    typed = parse(arguments)
+    from coordinator.cli import app
 
     if _READ_IN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        if not arguments and _dashboard():
-            return 0
-        done = _carried_out(typed) if typed is not None else _parsed(arguments)
+        done = _carry_out(typed, arguments)
         sys.stdout.flush()
-        if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
-            complain(_interrupted(arguments))
-        return done if isinstance(done, int) else 0
-    except Refusal as refusal:
-        if _wants_json(arguments):
-            print_json({"error": refusal.body()})
-        return fail(refusal)
     except KeyboardInterrupt:
-        complain(_interrupted(arguments))
+        app.complain(_interrupted(arguments))
         return Exit.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.PIPE_CLOSED
     except Exception as bad:
-        return _ended(bad, arguments)
+        return _end(bad, arguments)
+    if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
+        app.complain(_interrupted(arguments))
+    return done
+
+
+def _find_fault(word: str) -> tuple[str, str] | None:
+    """Why no command that begins with this word can be carried out here, and what to do."""
+    if word != "hook" and not _stands_somewhere():  # (a hook has its own words for that)
+        return ("coord: This shell's working directory does not exist any more. Nothing was done.",
+                "cd to a directory that is there")
+    if word[:1] not in ("", "-") and not is_command(word):
+        unknown = UnknownCommandError("", word, list_first_words())
+        return f"coord: {unknown.message}", "coord --help"
+    return None
+
+
+def _carry_out(typed: Typed | None, arguments: list[str]) -> int:
+    from coordinator.cli.app import run_command
+
+    if typed is not None:
+        done = run_command(typed.name, typed.values)
+    elif arguments in (["--version"], ["-V"]):
+        done = _tell_version()
+    elif not arguments and _show_dashboard():
+        done = Exit.OK
+    else:
+        done = _parse(arguments)
+    return done if isinstance(done, int) else Exit.OK
 
 
 def _stands_somewhere() -> bool:
@@ -188,48 +163,40 @@ def _interrupted(arguments: list[str]) -> str:
     return interrupted(arguments)
 
 
-def _is_unknown(word: str) -> bool:
-    """Whether it is to be a command, and there is none of this name."""
-    return word[:1] not in ("", "-") and not any(word in words for words in COMMANDS.values())
-
-
 def _wants_json(arguments: list[str]) -> bool:
     """Whether the answer is for a program; what stands after `--` is another one's."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return "--json" in arguments[:end]
 
 
-def _unknown(word: str, arguments: list[str]) -> int:
-    from coordinator.cli.unknown_command import sentence
-
-    known = {one for words in COMMANDS.values() for one in words if not one.startswith("_")}
-    return _mistyped(f"coord: {sentence(word, known)}", "coord --help", arguments)
-
-
-def _mistyped(said: str, step: str, arguments: list[str]) -> int:
+def _mistyped(message: str, step: str, arguments: list[str]) -> int:
     """What was typed is no command as it is."""
     from coordinator.cli.app import complain, print_json
 
     if _wants_json(arguments):
-        print_json({"error": Refusal(Code.INVALID, said.removeprefix("coord: "),
+        print_json({"error": Refusal(Code.INVALID, message.removeprefix("coord: "),
                                      next=f"`{step}`").body()})
-    complain(f"{said}\n  next: {step}")
+    complain(f"{message}\n  next: {step}")
     return Exit.INVALID
 
 
-def _carried_out(typed: Typed) -> Any:
-    function = getattr(sys.modules[f"coordinator.cli.{typed.module}"], typed.function)
-    return function(**typed.values)
-
-
-def _parsed(arguments: list[str]) -> Any:
+def _parse(arguments: list[str]) -> Any:
     """By Typer, which knows all that may be typed, and what is wrong with it."""
-    from coordinator.cli.app import app
+    read_group(arguments[0] if arguments else "")
+    from coordinator.cli.typer_program import build_program
 
-    return app(arguments or ["--help"], prog_name="coord", standalone_mode=False)
+    return build_program()(arguments or ["--help"], prog_name="coord", standalone_mode=False)
 
 
-def _dashboard() -> bool:
+def _tell_version() -> int:
+    from coordinator.cli.app import say
+    from coordinator.resources import program_version
+
+    say(f"coord {program_version()}")
+    return Exit.OK
+
+
+def _show_dashboard() -> bool:
     """`coord` alone on a terminal: whether the dashboard was opened there, and closed. Where there
     is nothing to be seen, that is said, and the commands are listed as anywhere else."""
     from coordinator.cli.app import complain
@@ -242,35 +209,46 @@ def _dashboard() -> bool:
         return False
 
 
-def _ended(bad: Exception, arguments: list[str]) -> int:
-    """What Typer ends a command with, and its usage errors, told by what they can do (older Typers
-    take theirs from click)."""
-    from coordinator.cli.app import complain
+def _end(bad: Exception, arguments: list[str]) -> int:
+    """The exit code of what a command ends with by raising it, and what is said of that. Typer's
+    exceptions are told by what they can do: older ones take theirs from click."""
+    from coordinator.cli.app import EndedError, complain, fail, print_json
 
-    name = type(bad).__name__
-    if name == "Exit" and isinstance(code := getattr(bad, "exit_code", None), int):
-        return code
-    if name == "Abort":
+    if isinstance(bad, Refusal):
+        if _wants_json(arguments):
+            print_json({"error": bad.body()})
+        return fail(bad)
+    if isinstance(bad, UnknownCommandError):
+        return _mistyped(f"coord: {bad.message}", bad.next, arguments)
+    if isinstance(bad, EndedError) or type(bad).__name__ == "Exit":
+        return int(getattr(bad, "exit_code", 0))
+    if type(bad).__name__ == "Abort":
         complain("coord: interrupted")
         return Exit.INTERRUPTED
     if isinstance(bad, OSError) and bad.errno in FULL:
-        from coordinator.cli.app import fail
+        return _tell_full(bad)
+    return _tell_usage(bad, arguments) if hasattr(bad, "format_message") else _bug(bad)
 
-        if bad.filename is None:  # the output: what is left of it is not tried again at the end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        what = f"{bad.filename} could not be written" if bad.filename else "The output stopped"
-        return fail(Refusal(Code.STORAGE, f"{what}: {bad.strerror}.",
-                            next="Make room there, and look what has been done before you repeat."))
-    tell = getattr(bad, "format_message", None)
-    if tell is None:
-        return _bug(bad)
-    said = tell()
+
+def _tell_full(bad: OSError) -> int:
+    from coordinator.cli.app import fail
+
+    if bad.filename is None:  # the output: what is left of it is not tried again at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    what = f"{bad.filename} could not be written" if bad.filename else "The output stopped"
+    return fail(Refusal(Code.STORAGE, f"{what}: {bad.strerror}.",
+                        next="Make room there, and look what has been done before you repeat."))
+
+
+def _tell_usage(bad: Any, arguments: list[str]) -> int:
+    message = explain_mistake(arguments) or bad.format_message()
     context = getattr(bad, "ctx", None)
     path = context.command_path if context is not None else " ".join(["coord", *arguments[:1]])
-    step = getattr(bad, "step", "") or f"{path} --help"
-    if "extra argument" in said:
+    step = f"{path} --help"
+    if message.startswith(EXTRA):
         step = MORE_WORDS.get(path.removeprefix("coord "), step)
-    return _mistyped(said if said.startswith("Usage") else f"coord: {said}", step, arguments)
+    return _mistyped(message if message.startswith("Usage") else f"coord: {message}", step,
+                     arguments)
 
 
 def _bug(bad: Exception) -> int:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from coordinator.cli.app import app
-from coordinator.cli.definition import typer
+from coordinator.commands.signatures import Option, command
 
 
-@app.command("mcp")
+@command("mcp")
 def mcp(
-    profile: Annotated[
-        str | None, typer.Option(help="The agent's profile; `coord init` fills it in.")
-    ] = None,
+    profile: Annotated[str | None, Option("The agent's profile; `coord init` fills it in.")] = None,
 ) -> None:
     """Serve coord's tools over MCP; an agent CLI runs this, a person need not.
 

@@ -12,47 +12,37 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from coordinator.cli.app import AsJson, app, fail, print_json, say
-from coordinator.cli.definition import Listed, typer
+from coordinator.cli.app import fail, print_json, say
+from coordinator.commands.signatures import Argument, AsJson, Option, command, declare_group
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
     from coordinator.merging.model import Merged
 
+declare_group("merge-driver", "Let plain git merge by region.")
+
 #: What was not merged at all; git's own `merge-file` ends so. Lower codes count conflicts.
 FAILED = 255
-driver = typer.Typer(cls=Listed, help="Let plain git merge by region.", no_args_is_help=True)
-app.add_typer(driver, name="merge-driver")
 ForUser = Annotated[
-    bool, typer.Option("--global", help="For all of this user's repositories, not for this one.")
+    bool, Option("For all of this user's repositories, not for this one.", "--global")
 ]
 #: Larger files (bytes) are not read.
 READ_BYTES_MAX = 256 << 20
 
 
-@app.command("merge-file")
+@command("merge-file")
 def merge_file(
-    base: Annotated[str, typer.Argument(help="The version that both sides began with.")],
-    ours: Annotated[str, typer.Argument(help="Our version; the result is written into it.")],
-    theirs: Annotated[str, typer.Argument(help="The other version.")],
-    stdout: Annotated[
-        bool, typer.Option("--stdout", "-p", help="Print the result; write nothing.")
-    ] = False,
-    path: Annotated[
-        str, typer.Option("--path", help="The file's name, which tells its language "
-                          "(default: OURS).")
-    ] = "",
-    label: Annotated[
-        list[str] | None, typer.Option("--label", "-L", help="What stands behind the markers of "
-                                       "ours, base and theirs: up to three times.")
-    ] = None,
-    marker_size: Annotated[
-        int, typer.Option("--marker-size", min=1, max=100, help="How many signs a marker has.")
-    ] = 7,
-    style: Annotated[
-        str, typer.Option("--style", help="merge, diff3 or zdiff3 (default: as git is set up).")
-    ] = "",
+    base: Annotated[str, Argument("The version that both sides began with.")],
+    ours: Annotated[str, Argument("Our version; the result is written into it.")],
+    theirs: Annotated[str, Argument("The other version.")],
+    stdout: Annotated[bool, Option("Print the result; write nothing.", "-p")] = False,
+    path: Annotated[str, Option("The file's name, which tells its language (default: OURS).")] = "",
+    label: Annotated[list[str] | None, Option(
+        "What stands behind the markers of ours, base and theirs: up to three times.",
+        "-L")] = None,
+    marker_size: Annotated[int, Option("How many signs a marker has.", least=1, most=100)] = 7,
+    style: Annotated[str, Option("merge, diff3 or zdiff3 (default: as git is set up).")] = "",
     as_json: AsJson = False,
 ) -> int:
     """Merge three versions of a file by its regions, git's own merge first.
@@ -167,7 +157,7 @@ def _write(typed: str, data: bytes) -> None:
 
 
 
-@driver.command("install")
+@command("merge-driver install")
 def install(for_user: ForUser = False, as_json: AsJson = False) -> None:
     """Let `git merge`, `rebase`, `cherry-pick` and the like merge by region, git's own merge first.
 
@@ -180,7 +170,7 @@ def install(for_user: ForUser = False, as_json: AsJson = False) -> None:
          "coord merge-driver remove takes it out again", as_json)
 
 
-@driver.command("remove")
+@command("merge-driver remove")
 def remove(for_user: ForUser = False, as_json: AsJson = False) -> None:
     """Take out what `install` put in; nothing of it stays."""
     from coordinator.merging import installing

@@ -5,45 +5,29 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-from coordinator.cli.app import (
-    AgentName,
-    AsJson,
-    Quiet,
-    Short,
-    agent_or_refuse,
-    app,
-    ask,
-    carry_out,
-    print_json,
-    say,
-)
-from coordinator.cli.definition import typer
+from coordinator.cli.app import agent_or_refuse, ask, carry_out, print_json, say
 from coordinator.cli.text_files import read_text
-from coordinator.commands import agents as bodies
 from coordinator.commands.messages import news
+from coordinator.commands.signatures import AgentName, Argument, AsJson, Option, command
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 
-@app.command("propose")
+@command("propose")
 def propose(
-    resource: Annotated[str, typer.Argument(help="A file, a region (path::name) or a key.")],
-    version: Annotated[
-        str | None, typer.Option("--version", help="What you read: `sha256:…`, of a key its number;"
-                                 " left out: it is not there yet.")
-    ] = None,
+    resource: Annotated[str, Argument("A file, a region (path::name) or a key.")],
+    version: Annotated[str | None, Option(
+        "What you read: `sha256:…`, of a key its number; left out: it is not there yet.")] = None,
     content: Annotated[
-        str | None, typer.Option("--from", help="File with the new content; `-`: standard input.")
+        str | None, Option("File with the new content; `-`: standard input.", "--from")
     ] = None,
     patch: Annotated[
-        str | None, typer.Option(help="File with a unified diff (of a key, a merge patch); `-`.")
+        str | None, Option("File with a unified diff (of a key, a merge patch); `-`.")
     ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Remove it.")] = False,
+    delete: Annotated[bool, Option("Remove it.")] = False,
     agent: AgentName = None,
-    note: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Where others hold it: keep it, and try again.")
-    ] = False,
+    note: Annotated[str, Option("Why.", "-m")] = "",
+    retry: Annotated[bool, Option("Where others hold it: keep it, and try again.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Change a file, region or key without a lease, if nobody has changed it since you read it."""
@@ -69,14 +53,3 @@ def propose(
     for warning in made.warnings:
         say(f"warning: {warning}")
     carry_out(news, agent=writer)
-
-
-@app.command("lost-writes")
-def lost_writes(
-    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's.")] = None,
-    quiet: Quiet = False,
-    short: Short = False,
-    as_json: AsJson = False,
-) -> None:
-    """Work that was thrown away because somebody else had written first."""
-    carry_out(bodies.lost_writes, **locals())

@@ -12,23 +12,12 @@ import shlex
 import stat
 from typing import TYPE_CHECKING, Annotated, Any
 
-from coordinator.cli.app import (
-    AgentName,
-    AsJson,
-    agent_or_refuse,
-    app,
-    as_text,
-    ask,
-    carry_out,
-    print_json,
-    say,
-    width,
-)
-from coordinator.cli.definition import typer
+from coordinator.cli.app import agent_or_refuse, as_text, ask, carry_out, print_json, say, width
 from coordinator.cli.text_files import read_text
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import columns, wrapped
 from coordinator.commands.messages import news
+from coordinator.commands.signatures import AgentName, Argument, AsJson, Option, command
 from coordinator.files.content import BINARY_PROBE_BYTES
 from coordinator.files.roots import root_in_worktree
 from coordinator.words import file_names
@@ -45,12 +34,10 @@ if TYPE_CHECKING:
 READ_BYTES_MAX = 256 << 20
 
 
-@app.command("regions")
+@command("regions")
 def regions(
-    file: Annotated[str, typer.Argument(help="A file.")],
-    nested: Annotated[
-        bool, typer.Option("--nested", help="Also the definitions inside of functions.")
-    ] = False,
+    file: Annotated[str, Argument("A file.")],
+    nested: Annotated[bool, Option("Also the definitions inside of functions.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What a file is divided into, by name: what can be leased alone, `FILE::NAME`."""
@@ -81,28 +68,21 @@ def regions(
         say(line)
 
 
-@app.command("commit-region")
+@command("commit-region")
 def commit_region(
-    resources: Annotated[list[str], typer.Argument(help="Regions, `FILE::NAME`.")],
-    texts: Annotated[
-        list[str] | None,
-        typer.Option("--from", help="The file with its new text; one for each region, in their "
-                     "order. `-`, or none for a single region: the standard input. An empty file "
-                     "removes it.")
-    ] = None,
+    resources: Annotated[list[str], Argument("Regions, `FILE::NAME`.")],
+    texts: Annotated[list[str] | None, Option(
+        "The file with its new text; one for each region, in their order. `-`, or none for a "
+        "single region: the standard input. An empty file removes it.", "--from")] = None,
     agent: AgentName = None,
-    content_hash: Annotated[
-        list[str] | None,
-        typer.Option("--hash", help="Of the text that it was made from; one for each region.")
+    content_hash: Annotated[list[str] | None, Option(
+        "Of the text that it was made from; one for each region.", "--hash")] = None,
+    token: Annotated[
+        str | None, Option("The `lease_token` that `coord lock --json` told; not needed.")
     ] = None,
-    token: Annotated[str | None, typer.Option(help="The `lease_token` that `coord lock --json` "
-                                                       "told; not needed.")] = None,
-    after: Annotated[
-        list[str] | None,
-        typer.Option("--after", metavar="NAME", help="It is new, and comes behind this region of "
-                     "its file (empty: at the end of what contains it); one for each region, `-` "
-                     "for one that is there.")
-    ] = None,
+    after: Annotated[list[str] | None, Option(
+        "It is new, and comes behind this region of its file (empty: at the end of what contains "
+        "it); one for each region, `-` for one that is there.", metavar="NAME")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the new text of leased regions, of all of them or of none."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from coordinator.cli.app import AsJson, app, ask, here, print_json, say, tell, width
-from coordinator.cli.definition import typer
+from coordinator.cli.app import ask, here, print_json, say, tell, width
 from coordinator.cli.saved_report import PARTS, SPANS, fill_template, read_template
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import cell_len, in_line, middle, span
 from coordinator.commands.shell import Shell
+from coordinator.commands.signatures import Argument, AsJson, Option, command
 from coordinator.files import runs
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -23,15 +23,16 @@ BAR, NAME = 20, 16
 PIPE_COLUMNS = 80
 
 
-@app.command("report")
+@command("report")
 def report(
-    run: Annotated[str | None, typer.Argument(
-        help="A launch, by its name in `.coord/runs` or the beginning of it; default: the last.",
-    )] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All of the log.")] = False,
-    html: Annotated[Path | None, typer.Option(
-        "--html", help="Write its time line as one page that needs no network.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Lines of a list.")] = 10,
+    run: Annotated[str | None, Argument(
+        "A launch, by its name in `.coord/runs` or the beginning of it; default: the "
+        "last.")] = None,
+    everything: Annotated[bool, Option("All of the log.", "--all")] = False,
+    html: Annotated[
+        Path | None, Option("Write its time line as one page that needs no network.")
+    ] = None,
+    limit: Annotated[int, Option("Lines of a list.", "-n")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """After a launch: who waited for whom, the files most in demand, refusals, time lost."""

@@ -1,4 +1,4 @@
-"""`coord review …`: flagged work, and a human's verdict on it; `coord sweep`."""
+"""`coord review …`: flagged work, and a human's verdict on it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from coordinator.cli import opening, paging, review_pages
 from coordinator.cli.app import (
-    AsJson,
-    Limit,
-    Quiet,
-    Short,
-    app,
     as_text,
     as_typed,
     ask,
@@ -26,15 +21,22 @@ from coordinator.cli.app import (
     out,
     person,
     print_json,
+    run_command,
     say,
     width,
 )
-from coordinator.cli.definition import Listed, typer
 from coordinator.cli.text_files import read_text
 from coordinator.client.locating import locate_root
-from coordinator.commands import agents
 from coordinator.commands import reviews as bodies
 from coordinator.commands.lists import in_line, path
+from coordinator.commands.signatures import (
+    COMMANDS,
+    Argument,
+    AsJson,
+    Option,
+    command,
+    in_program,
+)
 from coordinator.files.git import Git
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -45,62 +47,33 @@ HUNKS_MAX = 100_000
 #: Files of the rest of a review that are named.
 REST_MAX = 20
 
-review_app = typer.Typer(
-    cls=Listed, name="review",
-    help="Flagged work that waits for a human's verdict; alone: work through it.",
-)
-app.add_typer(review_app)
-ReviewId = Annotated[str, typer.Argument(help="R-3, or 3.")]
-ReviewIds = Annotated[list[str], typer.Argument(metavar="REVIEW…", help="R-3, or 3; several.")]
-Files = Annotated[list[str] | None, typer.Option(
-    "--file", "-f", help="Only this file of it; several times for several. The rest stays open.")]
-Hunks = Annotated[list[str] | None, typer.Option(
-    "--hunk", help="Only these changes of the one file: 2, or 1,3, or 2-4, as `show` has them.")]
-Note = Annotated[str, typer.Option("--note", "-m", help="Why, for the record.")]
-ForTheNext = Annotated[str, typer.Option(
-    "--note", "-m", help="Words for the agent that goes on with it.")]
+ReviewIds = Annotated[list[str], Argument("R-3, or 3; several.", metavar="REVIEW…")]
+Files = Annotated[list[str] | None, Option(
+    "Only this file of it; several times for several. The rest stays open.", "-f")]
+Hunks = Annotated[list[str] | None, Option(
+    "Only these changes of the one file: 2, or 1,3, or 2-4, as `show` has them.")]
+Note = Annotated[str, Option("Why, for the record.", "-m")]
+ForTheNext = Annotated[str, Option("Words for the agent that goes on with it.", "-m")]
 
 
-@review_app.callback(invoke_without_command=True)
-def queue(context: typer.Context) -> None:
-    """Flagged work that waits for a human's verdict. Alone on a terminal: a screen to work through
-    it by keys; anywhere else the list."""
-    if context.invoked_subcommand is None and not opening.opened("review_queue"):
-        listing()
+@command("review")
+def work_through() -> None:
+    """Alone on a terminal: a screen to work through it by keys; anywhere else the list."""
+    if not opening.opened("review_queue"):
+        run_command("review list", {
+            p.name: p.default for p in COMMANDS["review list"].parameters})
 
 
-@review_app.command("list")
-def listing(
-    state: Annotated[
-        str, typer.Option(help=", ".join(bodies.STATES))
-    ] = "open",
-    agent: Annotated[
-        str | None, typer.Option("--agent", "-a", help="Only work that it left.")
-    ] = None,
-    task: Annotated[str | None, typer.Option(help="Only work on this task.")] = None,
-    limit: Limit = 200, quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
-) -> None:
-    """What waits for a verdict."""
-    carry_out(bodies.listing, **locals())
-
-
-@review_app.command("show")
-def show(
-    review: ReviewId,
-    side_by_side: Annotated[
-        bool, typer.Option("--side-by-side", "-y", help="Before and after in two columns.")
-    ] = False,
-    short: Short = False,
-    as_json: AsJson = False,
-) -> None:
-    """One review: what happened, the differences, the agent's last words."""
-    if as_json or short or not (side_by_side or sys.stdout.isatty()):
-        carry_out(bodies.show, **locals())
+@in_program("review show")
+def show(**values: Any) -> None:
+    """One review; a person gets it in colours and by pages."""
+    beside = values["side_by_side"]
+    if values["as_json"] or values["short"] or not (beside or sys.stdout.isatty()):
+        carry_out(bodies.show, **values)
         return
-    row = ask(rq.ReviewShow(review=review))
+    row = ask(rq.ReviewShow(review=values["review"]))
     # Two halves need a middle: a pipe has no width, so that of a plain terminal is taken.
-    lines = review_pages.page(row, beside=(width() or 80) if side_by_side else None)
+    lines = review_pages.page(row, beside=(width() or 80) if beside else None)
     shown = io.StringIO()
     console = out(shown)
     for line in lines:
@@ -108,24 +81,28 @@ def show(
     paging.page(as_typed(shown.getvalue()))
 
 
-@review_app.command("keep")
-def keep(reviews: ReviewIds, file: Files = None, hunk: Hunks = None,
-         edited: Annotated[str | None, typer.Option(
-             "--from", help="Keep the text in this file (`-`: standard input) in place of what was"
-             " left.")] = None,
-         note: Note = "", as_json: AsJson = False) -> int:
+@command("review keep")
+def keep(
+    reviews: ReviewIds, file: Files = None, hunk: Hunks = None,
+    edited: Annotated[str | None, Option(
+        "Keep the text in this file (`-`: standard input) in place of what was left.",
+        "--from")] = None,
+    note: Note = "", as_json: AsJson = False,
+) -> int:
     """The work is good as it stands, or as you have edited it; its task is done."""
     return _decide("keep", reviews, file, hunk, note, as_json, edited)
 
 
-@review_app.command("revert")
-def revert(reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
-           as_json: AsJson = False) -> int:
+@command("review revert")
+def revert(
+    reviews: ReviewIds, file: Files = None, hunk: Hunks = None, note: Note = "",
+    as_json: AsJson = False,
+) -> int:
     """Put the bytes back that were there at the lease; its task starts over."""
     return _decide("revert", reviews, file, hunk, note, as_json)
 
 
-@review_app.command("reassign")
+@command("review reassign")
 def reassign(reviews: ReviewIds, note: ForTheNext = "", as_json: AsJson = False) -> int:
     """The next agent starts from the partial work, and is told what was being done."""
     return _decide("reassign", reviews, None, None, note, as_json)
@@ -230,7 +207,7 @@ def _numbers(hunks: list[str] | None) -> list[int]:
     return out
 
 
-@review_app.command("undo")
+@command("review undo")
 def undo(reviews: ReviewIds, as_json: AsJson = False) -> int:
     """Take a verdict back."""
     asked = [rq.ReviewUndo(review=name, by=person()) for name in dict.fromkeys(reviews)]
@@ -241,9 +218,3 @@ def _told_undone(row: rq.Review) -> None:
     say(f"{row.review} is open again")
     for warning in row.warnings:
         say(f"  {in_line(warning)}")
-
-
-@app.command("sweep")
-def sweep(as_json: AsJson = False) -> None:
-    """Tidy now: close what lapsed, flag partial work, serve the line."""
-    carry_out(agents.sweep, **locals())

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 from coordinator import profiles
-from coordinator.cli.app import app, complain, fail
-from coordinator.cli.definition import typer
+from coordinator.cli.app import EndedError, complain, fail
 from coordinator.client.client import Client
 from coordinator.client.locating import locate_root
+from coordinator.commands.signatures import Argument, Option, command
 from coordinator.files.programs import missing
 from coordinator.files.roots import is_prepared
 from coordinator.files.state import StateDir
@@ -27,20 +27,19 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 
-@app.command("run", context_settings={"ignore_unknown_options": True})
+@command("run", passes_on=True)
 def run(
-    profile: Annotated[str, typer.Argument(help="The agent's profile: claude-code, codex, …, or "
-                                                "shell for any command.")],
+    profile: Annotated[
+        str, Argument("The agent's profile: claude-code, codex, …, or shell for any command.")
+    ],
     arguments: Annotated[
-        list[str] | None,
-        typer.Argument(help="What goes to the program itself; for `shell`, the command."),
+        list[str] | None, Argument("What goes to the program itself; for `shell`, the command.")
     ] = None,
     program: Annotated[
-        str | None, typer.Option(help="The program, where it is not called as the profile says.")
+        str | None, Option("The program, where it is not called as the profile says.")
     ] = None,
     where_possible: Annotated[
-        bool, typer.Option("--where-possible", help="Where there can be no session, say so and "
-                                                    "start the program by itself.")
+        bool, Option("Where there can be no session, say so and start the program by itself.")
     ] = False,
 ) -> int:
     """Start an agent's own CLI so that it cannot write what others hold.
@@ -130,7 +129,7 @@ def _found(profile: str, words: list[str]) -> list[str]:
     if program is None:
         refusal, code = missing(words[0])
         fail(refusal)
-        raise typer.Exit(code)
+        raise EndedError(code)
     # As it was typed, if that is not a shim: the program may look at how it was called.
     return [program, *words[1:]] if shims.hides(words[0]) else words
 

@@ -7,25 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from coordinator.cli.app import AsJson, app, people_only, print_json, say
-from coordinator.cli.definition import Listed, typer
+from coordinator.cli.app import confirm, people_only, print_json, say
 from coordinator.client.locating import locate_root
+from coordinator.commands.signatures import Argument, AsJson, command, declare_group
 from coordinator.namespaces import kernel
 from coordinator.profiles import Profile, is_packaged, profiles
 from coordinator.wiring import command_prefix, shims
 from coordinator.words.refusals import Code, Refusal
 
-group = typer.Typer(
-    cls=Listed, help="Let `claude`, `codex`, … start in a protected session, typed as always.",
-    no_args_is_help=True,
-)
-app.add_typer(group, name="shims")
+declare_group("shims", "Let `claude`, `codex`, … start in a protected session, typed as always.")
 
 
-@group.command("install")
+
+@command("shims install")
 def install(
     program: Annotated[
-        list[str] | None, typer.Argument(help="Default: every agent that is installed.")
+        list[str] | None, Argument("Default: every agent that is installed.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,7 +57,7 @@ def install(
         say(one)
 
 
-@group.command("remove")
+@command("shims remove")
 def remove(as_json: AsJson = False) -> None:
     """Take coord's shims away; the agents are what they were."""
     people_only("taking coord's shims away", "Ask the person who runs coord.", typed=True)
@@ -97,7 +94,7 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
     if wanted is None:
         say(f"Shims let {names} be typed as always and run in a session in which no command can "
             f"write what others hold. They go into {shims.folder()}; nothing else is changed.")
-        if not typer.confirm(f"Make shims for {names}?", err=True):
+        if not confirm(f"Make shims for {names}?"):
             return []
     made = [program for program, profile in lacking.items() if shims.install(program, profile)]
     for one in made:

@@ -11,16 +11,16 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator
-from typing import Annotated
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from coordinator.cli.app import AsJson, Short, app, carry_out, client, complain, out
-from coordinator.cli.definition import typer
+from coordinator.cli.app import carry_out, client, complain, out
 from coordinator.commands import dashboard as bodies
+from coordinator.commands.signatures import in_program
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
@@ -29,18 +29,13 @@ from coordinator.words.refusals import Code, Refusal
 STYLES = {"title": "bold cyan"}
 
 
-@app.command("status")
-def status(
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Live, once a second.")] = False,
-    events: Annotated[int, typer.Option(help="Recent events shown.")] = 8,
-    short: Short = False,
-    as_json: AsJson = False,
-) -> None:
-    """Agents, leases and who waits, the backlog, reviews, recent events, health."""
-    if not watch or as_json:
-        carry_out(bodies.status, **locals())
-        return
-    _watch(events)
+@in_program("status")
+def show_status(**values: Any) -> None:
+    """The dashboard: one snapshot, or live."""
+    if not values["watch"] or values["as_json"]:
+        carry_out(bodies.status, **values)
+    else:
+        _watch(values["events"])
 
 
 def _watch(events: int) -> None:

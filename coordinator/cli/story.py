@@ -4,84 +4,47 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
-from coordinator.cli.app import (
-    AsJson,
-    Quiet,
-    Short,
-    app,
-    ask,
-    carry_out,
-    client,
-    print_json,
-    say,
-)
-from coordinator.cli.definition import Listed, typer
+from coordinator.cli.app import ask, carry_out, client, print_json, say
 from coordinator.commands import story as bodies
 from coordinator.commands.lists import in_line
+from coordinator.commands.signatures import AsJson, Option, command, in_program
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import counted
 
-archive_app = typer.Typer(
-    cls=Listed, name="archive", help="The Markdown that explains the code to agents.",
-    no_args_is_help=True,
-)
-app.add_typer(archive_app)
 
-
-@app.command("events")
-def events(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they happen.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="The last so many.")] = 50,
-    agent: Annotated[
-        str | None, typer.Option("--agent", "-a", help="Only what it did.")
-    ] = None,
-    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
-    resource: Annotated[str | None, typer.Option(help="Only this resource.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,
-    quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
-) -> None:
-    """The log. With --json one event a line."""
-    if not follow:
-        carry_out(bodies.events, **locals())
+@in_program("events")
+def print_events(**values: Any) -> None:
+    """Print the log, and go on as it grows where that is wanted."""
+    if not values["follow"]:
+        carry_out(bodies.events, **values)
         return
+    names = ("limit", "agent", "task", "resource", "kind")
+    as_json = values["as_json"]
     with client() as session:
-        found = session.call(
-            rq.Events(limit=limit, tail=True, agent=agent, task=task, resource=resource, kind=kind,
-                      cwd=str(Path.cwd()))
-        )
-        for row in found.items:
+        reply = session.call(rq.Events(tail=True, cwd=str(Path.cwd()),
+                                       **{name: values[name] for name in names}))
+        for row in reply.items:
             say(bodies.event_line(row, as_json))
-        last = found.items[-1].seq if found.items else 0
+        last = reply.items[-1].seq if reply.items else 0
         sys.stdout.flush()
         for raw in session._wire.events(last or None):
             row = msgspec.json.decode(raw, type=rq.EventRow)
-            wanted = ((agent, row.agent), (found.task, row.task), (found.resource, row.resource),
-                      (kind, row.kind))
+            wanted = ((values["agent"], row.agent), (reply.task, row.task),
+                      (reply.resource, row.resource), (values["kind"], row.kind))
             if row.seq > last and all(want in (None, have) for want, have in wanted):
                 say(bodies.event_line(row, as_json))
                 sys.stdout.flush()
 
 
-@app.command("explain")
-def explain(
-    subject: Annotated[str, typer.Argument(help="T-3, R-1, U-1, M-4, W-2, an agent, or a path.")],
-    as_json: AsJson = False,
-) -> None:
-    """The story of one task, review, request, message, agent or file, in sentences."""
-    carry_out(bodies.explain, **locals())
-
-
-@app.command("replay")
+@command("replay")
 def replay(
     until: Annotated[
-        int | None,
-        typer.Option(help="Tell how things were after this event (`coord events`).", min=0)
+        int | None, Option("Tell how things were after this event (`coord events`).", least=0)
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -114,27 +77,7 @@ def _tell_moment(then: rq.MomentReply, as_json: bool) -> None:
         say("No task, lease or review was there then.")
 
 
-@archive_app.command("search")
-def search(
-    words: Annotated[list[str], typer.Argument()],
-    limit: Annotated[int, typer.Option("--limit", "-n")] = 10,
-    quiet: Quiet = False, short: Short = False,
-    as_json: AsJson = False,
-) -> None:
-    """Find sections by words."""
-    carry_out(bodies.search, **locals())
-
-
-@archive_app.command("show")
-def show(
-    ref: Annotated[str, typer.Argument(help="4.2, 4.2@file.md, or a title.")],
-    as_json: AsJson = False,
-) -> None:
-    """One section whole."""
-    carry_out(bodies.section, **locals())
-
-
-@archive_app.command("index")
+@command("archive index")
 def index(as_json: AsJson = False) -> None:
     """Read changed Markdown again now."""
     done = ask(rq.ArchiveIndexNow())

@@ -13,10 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-from coordinator.cli.app import AsJson, ask, complain, one_of, print_json, say
-from coordinator.cli.definition import typer
+from coordinator.cli.app import ask, complain, one_of, print_json, say
 from coordinator.cli.screens import tools
-from coordinator.cli.tasks import Form, TaskId, task_app
+from coordinator.cli.tasks import Form
+from coordinator.commands.backlog import TaskId
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.slices.backlog import task_fields, text_formats
 from coordinator.slices.backlog.task_fields import Item
 from coordinator.words import requests as rq
@@ -86,16 +87,16 @@ FIELDS = ("title", "prompt", "resources", "after", "priority", "attempts_max")
 TRIES = 5
 
 
-@task_app.command("template")
+@command("task template")
 def template(
-    form: Annotated[str, typer.Option("--format", help="yaml, markdown or jsonl.")] = "yaml",
+    form: Annotated[str, Option("yaml, markdown or jsonl.", "--format")] = "yaml",
 ) -> None:
     """Print a file of tasks to start from, with remarks: `coord task template > tasks.yaml`."""
     known: Form = one_of(form, get_args(Form), f"No format is called {form!r}")
     sys.stdout.write(TEMPLATES[known])
 
 
-@task_app.command("schema")
+@command("task schema")
 def schema() -> None:
     """Print the JSON Schema of a task file, by which editors check it while you write.
 
@@ -110,12 +111,10 @@ def schema_text() -> str:
     return json.dumps(task_fields.schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-@task_app.command("edit")
+@command("task edit")
 def edit(
     task: TaskId,
-    begin: Annotated[
-        Path | None, typer.Option("--from", help="Begin with the text of this file.")
-    ] = None,
+    begin: Annotated[Path | None, Option("Begin with the text of this file.", "--from")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change what a task says, in your editor ($GIT_EDITOR, git's core.editor, $VISUAL, $EDITOR).

@@ -17,10 +17,10 @@ from typing import Annotated
 import msgspec
 
 from coordinator import profiles, settings
-from coordinator.cli.app import AsJson, agent_around, app, print_json, say
-from coordinator.cli.definition import typer
+from coordinator.cli.app import agent_around, confirm, print_json, say
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import printable
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.files import trusted
 from coordinator.git_guard.committer import Committer
 from coordinator.words.clock import now_iso
@@ -40,17 +40,13 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """What a person reads of it."""
 
 
-@app.command("trust")
+@command("trust")
 def trust(
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Show and trust all of it; nobody is asked.")
-    ] = False,
+    yes: Annotated[bool, Option("Show and trust all of it; nobody is asked.", "-y")] = False,
     show: Annotated[
-        bool, typer.Option("--list", help="Show what is trusted and what is not; change nothing.")
+        bool, Option("Show what is trusted and what is not; change nothing.", "--list")
     ] = False,
-    withdraw: Annotated[
-        bool, typer.Option("--withdraw", help="Trust nothing of this repository any more.")
-    ] = False,
+    withdraw: Annotated[bool, Option("Trust nothing of this repository any more.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Look at profiles and settings of this repository before they are used.
@@ -149,7 +145,7 @@ def ask_for(root: Path, subject: Subject, *, yes: bool = False) -> bool:
                 Code.UNTRUSTED, f"Nobody is there to be asked about {subject.what}. It is not "
                 "used.", next="Look at it, then `coord trust --yes`.", what=subject.what,
             )
-        if not typer.confirm(f"Trust {subject.what} as it is now?", err=True):
+        if not confirm(f"Trust {subject.what} as it is now?"):
             return False
     _trust(root, subject)
     say(f"{subject.what}: trusted")

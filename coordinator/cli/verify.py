@@ -11,19 +11,9 @@ from typing import Annotated
 
 from rich.text import Text
 
-from coordinator.cli.app import (
-    AsJson,
-    app,
-    ask,
-    complain,
-    out,
-    person,
-    print_json,
-    say,
-    width,
-)
-from coordinator.cli.definition import typer
+from coordinator.cli.app import ask, complain, out, person, print_json, say, width
 from coordinator.commands.lists import ago, in_line, printable, wrapped
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import CATALOGUE, Code
@@ -33,16 +23,15 @@ ASK_S = 0.3
 LINES_MAX = 15
 
 
-@app.command("verify")
+@command("verify")
 def verify(
     listing: Annotated[
-        bool, typer.Option("--list", "-l", help="Show the last ones and what is not verified.")
+        bool, Option("Show the last ones and what is not verified.", "--list", "-l")
     ] = False,
-    afresh: Annotated[
-        bool, typer.Option("--afresh", help="Begin with the commit that is checked out now; what "
-                                            "was finished until now counts as being in it.")
-    ] = False,
-    wait: Annotated[bool, typer.Option(help="Wait for its end.")] = True,
+    afresh: Annotated[bool, Option(
+        "Begin with the commit that is checked out now; what was finished until now counts as "
+        "being in it.")] = False,
+    wait: Annotated[bool, Option("Wait for its end.")] = True,
     as_json: AsJson = False,
 ) -> int:
     """Run the verifying command on what tasks have done, in a tree apart; wait for the answer.

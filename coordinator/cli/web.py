@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from coordinator.cli.app import AsJson, app, ask, complain, print_json, say
-from coordinator.cli.definition import typer
+from coordinator.cli.app import ask, complain, print_json, say
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.resources import page_folder
 from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
@@ -27,14 +27,10 @@ class PageAddress(msgspec.Struct):
     valid_s: float
 
 
-@app.command("web")
+@command("web")
 def web(
-    no_open: Annotated[
-        bool, typer.Option("--no-open", help="Print the page's address, and start no browser.")
-    ] = False,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="A page that sees all and changes nothing.")
-    ] = False,
+    no_open: Annotated[bool, Option("Print the page's address, and start no browser.")] = False,
+    read_only: Annotated[bool, Option("A page that sees all and changes nothing.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Open the coordinator's page in your browser: what waits for you, agents, leases, reviews."""

@@ -11,11 +11,11 @@ from typing import Annotated, NoReturn
 
 import msgspec
 
-from coordinator.cli.app import app, complain, say
-from coordinator.cli.definition import typer
+from coordinator.cli.app import EndedError, complain, confirm, say
 from coordinator.cli.trust import heed
 from coordinator.client.locating import connect, locate_root
 from coordinator.client.starting import start
+from coordinator.commands.signatures import Argument, command
 from coordinator.files.content import write_atomic
 from coordinator.files.state import StateDir
 from coordinator.git_guard import hooks
@@ -286,7 +286,7 @@ def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
         _show(hook.shown(remove=remove), whole, False)
     if whole:
         say("note: nothing was written; with --yes it is")
-        raise typer.Exit
+        raise EndedError
     names = [one.name for one, some in plans if some]
     names += ["the guard of commits and pushes"] if guarded else []
     _nobody(" and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names),
@@ -303,8 +303,7 @@ def _nobody(what: str, files: int) -> NoReturn:
 def _agreed(what: str, files: int, remove: bool = False) -> bool:
     if _is_alone(False):
         _nobody(what, files)
-    return typer.confirm(f"Take this out for {what}?" if remove else f"Write this for {what}?",
-                         err=True)
+    return confirm(f"{'Take this out' if remove else 'Write this'} for {what}?")
 
 
 def live(root: Path, profile: Profile) -> str | None:
@@ -324,9 +323,9 @@ def live(root: Path, profile: Profile) -> str | None:
     return done.stderr.decode("utf-8", "replace").strip() if done.returncode else None
 
 
-@app.command("hook")
+@command("hook")
 def hook(
-    profile: Annotated[str, typer.Argument(help="PROFILE, or PROFILE:EVENT.")],
+    profile: Annotated[str, Argument("PROFILE, or PROFILE:EVENT.")],
 ) -> int:
     """What an agent runs when its session begins: starts the coordinator, then serves the hook.
 

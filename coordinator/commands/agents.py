@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from coordinator.commands import forms
 from coordinator.commands.lists import Names, ago, columns, span
 from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.commands.signatures import AsJson, Option, Quiet, Short, command, declare_group
 from coordinator.words import requests as rq
 
+declare_group("agents", "Registered agents, and the agent CLIs coord knows.")
 
+
+@command("agents")
 def registered(
-    shell: Shell, *, everyone: bool, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    everyone: Annotated[bool, Option("Also those that left.", "--all")] = False,
+    quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Registered agents: state, what they hold, do and wait for."""
-    found = yield from ask(rq.Agents(all=everyone))
-    ids = [row.agent for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    reply = yield from ask(rq.Agents(all=everyone))
+    ids = [row.agent for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("No agent is registered.")
         return
     rows = [
@@ -28,41 +36,45 @@ def registered(
             Names(row.tasks),
             f"waits for {', '.join(row.waiting_for)}" if row.waiting_for else row.progress or "",
         )
-        for row in found.items
+        for row in reply.items
     ]
     heads = ("agent", "state", "seen", "holds", "tasks", "doing")
     for line in columns(heads, rows, "/===/~", shell.width):
         shell.say(line)
 
 
+@command("lost-writes")
 def lost_writes(
-    shell: Shell, *, agent: str | None, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    agent: Annotated[str | None, Option("Only this agent's.", "-a")] = None,
+    quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Work that was thrown away because somebody else had written first."""
-    found = yield from ask(rq.LostWrites(agent=agent))
-    ids = list(dict.fromkeys(one.resource for one in found.items))
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
+    reply = yield from ask(rq.LostWrites(agent=agent))
+    ids = list(dict.fromkeys(write.resource for write in reply.items))
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("No write was lost.")
         return
     rows = [
         (
-            one.agent,
-            one.resource,
-            str(one.total),
-            str(one.in_a_row),
-            span(one.wasted_s),
-            ago(one.last_at, shell.now_ms),
+            write.agent,
+            write.resource,
+            str(write.total),
+            str(write.in_a_row),
+            span(write.wasted_s),
+            ago(write.last_at, shell.now_ms),
         )
-        for one in found.items
+        for write in reply.items
     ]
     heads = ("agent", "resource", "lost", "in a row", "wasted", "last")
     for line in columns(heads, rows, "//====", shell.width):
         shell.say(line)
 
 
-def sweep(shell: Shell, *, as_json: bool) -> Asking:
+@command("sweep")
+def sweep(shell: Shell, *, as_json: AsJson = False) -> Asking:
     """Tidy now: close what lapsed, flag partial work, serve the line."""
     done = yield from ask(rq.Sweep())
     if as_json:

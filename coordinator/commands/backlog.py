@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Annotated, get_args
 
 from coordinator.commands import forms
 from coordinator.commands.lists import Names
 from coordinator.commands.shell import Asking, Shell, ask, each, one_of, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.texts import quoted
+
+declare_group("task", "The backlog.",
+              order="add list show claim done fail retry cancel import outcome export template "
+                    "schema edit")
+TaskId = Annotated[str, Argument("T-3, or 3.")]
+TaskIds = Annotated[list[str], Argument("T-3, or 3; several.", metavar="TASK…")]
 
 #: What follows from an outcome, in words.
 REMEDIES = {
@@ -22,20 +39,21 @@ REMEDIES = {
 }
 
 
+@command("task add")
 def add(
-    shell: Shell,
-    *,
-    title: str,
-    prompt: str,
-    resource: list[str] | None,
-    after: list[str] | None,
-    priority: int,
-    attempts_max: int | None,
-    file: list[str] | None,
-    attempts: int | None,
-    as_json: bool,
+    shell: Shell, *, title: str,
+    prompt: Annotated[str, Option("What to do, for the agent.")] = "",
+    resource: Annotated[list[str] | None, Option(
+        "What it writes: a path, dir/, a glob, key:…; shared:PATH to read (repeatable).",
+        "-r")] = None,
+    after: Annotated[list[str] | None, Option("A task it comes after.")] = None,
+    priority: int = 0,
+    attempts_max: Annotated[int | None, Option("Attempts before it is dead.")] = None,
+    file: Annotated[list[str] | None, Option("", "-f", hidden=True)] = None,
+    attempts: Annotated[int | None, Option(hidden=True)] = None,
+    as_json: AsJson = False,
 ) -> Asking:
-    """Add one task. `file` and `attempts` are older names."""
+    """Add one task."""
     for given, name, now in (
         (file, "--file", "--resource"),
         (attempts, "--attempts", "--attempts-max"),
@@ -62,34 +80,42 @@ def add(
         shell.say(f"{made.task} {made.state}: {made.title}")
 
 
+@command("task list")
 def listing(
-    shell: Shell, *, state: str | None, agent: str | None, filtered: str, order: str, limit: int,
-    quiet: bool, short: bool, as_json: bool,
+    shell: Shell, *,
+    state: Annotated[str | None, Option(", ".join(rq.TASK_STATES))] = None,
+    agent: Annotated[str | None, Option("Only what it has claimed.", "-a")] = None,
+    filtered: Annotated[
+        str, Option("Only with this in its id, title, holder or a resource.", "--filter")
+    ] = "",
+    order: Annotated[str, Option("arrival or priority.")] = "arrival",
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """The backlog in order of arrival, or the next to be given out first."""
     which = None if state is None else one_of(
         state, rq.TASK_STATES, f"No task is ever {state!r}")
-    found = yield from ask(rq.Tasks(
+    reply = yield from ask(rq.Tasks(
         state=which, agent=agent, limit=limit, filter=filtered,
         order=one_of(order, get_args(rq.TaskOrder), f"No order is called {order!r}")))
-    ids = [row.task for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    ids = [row.task for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         nothing = (f"No task says {quoted(filtered)}." if filtered else
                    "The backlog is empty." if state is None else f"No task is {state}.")
         shell.say(nothing if agent is None else f"{agent} has claimed none of these.")
         return
     rows = [
         (row.task, row.state, row.title, row.claimed_by or Names(row.resources, " "))
-        for row in found.items
+        for row in reply.items
     ]
     forms.table(shell, ("task", "state", "title", "by / resources"), "==~/", rows,
-                found.next is not None, f"coord task list --limit {limit * 10}")
+                reply.next is not None, f"coord task list --limit {limit * 10}")
 
 
-def show(shell: Shell, *, task: str, short: bool, as_json: bool) -> Asking:
+@command("task show")
+def show(shell: Shell, *, task: TaskId, short: Short = False, as_json: AsJson = False) -> Asking:
     """One task, and who holds what it needs."""
     row = yield from ask(rq.TaskShow(task=task))
     if forms.printed(shell, row, (), quiet=False, short=short, as_json=as_json):
@@ -111,27 +137,27 @@ def show(shell: Shell, *, task: str, short: bool, as_json: bool) -> Asking:
     ):
         if value:
             shell.say(f"  {name}: {value}")
-    for one in row.tried:
-        stale = sum(region.stale is True for region in one.regions)
-        names = ", ".join(region.resource for region in one.regions)
+    for attempt in row.tried:
+        stale = sum(region.stale is True for region in attempt.regions)
+        names = ", ".join(region.resource for region in attempt.regions)
         since = f" ({stale} changed since)" if stale else ""
         shell.say(
-            f"  tried {one.n}: {one.outcome}, {REMEDIES[one.remedy]}  "
-            f"{one.at[11:16]}Z {one.agent}" + (f": {names}{since}" if names else "")
+            f"  tried {attempt.n}: {attempt.outcome}, {REMEDIES[attempt.remedy]}  "
+            f"{attempt.at[11:16]}Z {attempt.agent}" + (f": {names}{since}" if names else "")
         )
     if row.prompt:
         shell.say("")
         shell.say(row.prompt)
 
 
+@command("task claim")
 def claim(
-    shell: Shell,
-    *,
-    task: str | None,
-    agent: str | None,
-    ttl: str | None,
-    wait: str | None,
-    as_json: bool,
+    shell: Shell, *,
+    task: Annotated[str | None, Argument("T-3; default: the best one.")] = None,
+    agent: AgentName = None,
+    ttl: Annotated[str | None, Option("30m, 2h.")] = None,
+    wait: Annotated[str | None, Option("Wait this long for one.")] = None,
+    as_json: AsJson = False,
 ) -> Asking:
     """Take a task and all its leases at once."""
     got = yield from ask(
@@ -172,8 +198,12 @@ def claim(
     shell.say(f"      coord task fail {got.task.task}{mine} --reason 'why', if you cannot")
 
 
+@command("task done")
 def done(
-    shell: Shell, *, task: str, agent: str | None, result: str, force: bool, as_json: bool
+    shell: Shell, *, task: TaskId, agent: AgentName = None,
+    result: Annotated[str, Option("What came of it.")] = "",
+    force: Annotated[bool, Option("Though another claims it.")] = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Finish a task; its leases are released."""
     row = yield from ask(
@@ -182,15 +212,13 @@ def done(
     _told(shell, row, as_json)
 
 
+@command("task fail")
 def fail(
-    shell: Shell,
-    *,
-    task: str,
-    agent: str | None,
-    reason: str,
-    blocked: list[str] | None,
-    force: bool,
-    as_json: bool,
+    shell: Shell, *, task: TaskId, agent: AgentName = None,
+    reason: Annotated[str, Option("Why.")] = "",
+    blocked: Annotated[list[str] | None, Option("A resource it needs that another holds.")] = None,
+    force: Annotated[bool, Option("Though another claims it.")] = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Give a task back; it is tried again later. With `--blocked`, when that is free. What was
     changed for it, a person looks at first."""
@@ -207,25 +235,37 @@ def fail(
     _told(shell, row, as_json)
 
 
-def retry(shell: Shell, *, tasks: list[str], as_json: bool) -> Asking:
+@command("task retry")
+def retry(shell: Shell, *, tasks: TaskIds, as_json: AsJson = False) -> Asking:
     """Put dead, failed or cancelled tasks back."""
-    yield from each(shell, [rq.TaskRetry(task=one) for one in dict.fromkeys(tasks)],
+    yield from each(shell, [rq.TaskRetry(task=name) for name in dict.fromkeys(tasks)],
                     lambda row: _told(shell, row, False), as_json)
 
 
-def cancel(shell: Shell, *, tasks: list[str], reason: str, force: bool, as_json: bool) -> Asking:
+@command("task cancel")
+def cancel(
+    shell: Shell, *, tasks: TaskIds,
+    reason: Annotated[str, Option("Why.")] = "",
+    force: Annotated[bool, Option("Though it is claimed.")] = False,
+    as_json: AsJson = False,
+) -> Asking:
     """Take tasks out of the backlog."""
-    yield from each(shell, [rq.TaskCancel(task=one, reason=reason, force=force)
-                            for one in dict.fromkeys(tasks)],
+    yield from each(shell, [rq.TaskCancel(task=name, reason=reason, force=force)
+                            for name in dict.fromkeys(tasks)],
                     lambda row: _told(shell, row, False), as_json)
 
 
+@command("task outcome")
 def outcome(
-    shell: Shell, *, task: str, found: str, note: str, agent: str | None, as_json: bool
+    shell: Shell, *, task: TaskId,
+    outcome: Annotated[str, Argument("VERIFY_FAILED, …", metavar="OUTCOME")],
+    note: Annotated[str, Option("Why, in words.")] = "",
+    agent: AgentName = None, as_json: AsJson = False,
 ) -> Asking:
     """Note what came of an attempt at a claimed task, for whoever tries it next."""
     got = yield from ask(
-        rq.TaskOutcome(agent=(yield from shell.acting(agent)), task=task, outcome=found, note=note)
+        rq.TaskOutcome(agent=(yield from shell.acting(agent)), task=task, outcome=outcome,
+                       note=note)
     )
     if as_json:
         shell.json(got)

@@ -8,16 +8,19 @@ nothing is said then.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
 
 from coordinator.commands.lists import in_line, middle
 from coordinator.commands.shell import Asking, Shell, ask
-from coordinator.commands.tables import table
+from coordinator.commands.signatures import Argument, command
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
 #: Of each command and group: the words that follow it, its options, its arguments.
-WORDS = table("words.json")
+FILE = "words.json"
 #: Names that are offered at once.
 OFFERED_MAX = 500
 #: Where `--agent` names a kind of agent.
@@ -28,48 +31,49 @@ Candidate = tuple[str, str]
 Names = Generator[rq.Request[Any], Any, Iterable[Candidate]]
 
 
-def complete(shell: Shell, *, words: list[str]) -> Asking:
+@command("__complete", hidden=True, takes_all=True)
+def complete(
+    shell: Shell, *,
+    words: Annotated[list[str], Argument()],
+) -> Asking:
     """Print what the last of these words (maybe empty) may become, `value TAB what it is`."""
     *before, begun = words or [""]
-    found = yield from _candidates(before, begun)
-    for value, about in found:
+    candidates = yield from _candidates(before, begun)
+    for value, about in candidates:
         if value.startswith(begun):
             shell.say(f"{value}\t{middle(in_line(about), ABOUT_COLUMNS)}" if about else value)
 
 
-def named(words: Sequence[str]) -> str:
-    """The command that a line begins with; empty: none that there is."""
-    return _command(words)[0]
+@cache
+def _read_words() -> dict[str, dict[str, Any]]:
+    """All that may be typed, also what this process has not read in."""
+    with open(f"{__file__.rpartition('/')[0]}/{FILE}", "rb") as file:  # noqa: PTH123
+        words: dict[str, dict[str, Any]] = msgspec.json.decode(file.read())
+    return words
 
 
 def _candidates(before: Sequence[str], begun: str) -> Names:
     name, rest = _command(before)
-    known = WORDS[name]
-    options: dict[str, list[Any]] = known["options"]
+    words = _read_words()[name]
+    options: dict[str, list[Any]] = words["options"]
     if rest and rest[-1] in options and not options[rest[-1]][1]:
         meant, _, about = options[rest[-1]]
         return (yield from _values("profile" if (name, meant) in KINDS else meant, about))
     if begun.startswith("-"):
-        given = set(rest)
-        return [(one, about) for one, (_, _, about) in options.items() if one not in given]
-    if known["commands"]:
-        return [(word, about) for word, about in known["commands"]]
-    arguments: list[list[str]] = known["arguments"]
-    if not arguments:
-        return []
-    at = min(_positionals(rest, options), len(arguments) - 1)
-    if name == "unlock":
-        return (yield from _held())
-    return (yield from _values(*arguments[at]))
+        return [(typed, about) for typed, (_, _, about) in options.items() if typed not in rest]
+    if not words["arguments"]:
+        return list(map(tuple, words["commands"]))
+    place = min(_positionals(rest, options), len(words["arguments"]) - 1)
+    return (yield from _held() if name == "unlock" else _values(*words["arguments"][place]))
 
 
 def _command(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     """The command that was typed, and what follows it."""
     name = ""
-    for at, word in enumerate(words):
+    for place, word in enumerate(words):
         longer = f"{name} {word}".strip()
-        if longer not in WORDS:
-            return name, words[at:]
+        if longer not in _read_words():
+            return name, words[place:]
         name = longer
     return name, ()
 
@@ -102,59 +106,59 @@ def _values(name: str, about: str) -> Names:
         except Refusal:
             return []
     if name == "topic":
-        return [(word, about) for word, about in WORDS[""]["commands"]]
+        return list(map(tuple, _read_words()[""]["commands"]))
     if name in ("profile", "profiles"):
-        return [(one, "") for one in WORDS[""]["profiles"]]
-    choices = about.rstrip(".").split(", ")
-    if len(choices) > 1 and all(one.isalpha() for one in choices):
-        return [(one, "") for one in choices]
-    return [("exclusive", ""), ("shared", "")] if name == "mode" else []
+        choices = _read_words()[""]["profiles"]
+    else:
+        choices = ["exclusive", "shared"] if name == "mode" else about.rstrip(".").split(", ")
+    is_list = len(choices) > 1 and (name in ("profile", "profiles") or "".join(choices).isalpha())
+    return [(choice, "") for choice in choices] if is_list else []
 
 
 def _subjects() -> Names:
     """What has a story."""
-    found = [*(yield from _tasks()), *(yield from _reviews()), *(yield from _requests())]
-    return [*found, *(yield from _agents())]
+    subjects = [*(yield from _tasks()), *(yield from _reviews()), *(yield from _requests())]
+    return [*subjects, *(yield from _agents())]
 
 
 def _agents() -> Names:
-    return [(one.agent, one.progress or one.state)
-            for one in (yield from ask(rq.Agents())).items][:OFFERED_MAX]
+    return [(row.agent, row.progress or row.state)
+            for row in (yield from ask(rq.Agents())).items][:OFFERED_MAX]
 
 
 def _tasks() -> Names:
-    return [(one.task, f"{one.state}: {one.title}") for one in
+    return [(row.task, f"{row.state}: {row.title}") for row in
             (yield from ask(rq.Tasks(limit=OFFERED_MAX))).items]
 
 
 def _reviews() -> Names:
-    return [(one.review, one.summary) for one in
+    return [(row.review, row.summary) for row in
             (yield from ask(rq.Reviews(limit=OFFERED_MAX))).items]
 
 
 def _requests() -> Names:
-    return [(one.request, f"{one.requested_by} asks {one.holder} for {one.resource}") for one in
+    return [(row.request, f"{row.requested_by} asks {row.holder} for {row.resource}") for row in
             (yield from ask(rq.Requests(limit=OFFERED_MAX))).items]
 
 
 def _letters() -> Names:
-    return [(one.id, f"{one.what}: {one.why}") for one in
+    return [(row.id, f"{row.what}: {row.why}") for row in
             (yield from ask(rq.Dead(limit=OFFERED_MAX))).items]
 
 
 def _keys() -> Names:
-    return [(one.key, f"version {one.version}") for one in
+    return [(row.key, f"version {row.version}") for row in
             (yield from ask(rq.StateKeys(limit=OFFERED_MAX))).items]
 
 
 def _changes() -> Names:
-    return [(one.change, f"{one.state}: {one.key}") for one in
+    return [(row.change, f"{row.state}: {row.key}") for row in
             (yield from ask(rq.Changes(limit=OFFERED_MAX))).items]
 
 
 def _held() -> Names:
     try:
-        return [(one.resource, one.locked_by) for one in
+        return [(row.resource, row.locked_by) for row in
                 (yield from ask(rq.Locks(limit=OFFERED_MAX))).items]
     except Refusal:
         return []

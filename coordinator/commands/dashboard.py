@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from coordinator.commands import forms
 from coordinator.commands.leases import copies
@@ -23,6 +24,7 @@ from coordinator.commands.lists import (
 )
 from coordinator.commands.reviews import files_in_line, what_happened
 from coordinator.commands.shell import Asking, Shell, ask
+from coordinator.commands.signatures import AsJson, Option, Short, command
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -33,7 +35,13 @@ ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "
 Line = tuple[str, str]
 
 
-def status(shell: Shell, *, watch: bool, events: int, short: bool, as_json: bool) -> Asking:
+@command("status")
+def status(
+    shell: Shell, *,
+    watch: Annotated[bool, Option("Live, once a second.", "-w", needs_program=True)] = False,
+    events: Annotated[int, Option("Recent events shown.")] = 8,
+    short: Short = False, as_json: AsJson = False,
+) -> Asking:
     """Agents, leases and who waits, the backlog, reviews, recent events, health."""
     if events < 0:
         raise Refusal(Code.INVALID, f"--events is {events}; it counts what is shown: 0 or more.")

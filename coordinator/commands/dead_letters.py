@@ -2,71 +2,93 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago
 from coordinator.commands.shell import Asking, Shell, ask, each, one_of
+from coordinator.commands.signatures import (
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
+
+declare_group("dead", "Dead letters: retry or drop what was given up.")
+Id = Annotated[str, Argument("T-3, K-3 or S-3.", metavar="ID")]
+Ids = Annotated[list[str], Argument("T-3, K-3, S-3, …", metavar="ID…")]
 
 KINDS = ("task", "change", "call", "acquire", "propose", "webhook")
 
 
+@command("dead list")
 def listing(
-    shell: Shell, *, kind: str | None, limit: int, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    kind: Annotated[str | None, Option("task, change, call, acquire, propose or webhook.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Tasks, changes of keys and steps that were given up, the newest first."""
     which = kind
     if kind is not None:
         which = one_of(kind, KINDS, f"No dead letter is ever of the kind {kind!r}")
-    found = yield from ask(rq.Dead(kind=which, limit=limit))
-    ids = [one.id for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Dead(kind=which, limit=limit))
+    ids = [letter.id for letter in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("Nothing was given up.")
         return
     now = shell.now_ms
     rows = [
         (
-            one.id,
-            one.kind,
-            one.what,
-            one.agent or "",
-            str(one.attempts),
-            ago(one.since, now),
-            one.why,
+            letter.id,
+            letter.kind,
+            letter.what,
+            letter.agent or "",
+            str(letter.attempts),
+            ago(letter.since, now),
+            letter.why,
         )
-        for one in found.items
+        for letter in reply.items
     ]
     heads = ("id", "kind", "what", "agent", "tries", "since", "why")
-    forms.table(shell, heads, "==//==~", rows, found.next is not None,
+    forms.table(shell, heads, "==//==~", rows, reply.next is not None,
                 f"coord dead list --limit {limit * 10}")
     shell.say(f"next: coord dead show {ids[0]}")
 
 
-def show(shell: Shell, *, letter: str, as_json: bool) -> Asking:
+@command("dead show")
+def show(shell: Shell, *, letter: Id, as_json: AsJson = False) -> Asking:
     """One of them, whole."""
-    found = yield from ask(rq.DeadShow(id=letter))
+    reply = yield from ask(rq.DeadShow(id=letter))
     if as_json:
-        shell.json(found)
+        shell.json(reply)
         return
-    by = f" by {found.agent}" if found.agent else ""
-    shell.say(f"{found.id}  {found.kind}: {found.what}{by}")
-    shell.say(f"given up at {found.since} after {found.attempts} "
-              f"{'try' if found.attempts == 1 else 'tries'}: {found.why or 'no reason'}")
-    shell.say(msgspec.json.format(bytes(found.content), indent=2).decode())
-    shell.say(f"  next: coord dead retry {found.id}, or coord dead drop {found.id}")
+    by = f" by {reply.agent}" if reply.agent else ""
+    shell.say(f"{reply.id}  {reply.kind}: {reply.what}{by}")
+    shell.say(f"given up at {reply.since} after {reply.attempts} "
+              f"{'try' if reply.attempts == 1 else 'tries'}: {reply.why or 'no reason'}")
+    shell.say(msgspec.json.format(bytes(reply.content), indent=2).decode())
+    shell.say(f"  next: coord dead retry {reply.id}, or coord dead drop {reply.id}")
 
 
-def retry(shell: Shell, *, letters: list[str], as_json: bool) -> Asking:
+@command("dead retry")
+def retry(shell: Shell, *, letters: Ids, as_json: AsJson = False) -> Asking:
     """Let them be tried again, from the first attempt on."""
-    yield from each(shell, [rq.DeadRetry(id=one) for one in dict.fromkeys(letters)],
-                    lambda told: shell.say(f"{told.id} is tried again: {told.what}"), as_json)
+    yield from each(shell, [rq.DeadRetry(id=letter) for letter in dict.fromkeys(letters)],
+                    lambda done: shell.say(f"{done.id} is tried again: {done.what}"), as_json)
 
 
-def drop(shell: Shell, *, letters: list[str], as_json: bool) -> Asking:
+@command("dead drop")
+def drop(shell: Shell, *, letters: Ids, as_json: AsJson = False) -> Asking:
     """Give them up for good; whoever had asked is told."""
-    yield from each(shell, [rq.DeadDrop(id=one) for one in dict.fromkeys(letters)],
-                    lambda told: shell.say(f"{told.id} is dropped: {told.what}"), as_json)
+    yield from each(shell, [rq.DeadDrop(id=letter) for letter in dict.fromkeys(letters)],
+                    lambda done: shell.say(f"{done.id} is dropped: {done.what}"), as_json)

@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from coordinator.commands import forms
 from coordinator.commands.lists import Names, ago, columns, from_root, left
 from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+)
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
+Resources = Annotated[list[str], Argument("Paths, `dir/`, globs, `key:a:b`, regions.")]
 
+
+@command("lock")
 def lock(
-    shell: Shell,
-    *,
-    resources: list[str],
-    agent: str | None,
-    ttl: str | None,
-    mode: str,
-    description: str,
-    task: str | None,
-    wait: str | None,
-    priority: int,
-    retry: bool,
-    new: bool,
-    as_json: bool,
+    shell: Shell, *, resources: Resources, agent: AgentName = None,
+    ttl: Annotated[
+        str | None, Option("How long: 45s, 30m, 2h; what is held for longer stays so.")
+    ] = None,
+    mode: Annotated[str, Option("exclusive or shared.")] = "exclusive",
+    description: Annotated[str, Option("Why.", "-m")] = "",
+    task: Annotated[str | None, Option("The task it is for.")] = None,
+    wait: Annotated[str | None, Option("Stand in line this long: 10s.")] = None,
+    priority: Annotated[int, Option("Higher is served first.")] = 0,
+    retry: Annotated[
+        bool, Option("After a refusal stay in line, where the agent is there to hear.")
+    ] = True,
+    new: Annotated[bool, Option("Also regions that are to be added.")] = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """Lease resources for an agent, all or none."""
     if mode not in ("exclusive", "shared"):
@@ -65,14 +79,14 @@ def lock(
         shell.say(f"warning: {warning}")
 
 
+@command("unlock")
 def unlock(
-    shell: Shell,
-    *,
-    resources: list[str] | None,
-    agent: str | None,
-    force: bool,
-    acquisition: str | None,
-    as_json: bool,
+    shell: Shell, *,
+    resources: Annotated[list[str] | None, Argument("What to release.")] = None,
+    agent: AgentName = None,
+    force: Annotated[bool, Option("Override another's lease.")] = False,
+    acquisition: Annotated[str | None, Option("All of one acquisition.")] = None,
+    as_json: AsJson = False,
 ) -> Asking:
     """Release leases. `--force` overrides, is recorded, and its holder is told."""
     if not resources and not acquisition:
@@ -92,16 +106,23 @@ def unlock(
     if as_json:
         shell.json(done)
         return
-    for said in dict.fromkeys(f"released {one.resource} ({one.locked_by})"
-                              for one in done.released):
-        shell.say(said)
+    for line in dict.fromkeys(f"released {lease.resource} ({lease.locked_by})"
+                              for lease in done.released):
+        shell.say(line)
     if done.reviews:
         shell.say(f"What was changed under it is flagged ({', '.join(done.reviews)}): look with "
                   f"`coord review show {done.reviews[0]}`.")
 
 
+@command("renew")
 def renew(
-    shell: Shell, *, resources: list[str] | None, agent: str | None, ttl: str | None, as_json: bool
+    shell: Shell, *,
+    resources: Annotated[list[str] | None, Argument("Default: all it holds.")] = None,
+    agent: AgentName = None,
+    ttl: Annotated[
+        str | None, Option("From now: 45s, 30m, 2h; what is held for longer stays so.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> Asking:
     """Extend leases from now, never past max_hold."""
     done = yield from ask(
@@ -115,42 +136,68 @@ def renew(
     if as_json:
         shell.json(done)
         return
-    for said in dict.fromkeys(f"{one.resource}  for {left(one.expires_at, shell.now_ms)}"
-                              for one in done.leases):
-        shell.say(said)
+    for line in dict.fromkeys(f"{lease.resource}  for {left(lease.expires_at, shell.now_ms)}"
+                              for lease in done.leases):
+        shell.say(line)
     if not done.leases:
         shell.say("It holds nothing.")
 
 
+@command("locks")
 def locks(
-    shell: Shell, *, resource: str | None, agent: str | None, waiting: bool, limit: int,
-    quiet: bool, short: bool, as_json: bool,
+    shell: Shell, *,
+    resource: Annotated[str | None, Argument("Only what overlaps this.")] = None,
+    agent: Annotated[str | None, Option("Only what it holds or waits for.", "-a")] = None,
+    waiting: Annotated[bool, Option("Only who stands in line.")] = False,
+    limit: Limit = 1000, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Who holds what, for how long, and who waits."""
-    found = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
-    everybody, waiters = found.waiters, found.waiters[:limit]
+    reply = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
     if waiting:
-        found.waiters = waiters
-        line = {"waiters": found.waiters}
-        ids = [one.acquisition_id for one in found.waiters]
-        if not forms.printed(shell, line, ids, quiet=quiet, short=short, as_json=as_json):
-            _line(shell, found, agent, resource)
-        if len(everybody) > limit:
+        shown = reply.waiters[:limit]
+        ids = [waiter.acquisition_id for waiter in shown]
+        if not forms.printed(shell, {"waiters": shown}, ids, quiet=quiet, short=short,
+                             as_json=as_json):
+            _print_waiters(shell, shown, _tell_nobody_waits(agent, resource))
+        if len(reply.waiters) > limit:
             forms.cut(shell, limit)
         return
-    ids = list(dict.fromkeys(lease.resource for lease in found.items))
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    ids = list(dict.fromkeys(lease.resource for lease in reply.items))
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items and not found.waiters:
-        shell.say("Nothing is leased." if agent is resource is None else
-                  f"{agent} holds nothing{'' if resource is None else f' of {found.resource}'}, "
-                  "and waits for nothing there." if agent is not None else
-                  f"Nobody holds {found.resource}, or anything of it."
-                  + from_root(resource, found.resource))
+    if not reply.items and not reply.waiters:
+        shell.say(_tell_nothing_held(agent, resource, reply.resource))
         return
+    if reply.items:
+        _print_leases(shell, reply, limit)
+    if reply.waiters:
+        if reply.items:
+            shell.say("")
+        _print_waiters(shell, reply.waiters[:limit])
+        if len(reply.waiters) > limit:
+            forms.cut(shell, limit)
+
+
+def _tell_nothing_held(agent: str | None, resource: str | None, named: str | None) -> str:
+    """That nothing is leased of what was asked for; `named`: the resource from the root."""
+    if agent is not None:
+        part = "" if resource is None else f" of {named}"
+        return f"{agent} holds nothing{part}, and waits for nothing there."
+    if resource is None:
+        return "Nothing is leased."
+    return f"Nobody holds {named}, or anything of it." + from_root(resource, named)
+
+
+def _tell_nobody_waits(agent: str | None, resource: str | None) -> str:
+    if agent is not None:
+        return f"{agent} neither waits nor is waited for."
+    return "Nobody stands in line" + ("." if resource is None else f" for {resource}.")
+
+
+def _print_leases(shell: Shell, reply: rq.LockList, limit: int) -> None:
     now = shell.now_ms
-    trees = copies(found.items)
+    trees = copies(reply.items)
     rows = [
         (
             lease.resource,
@@ -160,49 +207,38 @@ def locks(
             " ".join(p for p in (trees.get(lease.fencing_token, ""), lease.task or "",
                                  lease.description) if p),
         )
-        for lease in found.items
+        for lease in reply.items
     ]
-    if rows:
-        forms.table(shell, ("resource", "holder", "left", "mode", "for"), "//==~", rows,
-                    found.next is not None, f"coord locks --limit {limit * 10}")
-    if waiters:
-        if rows:
-            shell.say("")
-        found.waiters = waiters
-        _line(shell, found)
-        if len(everybody) > limit:
-            forms.cut(shell, limit)
+    forms.table(shell, ("resource", "holder", "left", "mode", "for"), "//==~", rows,
+                reply.next is not None, f"coord locks --limit {limit * 10}")
 
 
 def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
     """Of those by which one holder has several copies of one thing: which each is on, by token."""
     of: dict[tuple[str, str], list[rq.Lease]] = {}
-    for one in leases:
-        of.setdefault((one.resource, one.locked_by), []).append(one)
-    return {one.fencing_token: f"(in {texts.one_line(one.worktree)})" if one.worktree
-            else "(in the main tree)" for some in of.values() if len(some) > 1 for one in some}
+    for lease in leases:
+        of.setdefault((lease.resource, lease.locked_by), []).append(lease)
+    return {lease.fencing_token: f"(in {texts.one_line(lease.worktree)})" if lease.worktree
+            else "(in the main tree)" for some in of.values() if len(some) > 1 for lease in some}
 
 
-def _line(shell: Shell, found: rq.LockList, agent: str | None = None,
-          resource: str | None = None) -> None:
-    """Who stands in line, for what, behind whom."""
-    if not found.waiters:
-        shell.say(f"{agent} neither waits nor is waited for." if agent is not None else
-                  f"Nobody stands in line for {resource}." if resource is not None else
-                  "Nobody stands in line.")
+def _print_waiters(shell: Shell, waiters: Sequence[rq.Waiter], nobody: str = "") -> None:
+    """Who stands in line, for what, behind whom; `nobody`: what is said where that is nobody."""
+    if not waiters:
+        shell.say(nobody)
         return
     now = shell.now_ms
     rows = [
         (
-            str(one.position),
-            one.acquisition_id,
-            one.agent,
-            Names(one.resources),
-            Names(one.held_by) if one.held_by else "nobody, others wait before",
-            ago(one.asked_at, now),
-            one.description,
+            str(waiter.position),
+            waiter.acquisition_id,
+            waiter.agent,
+            Names(waiter.resources),
+            Names(waiter.held_by) if waiter.held_by else "nobody, others wait before",
+            ago(waiter.asked_at, now),
+            waiter.description,
         )
-        for one in found.waiters
+        for waiter in waiters
     ]
     heads = ("#", "id", "agent", "waits for", "held by", "since", "for")
     for line in columns(heads, rows, "==///=~", shell.width):

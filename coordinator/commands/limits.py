@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.commands.signatures import AgentName, AsJson, Option, command
 from coordinator.words import requests as rq
 
 
+@command("limit")
 def limit(
-    shell: Shell,
-    *,
-    agent: str | None,
-    for_: str | None,
-    until: str | None,
-    note: str,
-    as_json: bool,
+    shell: Shell, *, agent: AgentName = None,
+    for_: Annotated[str | None, Option("45m, 5h; at most 7d. 0: it goes on now.")] = None,
+    until: Annotated[str | None, Option("Or the instant: 2026-11-21T14:32:00Z.")] = None,
+    note: Annotated[str, Option("What the provider said.", "-m")] = "",
+    as_json: AsJson = False,
 ) -> Asking:
     """Rest until the provider's limit is over; tasks go back, to agents of other profiles first."""
     done = yield from ask(

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Annotated, Any
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, in_line, wrapped
 from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Option,
+    Quiet,
+    Short,
+    command,
+)
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+
+MessageId = Annotated[str | None, Option("What it answers: M-4.", "-r")]
 
 #: Whom a person speaks as, and is spoken to as.
 HUMAN = "human"
@@ -25,17 +36,17 @@ def news(shell: Shell, *, agent: str) -> Asking:
     yield from ()
 
 
+@command("tell")
 def tell(
-    shell: Shell,
-    *,
-    who: str,
-    text: list[str],
-    agent: str | None,
-    task: str | None,
-    reply: str | None,
-    as_json: bool,
+    shell: Shell, *,
+    who: Annotated[str, Argument("An agent, `all`, or `human`.")],
+    text: Annotated[list[str], Argument("What to say.")],
+    agent: AgentName = None,
+    task: Annotated[str | None, Option("What it is about: T-3.", "-t")] = None,
+    reply: MessageId = None, as_json: AsJson = False,
 ) -> Asking:
-    """Say something to an agent, to all, or to a person. Agents hear it with their next call."""
+    """Say something to an agent, to all, or to a person. Agents hear it with their next
+    call of a tool, or the next `coord` command that they type (but not with --json)."""
     shell.acts_for = agent or (yield from _agent(shell))
     done = yield from ask(
         rq.MessageSend(
@@ -55,74 +66,79 @@ def tell(
         shell.say(f"Not told, for they have too many unread: {', '.join(done.left_out)}")
 
 
+@command("messages")
 def messages(
-    shell: Shell,
-    *,
-    search: str | None,
-    task: str | None,
-    thread: str | None,
-    since: str | None,
-    human: bool,
-    peek: bool,
-    agent: str | None,
-    limit: int | None,
-    quiet: bool,
-    short: bool,
-    as_json: bool,
+    shell: Shell, *,
+    search: Annotated[str | None, Option("Words in them.", "-s")] = None,
+    task: Annotated[str | None, Option("Only on this task.", "-t")] = None,
+    thread: Annotated[str | None, Option("Only this message and those that answer it.")] = None,
+    since: Annotated[str | None, Option("Only of the last 45s, 10m, 2h, 3d.")] = None,
+    human: Annotated[bool, Option("Only those to people; they count as read then.")] = False,
+    peek: Annotated[bool, Option("With --human: leave them unread.")] = False,
+    agent: Annotated[str | None, Option("Only what it said or was told.", "-a")] = None,
+    limit: Annotated[
+        int | None, Option("At most so many, the newest (50; with --human all that are unread).")
+    ] = None,
+    quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """What was said, the newest last."""
     own = agent or (yield from _agent(shell))
-    narrowed = bool(search or task or thread or since)
-    reader = HUMAN if human else own if not (task or thread) else None
+    narrowed = any((search, task, thread, since))
+    unread = human and not narrowed
     if limit is None:  # of what a person has not read nothing is held back
-        limit = PAGE if human and not narrowed else NEWEST
-    request = rq.Messages(
-        reader=reader,
-        task=task,
-        thread=thread,
-        search=search,
-        since_s=seconds(since, "--since"),
-        limit=limit,
-        unread=human and not narrowed,
-    )
-    try:
-        found = yield from ask(request)
-    except Refusal as refusal:
-        if agent or refusal.code is not Code.UNKNOWN_AGENT:
-            raise
-        found = rq.MessageList(items=[])  # COORD_AGENT names one that has not begun
-    new = bool(found.items)
-    if human and not narrowed and not new:  # all is read: then what there was
-        found = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
-    ids = [one.message for one in found.items]
-    if not forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json):
-        if human and not narrowed and found.items and not new:
+        limit = PAGE if unread else NEWEST
+    reply = yield from _ask_for(agent is not None, rq.Messages(
+        reader=HUMAN if human else None if task or thread else own, task=task, thread=thread,
+        search=search, since_s=seconds(since, "--since"), limit=limit, unread=unread))
+    is_old = unread and not reply.items
+    if is_old:  # all is read: then what there was
+        reply = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
+    ids = [message.message for message in reply.items]
+    if not forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
+        if is_old and reply.items:
             shell.say("You have read all of these:")
-        _show(shell, found, "No message fits." if narrowed else "Nothing was said.")
-        if found.next is not None and human and not narrowed:
+        _show(shell, reply, "No message fits." if narrowed else "Nothing was said.")
+        if unread and reply.next is not None:
             shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
                       "--human` shows all, and they count as read then")
-    unread = [int(one.message[2:]) for one in found.items if one.unread]
-    if human and not narrowed and unread and not (peek or own or found.next):
+    if unread and not any((peek, own, reply.next)):
+        yield from _count_as_read(reply)
+
+
+def _ask_for(is_named: bool, request: rq.Messages) -> Generator[rq.Request[Any], Any,
+                                                                rq.MessageList]:
+    """The messages that are asked for; none where the agent is not named, but COORD_AGENT's, and
+    has not begun."""
+    try:
+        return (yield from ask(request))
+    except Refusal as refusal:
+        if is_named or refusal.code is not Code.UNKNOWN_AGENT:
+            raise
+        return rq.MessageList(items=[])
+
+
+def _count_as_read(reply: rq.MessageList) -> Asking:
+    unread = [int(message.message[2:]) for message in reply.items if message.unread]
+    if unread:
         yield from ask(rq.MessagesSee(up_to=max(unread)))
 
 
-def _show(shell: Shell, found: rq.MessageList, nothing: str) -> None:
-    if not found.items:
+def _show(shell: Shell, reply: rq.MessageList, nothing: str) -> None:
+    if not reply.items:
         shell.say(nothing)
         return
     now = shell.now_ms
-    for one in found.items:
-        about = f"  {one.task}" if one.task else ""
-        answers = f"  answers {one.reply_to}" if one.reply_to else ""
-        new = "  new" if one.unread else ""
+    for message in reply.items:
+        about = f"  {message.task}" if message.task else ""
+        answers = f"  answers {message.reply_to}" if message.reply_to else ""
+        new = "  new" if message.unread else ""
         shell.say(
             in_line(
-                f"{one.message}  {one.sender} to {one.to}  {ago(one.sent_at, now)}"
+                f"{message.message}  {message.sender} to {message.to}  {ago(message.sent_at, now)}"
                 f"{about}{answers}{new}"
             )
         )
-        for line in one.text.splitlines():
+        for line in message.text.splitlines():
             for part in wrapped(in_line(line), shell.width, 5):
                 shell.say(part)
 

@@ -4,28 +4,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Annotated
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, in_line
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import quoted
+
+declare_group("request", "Ask a holder to let go; answer who asks you.")
+RequestId = Annotated[str, Argument("U-3, or 3.", metavar="REQUEST")]
+PlaceId = Annotated[str, Argument("U-3, or 3; or a place in line, W-3.", metavar="REQUEST")]
+Answer = Annotated[str, Option("What the asker is told.", "-m")]
+Force = Annotated[bool, Option("As a person, in the holder's place.")]
 
 STATES = choices(rq.Requests, "state")
 #: A place in line that no request asked for.
 _PLACE = re.compile(r"[Ww]-[0-9]+")
 
 
+@command("request file")
 def file(
-    shell: Shell,
-    *,
-    resource: str,
-    reason: str,
-    agent: str | None,
-    holder: str | None,
-    mode: str,
-    as_json: bool,
+    shell: Shell, *,
+    resource: Annotated[str, Argument("A path, `dir/`, glob, key or region.")],
+    reason: Annotated[str, Option("Why you need it now.", "-m")],
+    agent: AgentName = None,
+    holder: Annotated[str | None, Option("Whom to ask, where several hold parts of it.")] = None,
+    mode: Annotated[str, Option("exclusive or shared.")] = "exclusive",
+    as_json: AsJson = False,
 ) -> Asking:
     """Ask whoever holds a resource to release it, and stand in line for it."""
     if mode not in ("exclusive", "shared"):
@@ -50,18 +68,21 @@ def file(
     shell.say("You stand in line for it, and are told the answer. Do other work meanwhile.")
 
 
+@command("request list")
 def listing(
-    shell: Shell, *, state: str, agent: str | None, limit: int, quiet: bool, short: bool,
-    as_json: bool,
+    shell: Shell, *,
+    state: Annotated[str, Option(", ".join(STATES))] = "pending",
+    agent: Annotated[str | None, Option("Only what it asks or is asked.", "-a")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """What waits for a holder's answer."""
     which = one_of(state, STATES, f"No request is ever {state!r}")
-    found = yield from ask(rq.Requests(state=which, agent=agent, limit=limit))
-    ids = [row.request for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Requests(state=which, agent=agent, limit=limit))
+    ids = [row.request for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         if agent is not None:
             shell.say(f"{agent} neither waits for an answer nor is asked for one."
                       if state == "pending" else f"There is none by {agent}, or to it.")
@@ -77,56 +98,60 @@ def listing(
             row.holder,
             row.requested_by,
             row.resource,
-            _said(row),
+            _explain(row),
         )
-        for row in found.items
+        for row in reply.items
     ]
     heads = ("request", "state", "age", "asked", "by", "for", "why")
-    forms.table(shell, heads, "===///~", rows, found.next is not None,
+    forms.table(shell, heads, "===///~", rows, reply.next is not None,
                 f"coord request list --limit {limit * 10}")
 
 
-def _said(row: rq.Unlock) -> str:
+def _explain(row: rq.Unlock) -> str:
     """Why it is asked, and what was answered or would follow."""
-    said = [in_line(row.reason)]
+    parts = [in_line(row.reason)]
     if row.responded_by:
         by = f"{row.responded_by} (override)" if row.override else row.responded_by
-        said.append(f"{row.status} by {by}" + (f": {in_line(row.answer)}" if row.answer else ""))
+        parts.append(f"{row.status} by {by}" + (f": {in_line(row.answer)}" if row.answer else ""))
     elif row.releases not in ([], [row.resource]):
-        said.append(f"approving releases {', '.join(row.releases)}")
-    return "; ".join(part for part in said if part)
+        parts.append(f"approving releases {', '.join(row.releases)}")
+    return "; ".join(part for part in parts if part)
 
 
+@command("request approve")
 def approve(
-    shell: Shell, *, request: str, agent: str | None, force: bool, answer: str, as_json: bool
+    shell: Shell, *, request: RequestId, agent: AgentName = None, force: Force = False,
+    answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Release it, and grant it to whoever asked, in one step."""
     yield from _answer(shell, request, "approve", agent, force, answer, as_json)
 
 
+@command("request narrow")
 def narrow(
-    shell: Shell,
-    *,
-    request: str,
-    keep: list[str],
-    agent: str | None,
-    force: bool,
-    answer: str,
-    as_json: bool,
+    shell: Shell, *, request: RequestId,
+    keep: Annotated[list[str], Option(
+        "A part to keep: a file of a directory, `file::region` of a file. Repeat it for more.",
+        "-k")],
+    agent: AgentName = None, force: Force = False, answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Keep parts of what you hold, and grant what is asked to whoever asked, in one step."""
     yield from _answer(shell, request, "narrow", agent, force, answer, as_json, keep)
 
 
+@command("request coexist")
 def coexist(
-    shell: Shell, *, request: str, agent: str | None, force: bool, answer: str, as_json: bool
+    shell: Shell, *, request: RequestId, agent: AgentName = None, force: Force = False,
+    answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Share it with whoever asked: both write it, one edit at a time, and are told of each."""
     yield from _answer(shell, request, "coexist", agent, force, answer, as_json)
 
 
+@command("request reject")
 def reject(
-    shell: Shell, *, request: str, agent: str | None, force: bool, answer: str, as_json: bool
+    shell: Shell, *, request: RequestId, agent: AgentName = None, force: Force = False,
+    answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Keep it, and say why."""
     yield from _answer(shell, request, "reject", agent, force, answer, as_json)
@@ -161,7 +186,10 @@ def _answer(
         shell.say(f"{done.unlock.request} {done.unlock.status}. {done.message}")
 
 
-def withdraw(shell: Shell, *, request: str, agent: str | None, as_json: bool) -> Asking:
+@command("request withdraw")
+def withdraw(
+    shell: Shell, *, request: PlaceId, agent: AgentName = None, as_json: AsJson = False,
+) -> Asking:
     """Take your request back, and leave the line."""
     if _PLACE.fullmatch(request):
         who = yield from shell.acting(agent)

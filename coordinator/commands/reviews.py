@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from coordinator.commands import forms, review_page
 from coordinator.commands.lists import Names, ago, path
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of
+from coordinator.commands.signatures import (
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
+
+declare_group("review", "Flagged work that waits for a human's verdict; alone: work through it.")
+ReviewId = Annotated[str, Argument("R-3, or 3.")]
 
 STATES = choices(rq.Reviews, "state")
 
 
+@command("review list")
 def listing(
-    shell: Shell, *, state: str, agent: str | None, task: str | None, limit: int, quiet: bool,
-    short: bool, as_json: bool,
+    shell: Shell, *,
+    state: Annotated[str, Option(", ".join(STATES))] = "open",
+    agent: Annotated[str | None, Option("Only work that it left.", "-a")] = None,
+    task: Annotated[str | None, Option("Only work on this task.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """What waits for a verdict."""
     which = one_of(state, STATES, f"No review is ever {state!r}")
-    found = yield from ask(rq.Reviews(state=which, agent=agent, task=task, limit=limit))
-    ids = [row.review for row in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Reviews(state=which, agent=agent, task=task, limit=limit))
+    ids = [row.review for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         of = "".join((f" of {agent}" if agent is not None else "",
                       f" of task {task}" if task is not None else ""))
         shell.say(f"Nothing{of} waits for a verdict." if state == "open"
@@ -38,12 +57,12 @@ def listing(
             files_in_line(row),
             what_happened(row),
         )
-        for row in found.items
+        for row in reply.items
     ]
     forms.table(shell, ("review", "state", "age", "agent", "files", "what happened"), "===//~",
-                rows, found.next is not None, f"coord review list --limit {limit * 10}")
+                rows, reply.next is not None, f"coord review list --limit {limit * 10}")
     if state == "open":
-        shell.say(f"next: coord review show {found.items[0].review}")
+        shell.say(f"next: coord review show {reply.items[0].review}")
 
 
 def what_happened(row: rq.Review) -> str:
@@ -56,11 +75,15 @@ def files_in_line(row: rq.Review) -> Names:
     return Names([path(file.path) for file in row.files])
 
 
+@command("review show")
 def show(
-    shell: Shell, *, review: str, side_by_side: bool, short: bool, as_json: bool
+    shell: Shell, *, review: ReviewId,
+    side_by_side: Annotated[
+        bool, Option("Before and after in two columns.", "-y", needs_program=True)
+    ] = False,
+    short: Short = False, as_json: AsJson = False,
 ) -> Asking:
-    """One review: what happened, the differences, the agent's last words. (A terminal gets it in
-    colours and by pages: the program does that.)"""
+    """One review: what happened, the differences, the agent's last words."""
     row = yield from ask(rq.ReviewShow(review=review))
     if forms.printed(shell, row, (), quiet=False, short=short, as_json=as_json):
         return

@@ -11,12 +11,11 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from coordinator.commands.tables import table
+from coordinator.commands.signatures import COMMANDS
 from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, HELD, Code, Refusal
@@ -24,6 +23,8 @@ from coordinator.words.refusals import CATALOGUE, HELD, Code, Refusal
 R = TypeVar("R")
 #: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
 Asking = Generator[rq.Request[Any], Any, None]
+#: What a command is carried out by: it is given a `Shell`, and its parameters by name.
+Body = Callable[..., Asking]
 #: What a terminal is told for a style (ECMA-48, SGR).
 STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "35",
           "cyan": "36"}
@@ -53,6 +54,7 @@ class Shell(msgspec.Struct):
         terminal: whether a person reads it there, and no pipe or file.
         program: what to type in place of `coord`, where that is not on PATH.
         acts_for: the agent that the command has asked something for.
+        change: $COORD_CHANGE, the change of a key that is being applied there; None: not known.
     """
 
     cwd: str
@@ -66,6 +68,7 @@ class Shell(msgspec.Struct):
     terminal: bool = False
     command: str = ""
     acts_for: str | None = None
+    change: str | None = None
     _lines: list[tuple[bool, str]] = msgspec.field(default_factory=list)
 
     def say(self, text: str, style: str = "") -> None:
@@ -79,13 +82,13 @@ class Shell(msgspec.Struct):
         self._lines.append((True, told + "\n"))
 
     def _styled(self, text: str, style: str) -> str:
-        plain = texts.harmless(file_names.shown(self._as_typed(text)))
+        plain = texts.harmless(file_names.shown(name_program(text, self.program)))
         return (f"\x1b[{STYLES[style]}m{plain}\x1b[0m" if self.colour and style and plain
                 else plain)
 
     def complain(self, text: str) -> None:
         """One line on standard error."""
-        said = texts.harmless(file_names.shown(self._as_typed(text)))
+        said = texts.harmless(file_names.shown(name_program(text, self.program)))
         self._lines.append((False, said + "\n"))
 
     def json(self, value: Any) -> None:
@@ -120,7 +123,7 @@ class Shell(msgspec.Struct):
         """A sentence about a field, by the name of the option that it was typed with."""
         if refusal.code is not Code.INVALID or "coord.toml" in refusal.message:
             return said
-        options = _options_of(self.command)
+        options = COMMANDS[self.command].options if self.command in COMMANDS else {}
 
         def as_typed(found: re.Match[str]) -> str:
             option = "--" + found[1].removesuffix("_s").replace("_", "-")
@@ -165,20 +168,15 @@ class Shell(msgspec.Struct):
         except Refusal:
             return None
 
-    def _as_typed(self, text: str) -> str:
-        program = self.program
-        if not program or "coord " not in text:
-            return text
-        return _TYPED.sub(lambda found: f"{found[1]}{shlex.quote(program)} ", text)
+
+def name_program(text: str, program: str | None) -> str:
+    """With what to type next as it can be typed where `coord` is not on PATH, but this program."""
+    if not program or "coord " not in text:
+        return text
+    return _TYPED.sub(lambda typed: f"{typed[1]}{shlex.quote(program)} ", text)
 
 
-@cache
-def _options_of(command: str) -> frozenset[str]:
-    """What may be typed with a command, as far as it is one."""
-    return frozenset(table("words.json").get(command, {}).get("options", ()))
-
-
-def carried_out(body: Callable[..., Asking], shell: Shell, values: Mapping[str, Any]) -> Asking:
+def carried_out(body: Body, shell: Shell, values: Mapping[str, Any]) -> Asking:
     """A command, and then what the agent that it acts for is to know: one without hooks has no
     other way to hear it. Not where a program reads the output: it is told the next time.
 

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, from_root, span
 from coordinator.commands.shell import Asking, Shell, ask, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
 
+declare_group("signal", "Hints on tasks and files, which fade.")
 
+
+@command("signal add")
 def add(
-    shell: Shell,
-    *,
-    subject: str,
-    name: str,
-    agent: str | None,
-    strength: float,
-    half_life: str | None,
-    note: str,
-    as_json: bool,
+    shell: Shell, *,
+    subject: Annotated[str, Argument("T-3, or a path, `dir/`, glob, key or region.")],
+    name: Annotated[str, Argument("priority, saturation, warning, or your own word.")],
+    agent: AgentName = None,
+    strength: Annotated[float, Option("More than 0, at most 10.")] = 1.0,
+    half_life: Annotated[str | None, Option("Half of it is gone after this: 45s, 10m, 2h.")] = None,
+    note: Annotated[str, Option("Why, for those who read it.", "-m")] = "",
+    as_json: AsJson = False,
 ) -> Asking:
     """Leave a hint, or add to the one that is there."""
     left = yield from ask(
@@ -39,33 +54,36 @@ def add(
     )
 
 
+@command("signal list")
 def listing(
-    shell: Shell, *, subject: str | None, name: str | None, limit: int, quiet: bool, short: bool,
-    as_json: bool,
+    shell: Shell, *,
+    subject: Annotated[str | None, Argument("Only on this task or resource, and below it.")] = None,
+    name: Annotated[str | None, Option("Only signals of this name.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Hints with their strength now."""
-    found = yield from ask(rq.Signals(subject=subject, name=name, limit=limit, cwd=shell.cwd))
-    ids = list(dict.fromkeys(one.subject for one in found.items))
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Signals(subject=subject, name=name, limit=limit, cwd=shell.cwd))
+    ids = list(dict.fromkeys(signal.subject for signal in reply.items))
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("There are no signals." if subject is None else
-                  f"There are none on {found.subject}." + from_root(subject, found.subject))
+                  f"There are none on {reply.subject}." + from_root(subject, reply.subject))
         return
     now = shell.now_ms
     rows = [
         (
-            one.subject,
-            one.name,
-            f"{one.strength:.2f}",
-            span(one.half_life_s),
-            ago(one.at, now),
-            one.agent or "coord",
-            one.note,
+            signal.subject,
+            signal.name,
+            f"{signal.strength:.2f}",
+            span(signal.half_life_s),
+            ago(signal.at, now),
+            signal.agent or "coord",
+            signal.note,
         )
-        for one in found.items
+        for signal in reply.items
     ]
     heads = ("on", "signal", "now", "half-life", "since", "by", "note")
-    forms.table(shell, heads, "/====/~", rows, found.next is not None,
+    forms.table(shell, heads, "/====/~", rows, reply.next is not None,
                 f"coord signal list --limit {limit * 10}")

@@ -3,149 +3,203 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, columns
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of, seconds
+from coordinator.commands.signatures import (
+    AgentName,
+    Argument,
+    AsJson,
+    Limit,
+    Option,
+    Quiet,
+    Short,
+    command,
+    declare_group,
+)
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
+declare_group("state", "Versioned values of keys, and their changes.",
+              order="get list put patch delete history watch change changes next done fail own")
+Key = Annotated[str, Argument("Like key:account:12345.")]
+Value = Annotated[str, Argument("JSON; `-` reads it from standard input.", reads_input=True)]
+Version = Annotated[
+    int | None, Option("The version that you have read; 0: nothing yet.")
+]
+Token = Annotated[
+    int | None, Option("Fencing token, where you hold a lease on the key.")
+]
+ChangeId = Annotated[str, Argument("K-3, or 3.", metavar="CHANGE")]
+
 STATES = choices(rq.Changes, "state")
 
 
-def get(shell: Shell, *, key: str, version: int | None, as_json: bool) -> Asking:
+@command("state get")
+def get(
+    shell: Shell, *, key: Key,
+    version: Annotated[int | None, Option("As it was at this version.")] = None,
+    as_json: AsJson = False,
+) -> Asking:
     """The value of a key."""
-    found = yield from ask(rq.StateGet(key=key, version=version))
+    reply = yield from ask(rq.StateGet(key=key, version=version))
     if as_json:
-        shell.json(found)
+        shell.json(reply)
     else:
-        tell_value(shell, found)
+        tell_value(shell, reply)
 
 
+@command("state list")
 def listing(
-    shell: Shell, *, prefix: str | None, limit: int, quiet: bool, short: bool, as_json: bool
+    shell: Shell, *,
+    prefix: Annotated[str | None, Argument("Only this key and those that continue it.")] = None,
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """The keys that have values."""
-    found = yield from ask(rq.StateKeys(prefix=prefix, limit=limit))
-    ids = [one.key for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.StateKeys(prefix=prefix, limit=limit))
+    ids = [row.key for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("No value is stored.")
         return
-    _table(shell, found.items)
-    if found.next is not None:
+    _table(shell, reply.items)
+    if reply.next is not None:
         shell.say(f"… {limit} shown, and there are more: "
                   f"`coord state list --limit {limit * 10}`")
 
 
+@command("state put")
 def put(
-    shell: Shell, *, key: str, value: str, agent: str | None, version: int | None,
-    token: int | None, as_json: bool,
+    shell: Shell, *, key: Key, value: Value, agent: AgentName = None, version: Version = None,
+    token: Token = None, as_json: AsJson = False,
 ) -> Asking:
-    """Store a value, if nobody has written since the version that was read."""
+    """Store a value, if nobody has written since the version that you read."""
     name = yield from shell.acting(agent)
     yield from _written(shell, rq.StatePut(agent=name, key=key, value=json(value),
                                            version=version, fencing_token=token), as_json)
 
 
+@command("state patch")
 def patch(
-    shell: Shell, *, key: str, change: str, agent: str | None, version: int | None,
-    token: int | None, as_json: bool,
+    shell: Shell, *, key: Key, change: Value, agent: AgentName = None, version: Version = None,
+    token: Token = None, as_json: AsJson = False,
 ) -> Asking:
-    """Change some fields of a value."""
+    """Change some fields of a value: a JSON merge patch, in which null removes a field."""
     name = yield from shell.acting(agent)
     yield from _written(shell, rq.StatePatch(agent=name, key=key, patch=json(change),
                                              version=version, fencing_token=token), as_json)
 
 
+@command("state delete")
 def delete(
-    shell: Shell, *, key: str, agent: str | None, version: int | None, token: int | None,
-    as_json: bool,
+    shell: Shell, *, key: Key, agent: AgentName = None, version: Version = None,
+    token: Token = None, as_json: AsJson = False,
 ) -> Asking:
-    """Delete a value."""
+    """Delete a value; its older versions are kept for a while."""
     name = yield from shell.acting(agent)
     yield from _written(shell, rq.StateDelete(agent=name, key=key, version=version,
                                               fencing_token=token), as_json)
 
 
-def history(shell: Shell, *, key: str, limit: int, as_json: bool) -> Asking:
-    """The versions of a key that are kept, the newest first."""
-    found = yield from ask(rq.StateHistory(key=key, limit=limit))
-    if as_json:
-        shell.json(found)
-    else:
-        _table(shell, found.items, values=True)
-
-
-def change(
-    shell: Shell, *, key: str, wanted: str, agent: str | None, note: str, wait: str | None,
-    during: str | None, as_json: bool,
+@command("state history")
+def history(
+    shell: Shell, *, key: Key,
+    limit: Annotated[int, Option("The newest so many.")] = 20,
+    as_json: AsJson = False,
 ) -> Asking:
-    """Ask the owner of a key for a change. `during`: the change that this one belongs to."""
+    """The versions of a key that are kept, the newest first."""
+    reply = yield from ask(rq.StateHistory(key=key, limit=limit))
+    if as_json:
+        shell.json(reply)
+    else:
+        _table(shell, reply.items, values=True)
+
+
+@command("state change", needs_program=True)
+def change(
+    shell: Shell, *, key: Key, wanted: Value, agent: AgentName = None,
+    note: Annotated[str, Option("Why.", "-m")] = "",
+    wait: Annotated[str | None, Option("Wait so long for its end: 30s.")] = None,
+    as_json: AsJson = False,
+) -> Asking:
+    """Ask the owner of a key for a change; it is applied once, in its turn."""
     asked = yield from ask(rq.ChangeAdd(agent=(yield from shell.acting(agent)), key=key,
-                                        wanted=json(wanted), note=note, during=during))
+                                        wanted=json(wanted), note=note, during=shell.change))
     if wait is not None:
         asked = yield from ask(
             rq.ChangeShow(change=asked.change, wait_s=seconds(wait, "--wait") or 0.0))
     _ended(shell, asked, as_json)
 
 
+@command("state changes")
 def changes(
-    shell: Shell, *, key: str | None, state: str, limit: int, quiet: bool, short: bool,
-    as_json: bool,
+    shell: Shell, *,
+    key: Annotated[str | None, Argument("Only of this key and those that continue it.")] = None,
+    state: Annotated[str, Option(", ".join(STATES))] = "open",
+    limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
     """Changes that were asked for, in their order."""
     which = one_of(state, STATES, f"No change is ever {state!r}")
-    found = yield from ask(rq.Changes(key=key, state=which, limit=limit))
-    ids = [one.change for one in found.items]
-    if forms.printed(shell, found, ids, quiet=quiet, short=short, as_json=as_json,
+    reply = yield from ask(rq.Changes(key=key, state=which, limit=limit))
+    ids = [row.change for row in reply.items]
+    if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json,
                      limit=limit):
         return
-    if not found.items:
+    if not reply.items:
         shell.say("No change waits to be applied." if state == "open" else "There is none.")
         return
     rows = [
         (
-            one.change,
-            one.state,
-            one.key,
-            one.asked_by,
-            ago(one.asked_at, shell.now_ms),
-            str(one.attempts),
-            one.why or one.note,
+            row.change,
+            row.state,
+            row.key,
+            row.asked_by,
+            ago(row.asked_at, shell.now_ms),
+            str(row.attempts),
+            row.why or row.note,
         )
-        for one in found.items
+        for row in reply.items
     ]
     forms.table(shell, ("id", "state", "key", "asked by", "since", "tries", "note"), "==//==~",
-                rows, found.next is not None, f"coord state changes --limit {limit * 10}")
+                rows, reply.next is not None, f"coord state changes --limit {limit * 10}")
 
 
-def next_(shell: Shell, *, key: str, agent: str | None, wait: str | None, as_json: bool) -> Asking:
-    """As a key's owner: the next change to apply."""
+@command("state next")
+def next_(
+    shell: Shell, *, key: Key, agent: AgentName = None,
+    wait: Annotated[str | None, Option("Wait so long for one: 30s.")] = None,
+    as_json: AsJson = False,
+) -> Asking:
+    """As a key's owner: the next change to apply. (Lease the key before: `coord lock KEY`.)"""
     who = yield from shell.acting(agent)
     given = yield from ask(rq.ChangeNext(agent=who, key=key,
                                          wait_s=seconds(wait, "--wait") or 0.0))
     if as_json:
         shell.json(given)
         return
-    one = given.change
+    change = given.change
     shell.say(
-        f"{one.change}  attempt {one.attempts} of {one.attempts_max}, until {one.given_until}"
+        f"{change.change}  attempt {change.attempts} of {change.attempts_max}, "
+        f"until {change.given_until}"
     )
-    shell.say(f"{one.key} is at version {given.state.version}: {_text(given.state.value)}")
-    shell.say(f"wanted: {_text(one.wanted)}")
-    shell.say(f"  then: coord state done {one.change} VALUE --attempt {one.attempts} "
+    shell.say(f"{change.key} is at version {given.state.version}: {_text(given.state.value)}")
+    shell.say(f"wanted: {_text(change.wanted)}")
+    shell.say(f"  then: coord state done {change.change} VALUE --attempt {change.attempts} "
               f"--agent {who}")
 
 
+@command("state done")
 def done(
-    shell: Shell, *, change: str, value: str, agent: str | None, attempt: int, as_json: bool
+    shell: Shell, *, change: ChangeId, value: Value, agent: AgentName = None,
+    attempt: Annotated[int, Option("As `coord state next` told it.")] = 1,
+    as_json: AsJson = False,
 ) -> Asking:
     """As a key's owner: the change is applied; the value that the key has now."""
     _ended(shell, (yield from ask(rq.ChangeDone(
@@ -153,9 +207,13 @@ def done(
         value=json(value)))), as_json)
 
 
+@command("state fail")
 def fail(
-    shell: Shell, *, change: str, agent: str | None, attempt: int, why: str, refuse: bool,
-    as_json: bool,
+    shell: Shell, *, change: ChangeId, agent: AgentName = None,
+    attempt: Annotated[int, Option("As `coord state next` told it.")] = 1,
+    why: Annotated[str, Option("What the asker is told.", "-m")] = "",
+    refuse: Annotated[bool, Option("Not to be tried again.")] = False,
+    as_json: AsJson = False,
 ) -> Asking:
     """As a key's owner: the change could not be applied, or is refused."""
     _ended(shell, (yield from ask(rq.ChangeFail(
@@ -163,11 +221,11 @@ def fail(
         refuse=refuse))), as_json)
 
 
-def tell_value(shell: Shell, found: rq.StateValue) -> None:
+def tell_value(shell: Shell, reply: rq.StateValue) -> None:
     """A pipe gets the value alone; a person is told the version, too."""
     if shell.terminal:
-        shell.say(f"{found.key}  version {found.version}, written by {found.written_by}")
-    shell.say("(deleted)" if found.deleted else _text(found.value, indent=2))
+        shell.say(f"{reply.key}  version {reply.version}, written by {reply.written_by}")
+    shell.say("(deleted)" if reply.deleted else _text(reply.value, indent=2))
 
 
 def json(text: str) -> msgspec.Raw:
@@ -194,27 +252,27 @@ def _written(shell: Shell, request: rq.Request[rq.StateValue], as_json: bool) ->
         shell.say(f"{made.key}  version {made.version}" + ("  deleted" if made.deleted else ""))
 
 
-def _ended(shell: Shell, one: rq.Change, as_json: bool) -> None:
+def _ended(shell: Shell, change: rq.Change, as_json: bool) -> None:
     if as_json:
-        shell.json(one)
+        shell.json(change)
         return
-    parts = [one.change, one.state, one.key]
-    if one.version is not None:
-        parts.append(f"version {one.version}")
-    shell.say("  ".join(parts) + (f"  {one.why}" if one.why else ""))
+    parts = [change.change, change.state, change.key]
+    if change.version is not None:
+        parts.append(f"version {change.version}")
+    shell.say("  ".join(parts) + (f"  {change.why}" if change.why else ""))
 
 
 def _table(shell: Shell, items: Sequence[rq.StateValue], *, values: bool = False) -> None:
     rows = [
         (
-            one.key,
-            str(one.version),
-            one.written_by or "",
-            ago(one.written_at, shell.now_ms) if one.written_at else "",
-            f"{one.size} bytes" if one.size != 1 else "1 byte",
-            ("(deleted)" if one.deleted else _text(one.value)) if values else "",
+            row.key,
+            str(row.version),
+            row.written_by or "",
+            ago(row.written_at, shell.now_ms) if row.written_at else "",
+            f"{row.size} bytes" if row.size != 1 else "1 byte",
+            ("(deleted)" if row.deleted else _text(row.value)) if values else "",
         )
-        for one in items
+        for row in items
     ]
     heads = ("key", "version", "by", "since", "size", "value" if values else "")
     for line in columns(heads, rows, "/=/==~", shell.width):

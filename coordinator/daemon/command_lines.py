@@ -19,8 +19,10 @@ from typing import Any
 import msgspec
 
 from coordinator import _command
-from coordinator.commands.listing import COMMANDS, Typed, parsed
+from coordinator.commands.listing import parse_served
+from coordinator.commands.parsing import Typed
 from coordinator.commands.shell import Asking, Shell, carried_out
+from coordinator.commands.signatures import COMMANDS
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.hook_protocol import Answer
 from coordinator.daemon.request_router import RequestRouter
@@ -51,7 +53,7 @@ class CommandLines:
         except UnicodeDecodeError:  # a name that is no text: the program knows how to say it
             answer(Answer(_command.NOT_SERVED))
             return
-        typed = parsed(fields[FIELDS:])
+        typed = parse_served(fields[FIELDS:])
         if typed is None or fields[0] != self._same:
             answer(Answer(_command.NOT_SERVED))
             return
@@ -87,7 +89,7 @@ class _Run:
                  key: str, answer: Callable[[Answer], None], gone: Callable[[], bool]) -> None:
         self._lines, self._shell, self._typed = lines, shell, typed
         self._token, self._key, self._answer, self._gone = token, key, answer, gone
-        self._asking: Asking = carried_out(COMMANDS[typed.name], shell, typed.values)
+        self._asking: Asking = carried_out(COMMANDS[typed.name].function, shell, typed.values)
         self._count = 0
 
     def begin(self) -> None:

@@ -2,7 +2,7 @@
 plural for a name and its siblings have not (`task_add`, `task_show`, so `task_list`).
 
 And which fields may be given without their names. Data, for the generator of the client's methods
-(coordinator/cli/client_methods.py) and for the documents.
+(generators/client_methods.py) and for the documents.
 """
 
 from __future__ import annotations

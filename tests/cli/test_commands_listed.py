@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
-from coordinator.cli import command_groups, main
-from coordinator.cli.command_table import program
+from coordinator.cli import main, modules
+from coordinator.commands.help_pages import PURPOSES
+from coordinator.commands.signatures import list_members
 from tests.conftest import Repo
 
 
 def test_every_command_is_in_one_group_and_whole(repo: Repo) -> None:
     shown = repo.coord("--help").stdout
-    listed = [name for names in command_groups.GROUPS.values() for name in names]
-    there = [name for name, command in program().commands.items() if not command.hidden]
+    listed = [name for names in PURPOSES.values() for name in names]
+    modules.read_group("")
+    there = [name for name in list_members("") if name != "__complete"]
     assert sorted(listed) == sorted(there) == sorted(re.findall(r"^  ([a-z][a-z-]+)  ", shown, re.M)) and "Others" not in shown
     assert "..." not in shown.split("Begin:")[1], "a sentence is cut off"
     assert shown.index("  init ") < shown.index("  launch ") < shown.index("  compact ")

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from coordinator.commands import dashboard
-from coordinator.commands.listing import COMMANDS, TABLE, parsed
+from coordinator.commands.listing import parse_served
 from coordinator.commands.lists import columns
 from coordinator.commands.shell import Shell
+from coordinator.commands.signatures import COMMANDS
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -40,16 +41,16 @@ READING = [
     "state changes --state all",
 ]
 #: Commands that have something to print in the other forms.
-LISTS = [line for line in READING if "--quiet" in TABLE[parsed(shlex.split(line)).name]["options"]]  # type: ignore[union-attr]
-SHORT = [line for line in READING if "--short" in TABLE[parsed(shlex.split(line)).name]["options"]]  # type: ignore[union-attr]
+LISTS = [line for line in READING if "--quiet" in COMMANDS[parse_served(shlex.split(line)).name].options]  # type: ignore[union-attr]
+SHORT = [line for line in READING if "--short" in COMMANDS[parse_served(shlex.split(line)).name].options]  # type: ignore[union-attr]
 
 
 def carried_out(world: World, line: str, width: int | None, agent: str | None = None) -> tuple[int, str]:
     """The exit code, and all that is printed."""
-    typed = parsed(shlex.split(line))
+    typed = parse_served(shlex.split(line))
     assert typed is not None, line
     shell = Shell(cwd=str(world.root), now_ms=world.clock.now_ms(), agent=agent, user="kim", width=width)
-    asking, code, reply = COMMANDS[typed.name](shell, **typed.values), 0, None
+    asking, code, reply = COMMANDS[typed.name].function(shell, **typed.values), 0, None
     try:
         request = next(asking)
         while True:
@@ -132,9 +133,9 @@ def test_names_alone_and_as_many_as_were_asked_for(busy: World, line: str) -> No
     code, quiet = carried_out(busy, f"{line} -q", 60)
     names = quiet.splitlines()
     assert code == 0 and len(names) == len(set(names)) and (names or line == "lost-writes")
-    whole = carried_out(busy, f"{line} --json" if "--json" in TABLE[parsed(shlex.split(line)).name]["options"] else line, None)[1]  # type: ignore[union-attr]
+    whole = carried_out(busy, f"{line} --json" if "--json" in COMMANDS[parse_served(shlex.split(line)).name].options else line, None)[1]  # type: ignore[union-attr]
     assert all(name.partition("@")[0] in whole for name in names), names
-    if "--limit" in TABLE[parsed(shlex.split(line)).name]["options"]:  # type: ignore[union-attr]
+    if "--limit" in COMMANDS[parse_served(shlex.split(line)).name].options:  # type: ignore[union-attr]
         first, *more = carried_out(busy, f"{line} -q --limit 1", None)[1].splitlines()
         assert first in (names[0], names[-1])
         assert more == (["coord: 1 are shown, and there are more (`--limit 10`)"] if len(names) > 1 and names[0] == first else more)

@@ -16,7 +16,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-from coordinator.cli.documents import stale
 from coordinator.client import asking
 from coordinator.commands.forms import ACTED_ON
 from coordinator.operations.listing import OPERATIONS
@@ -29,6 +28,7 @@ from coordinator.store.rows import LeaseRow, LogRow
 from coordinator.store.statements import STATEMENTS, TERMS_MAX, many
 from coordinator.words import requests as rq
 from coordinator.words.events import SENTENCES
+from generators.documents import stale
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = sorted((ROOT / "coordinator").rglob("*.py"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PLACES = [ROOT / "coordinator", ROOT / "agents", ROOT / "benchmarks"]
+PLACES = [ROOT / "coordinator", ROOT / "agents", ROOT / "benchmarks", ROOT / "generators"]
 PYTHON = sorted(file for place in PLACES for file in place.rglob("*.py"))
 TEXTS = sorted(file for place in PLACES for file in place.rglob("*")
                if file.suffix in (".py", ".toml", ".ts", ".js", ".mjs", ".sh"))

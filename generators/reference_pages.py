@@ -13,95 +13,81 @@ from typing import Any
 
 import msgspec
 
-from coordinator.cli import client_methods, command_table
+from coordinator.commands.help_pages import describe
+from coordinator.commands.signatures import COMMANDS, GROUPS, Command, Parameter
 from coordinator.mcp.tools import TOOLS
 from coordinator.operations.field_meanings import meaning
 from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.settings import Settings
 from coordinator.slices.backlog import task_fields
+from generators import client_methods, command_files
 
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n"
 
 
 def commands() -> str:
     """Every command, by the words that it is typed with."""
-    root = command_table.program()
     parts = [
         NOTE + "# Commands\n\nAll commands with their options; `--help` after each says the "
         "same. Durations are written `45`, `45s`, `30m` or `2h`. Every\ncommand that reads takes "
         "`--json`. Exit codes: `coord help exit-codes`.\n\nAlone on a terminal, `coord` is the "
         "dashboard.\n",
     ]
-    groups = 0
-    for name, command in command_table.leaves(root):
-        if getattr(command, "hidden", False):
+    for name in command_files.list_names():
+        command = COMMANDS.get(name)
+        if not name or (command is not None and command.hidden):
             continue
-        group = hasattr(command, "commands")
-        groups += group
-        level = "##" if " " not in name else "###"
-        parts.append(f"{level} coord {name}\n")
-        parts.append(_paragraphs(command.help or ""))
-        if group:
-            continue
-        parts.append(f"```text\n{_usage(name, command)}\n```\n")
-        parts += _parameters(command)
+        parts.append(f"{'##' if ' ' not in name else '###'} coord {name}\n")
+        parts.append(_paragraphs(describe(name)))
+        if command is not None and name not in GROUPS:
+            parts.append(f"```text\n{_usage(command)}\n```\n")
+            parts += _parameters(command)
     return "\n".join(part for part in parts if part)
 
 
 def _paragraphs(text: str) -> str:
-    told = inspect.cleandoc(text).replace("\f", "").strip()
     # What looks like Markdown in a help text, and is none: an example of a task in a list.
-    told = re.sub(r"^- (\{.*\})$", r"    - \1", told, flags=re.M)
-    return re.sub(r"<(?=\w)", r"\\<", told) + "\n"
+    text = re.sub(r"^- (\{.*\})$", r"    - \1", text, flags=re.M)
+    return re.sub(r"<(?=\w)", r"\\<", text) + "\n"
 
 
-def _usage(name: str, command: Any) -> str:
-    words = [f"coord {name}"]
-    if any(type(one).__name__.endswith("Option") for one in command.params):
+def _usage(command: Command) -> str:
+    words = [f"coord {command.name}"]
+    if command.options:
         words.append("[OPTIONS]")
-    for one in command.params:
-        if not type(one).__name__.endswith("Argument"):
-            continue
-        word = (one.metavar or one.name).strip("{}").upper().rstrip("…")
-        word += "…" if one.nargs == -1 else ""
-        words.append(word if one.required else f"[{word}]")
+    for argument in command.arguments:
+        word = _name_argument(argument).rstrip("…") + ("…" if argument.many else "")
+        words.append(word if argument.required else f"[{word}]")
     return " ".join(words)
 
 
-def _parameters(command: Any) -> list[str]:
+def _name_argument(argument: Parameter) -> str:
+    return (argument.metavar or argument.name).upper()
+
+
+def _parameters(command: Command) -> list[str]:
     rows = []
-    for one in command.params:
-        if getattr(one, "hidden", False) or one.name == "help":
+    for parameter in command.parameters:
+        if parameter.hidden:
             continue
-        told = " ".join((getattr(one, "help", "") or "").split())
-        if type(one).__name__.endswith("Argument"):
-            shown = f"`{(one.metavar or one.name).strip('{}').upper()}`"
-        else:
-            value = "" if one.is_flag else f" {_kind(one)}"
-            shown = " ".join(f"`{word}{value}`" for word in (*one.opts, *one.secondary_opts))
-        default = _default(one)
-        rows.append(f"| {shown} | {_cell(told)}{default} |")
-    if not rows:
-        return []
-    return ["| | |\n|---|---|\n" + "\n".join(rows) + "\n"]
+        names = [*parameter.names, *parameter.opposites] or [_name_argument(parameter)]
+        value = f" {_kind(parameter)}" if parameter.names and not parameter.is_flag else ""
+        shown = " ".join(f"`{name}{value}`" for name in names)
+        rows.append(f"| {shown} | {_cell(parameter.help)}{_default(parameter)} |")
+    return ["| | |\n|---|---|\n" + "\n".join(rows) + "\n"] if rows else []
 
 
-def _kind(option: Any) -> str:
-    choices = getattr(option.type, "choices", None)
-    if choices:
-        return "\\|".join(getattr(one, "value", str(one)) for one in choices)
-    kinds = {"str": "TEXT", "int": "N", "int range": "N", "float": "N", "float range": "N",
-             "path": "PATH"}
-    return str(option.metavar or kinds.get(option.type.name, "VALUE"))
+def _kind(option: Parameter) -> str:
+    """What stands for an option's value."""
+    if option.metavar or option.choices:
+        return option.metavar or "\\|".join(option.choices)
+    return {"str": "TEXT", "int": "N", "float": "N"}.get(option.type.__name__, "PATH")
 
 
-def _default(one: Any) -> str:
-    value = one.default
-    flag = getattr(one, "is_flag", False)
-    told = isinstance(value, str | int | float) and value not in ("", False) and not flag
-    shown = getattr(value, "value", value)
-    return f" (default: `{shown}`)" if told else ""
+def _default(parameter: Parameter) -> str:
+    value = parameter.default
+    return "" if parameter.is_flag or value in (None, "") else f" (default: `{value}`)"
 
 
 def _cell(text: str) -> str:

@@ -1,6 +1,6 @@
 """What is made from the code, so that it cannot drift: the catalogue of refusals, settings,
 operations, the life of a task; the methods of the Python clients; and what the attack battery
-found, from its results, within `enforcement.md`. `python -P -m coordinator.cli.documents` checks
+found, from its results, within `enforcement.md`. `python -m generators` checks
 it all, `--write` writes it."""
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 import msgspec
 
 from coordinator import toml_tables
-from coordinator.cli import client_methods, command_table, reference_pages
 from coordinator.cli.task_files import schema_text
 from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.words.exit_codes import MEANING, Exit
 from coordinator.words.refusals import CATALOGUE
+from generators import client_methods, command_files, reference_pages
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "context_archive"
+FOLDER = Path(__file__).resolve().parent.parent / "context_archive"
 #: What real agents came to (tests/agents/test_battery.py; `make battery` writes it).
 RESULTS = FOLDER.parent / "tests" / "data" / "battery"
 BEGIN = "<!-- battery: made by `make docs` from tests/data/battery; do not edit -->\n"
@@ -153,7 +153,7 @@ def made() -> dict[Path, str]:
         **reference_pages.pages(FOLDER.parent / "docs"),
         FOLDER.parent / "docs" / "schemas" / "tasks.schema.json": schema_text(),
         **{package / "client" / name: text for name, text in client_methods.sources().items()},
-        **{package / name: make() for name, make in command_table.FILES.items()},
+        **{package / name: make() for name, make in command_files.FILES.items()},
         package / toml_tables.FILE: toml_tables.made(),
     }
 
@@ -180,7 +180,3 @@ def main(arguments: list[str]) -> int:
     for name in old:
         sys.stderr.write(f"stale: {name}; `make docs` writes it again\n")
     return 1 if old else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

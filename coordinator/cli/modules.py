@@ -1,0 +1,160 @@
+"""Where each command is declared, so that one is found without reading in the others; and what is
+said of a command that does not exist: ours that is near, or that another program calls so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Collection, Iterable, Sequence
+from typing import Annotated
+
+from coordinator.commands.signatures import Option, command, declare_group
+
+#: Modules below `coordinator`, and the commands that each declares: by their first word, or whole
+#: where the module is needed for these alone.
+MODULES = {
+    "cli.trust": ("trust",),
+    "cli.init": ("init",),
+    "cli.doctor": ("doctor",),
+    "cli.daemon": ("up", "serve", "compact"),
+    "cli.help": ("help",),
+    "cli.coordinators": ("ps", "down"),
+    "commands.leases": ("lock", "unlock", "renew", "locks"),
+    "cli.regions": ("regions", "commit-region"),
+    "cli.merging": ("merge-driver", "merge-file"),
+    "cli.impact": ("impact",),
+    "commands.requests": ("request",),
+    "commands.agents": ("agents", "lost-writes", "sweep"),
+    "cli.agents": ("agents profiles",),
+    "commands.backlog": ("task",),
+    "cli.tasks": ("task import", "task export"),
+    "cli.task_files": ("task template", "task schema", "task edit"),
+    "commands.limits": ("limit",),
+    "commands.signals": ("signal",),
+    "commands.messages": ("tell", "messages"),
+    "commands.state": ("state",),
+    "cli.state": ("state watch", "state own"),
+    "cli.propose": ("propose",),
+    "commands.dead_letters": ("dead",),
+    "commands.reviews": ("review",),
+    "cli.reviews": ("review",),
+    "cli.verify": ("verify",),
+    "commands.dashboard": ("status",),
+    "cli.status": ("status",),
+    "cli.web": ("web",),
+    "commands.story": ("events", "explain", "archive"),
+    "cli.story": ("events", "replay", "archive index"),
+    "cli.report": ("report",),
+    "cli.launch": ("launch",),
+    "cli.logs": ("logs",),
+    "cli.attach": ("attach",),
+    "cli.run": ("run",),
+    "cli.shims": ("shims",),
+    "cli.wiring": ("hook",),
+    "cli.guard": ("guard",),
+    "cli.commit": ("commit",),
+    "cli.mcp": ("mcp",),
+    "commands.completion": ("__complete",),
+    "cli.completion": ("completion", "__complete"),
+}
+#: What other programs call it -> what it is called here: in one group or another.
+MEANT = {"rm": ("cancel",), "remove": ("cancel",), "delete": ("cancel",), "ls": ("list",),
+         "new": ("add",), "create": ("add",), "start": ("up",), "stop": ("down",),
+         "log": ("events",), "uninstall": ("remove",), "ask": ("file",),
+         "accept": ("approve", "keep"), "grant": ("approve",), "allow": ("approve",),
+         "approve": ("keep",), "answer": ("approve", "reject"), "deny": ("reject",),
+         "refuse": ("reject",), "reject": ("revert",), "decline": ("reject",),
+         "share": ("coexist",), "cancel": ("withdraw",), "diff": ("show",), "view": ("show",),
+         "show": ("list",), "status": ("list",),
+         "finish": ("done",), "complete": ("done",), "take": ("claim",),
+         "release": ("unlock",), "acquire": ("lock",), "lease": ("lock",), "leases": ("locks",),
+         "dashboard": ("status",), "who": ("locks",)}
+#: How like ours a name is that may be a slip (0 to 1): `lokc` is, `release` is not like `replay`.
+NEAR = 0.7
+#: Of the near ones so many are named.
+NAMED_MAX = 3
+#: Ids that are typed where a command is to be, by the group -> what is done with one.
+_IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task show {}"),
+        "request": ("U-", "coord request list")}
+
+declare_group(
+    "", "Run several AI coding agents in one repository at once.",
+    epilog="`coord init` prepares a repository; `coord COMMAND --help` tells more of one command.")
+
+
+@command("")
+def coord(
+    version: Annotated[bool, Option("Say which version this is.", "-V")] = False,
+) -> None:
+    """Run several AI coding agents in one repository at once. (`main` answers `--version`.)"""
+
+
+class UnknownCommandError(Exception):
+    """There is no such command in this group."""
+
+    def __init__(self, group: str, typed: str, commands: Collection[str]) -> None:
+        super().__init__(typed)
+        self.message = describe_unknown(typed, commands)
+        self.next = suggest_step(group, typed, commands) or f"coord {group} --help"
+
+
+def is_command(word: str) -> bool:
+    """Whether a command begins with this word."""
+    return word in list_first_words(hidden=True)
+
+
+def list_first_words(*, hidden: bool = False) -> set[str]:
+    """The words that commands begin with."""
+    words = {name.partition(" ")[0] for names in MODULES.values() for name in names}
+    return {word for word in words if hidden or not word.startswith("_")}
+
+
+def read_command(words: Sequence[str]) -> None:
+    """Read in the command that a line begins with, and as few others as can be."""
+    begins = {words[0], " ".join(words[:2])} if words else set()
+    _read(module for module, names in MODULES.items() if begins.intersection(names))
+
+
+def read_group(word: str) -> None:
+    """Read in all commands that begin with this word; all there are, where none does."""
+    modules = [module for module, names in MODULES.items()
+               if any(word == name.partition(" ")[0] for name in names)]
+    _read(modules or MODULES)
+
+
+def _read(modules: Iterable[str]) -> None:
+    for module in modules:
+        importlib.import_module(f"coordinator.{module}")
+
+
+def describe_unknown(typed: str, commands: Collection[str]) -> str:
+    """That there is none called `typed` among these, and which may have been meant."""
+    meant = [name for name in MEANT.get(typed, ()) if name in commands]
+    near = [*meant, *(name for name in _find_near(typed, commands) if name not in meant)]
+    sentence = f"No such command {typed!r}."
+    return sentence + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
+
+
+def _find_near(typed: str, commands: Collection[str]) -> list[str]:
+    import difflib  # few lines are wrong
+
+    return difflib.get_close_matches(typed, sorted(commands), NAMED_MAX, NEAR)
+
+
+def suggest_step(group: str, typed: str, commands: Collection[str]) -> str:
+    """What to type where a group of commands was given what its commands are about; empty: nothing
+    of that kind."""
+    begins, shows = _IDS.get(group, ("", ""))
+    if begins and typed.upper().startswith(begins) and typed[len(begins):].isdecimal():
+        return shows.format(typed)
+    is_slip = typed in MEANT or bool(_find_near(typed, commands))
+    if group != "request" or typed.startswith("-") or (is_slip and not _is_resource(typed)):
+        return ""
+    import shlex
+
+    return f"coord request file {shlex.quote(typed)} --reason WHY"
+
+
+def _is_resource(typed: str) -> bool:
+    return not {*"./*:"}.isdisjoint(typed) or os.path.lexists(typed)
