@@ -330,6 +330,11 @@ def _tell(made: Report) -> None:
     if made.unverified:
         say(f"not verified yet: {_some(made.unverified)} (what breaks the command is opened "
             "again: `coord verify` tells)")
+    _tell_next_step(made)
+
+
+def _tell_next_step(made: Report) -> None:
+    """The one command that is next, if any is."""
     if not made.tasks and made.given_up:
         say(f"given up before: {_some(made.given_up)}")
         say("next: coord dead list, then coord task retry TASK")
