@@ -20,7 +20,7 @@ import grimp
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "coordinator"
-#: Made by `make docs` and checked by `make check`.
+#: Made by `make docs` and `make client`, and checked by `make check`.
 GENERATED = ("client/blocking/", "client/asynchronous/")
 #: Names that say nothing of the thing that they stand for.
 VAGUE = re.compile(r"\b(?:one|found|told|said|known|at|out|of)\b")
