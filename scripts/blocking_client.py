@@ -21,9 +21,7 @@ from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "coordinator" / "client"
 #: What is written -> what is made of it. A folder stands for its modules.
-MADE = {
-    "asynchronous": "blocking",
-}
+MADE = {"asynchronous": "blocking", "async_connection.py": "connection.py"}
 #: Names for which the rule is not enough.
 NAMES = {
     "asynchronous": "blocking", "__aenter__": "__enter__", "__aexit__": "__exit__",
@@ -31,7 +29,7 @@ NAMES = {
     "AbstractAsyncContextManager": "AbstractContextManager", "aclose": "close",
 }
 #: What a comment or a docstring says of one side only -> what it says of the other.
-PHRASES: dict[str, str] = {}
+PHRASES = {"For one event loop.": "Not for several threads at once."}
 NOTE = "# Made by scripts/blocking_client.py from {}; do not edit."
 NAME = re.compile(r"\b_?(?:async_|Async(?=[A-Z]))\w+|\b(?:" + "|".join(NAMES) + r")\b")
 #: Words of code within a text, with the space behind them.

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from coordinator.client.connection import no_unicode
+from coordinator.client.wire_format import no_unicode
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 

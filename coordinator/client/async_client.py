@@ -36,9 +36,9 @@ from coordinator.client.async_connection import AsyncWire
 from coordinator.client.async_grants import AsyncGrants
 from coordinator.client.async_held import AsyncHeld, to_the_end
 from coordinator.client.asynchronous import Operations
-from coordinator.client.connection import REPLY_TIMEOUT_S
 from coordinator.client.held import GONE
 from coordinator.client.locating import locate_root
+from coordinator.client.wire_format import REPLY_TIMEOUT_S
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -92,7 +92,7 @@ class AsyncClient(Operations):
             with contextlib.suppress(Refusal):  # where nobody serves any more, it is silent soon
                 await self._ask(rq.Leave(agent=branch.agent, reason="its client was closed"), None)
         self._wire.autostart = starts
-        await self._wire.close()
+        await self._wire.close(for_good=True)
 
     @property
     def token(self) -> str | None:
@@ -150,7 +150,7 @@ class AsyncClient(Operations):
         wait_s, repeatable, key = how_asked(request, key)
         raw = await (wire or self._wire).ask(
             type(request).op, params, REPLY_TIMEOUT_S + wait_s,
-            again=repeatable or key is not None, key=key)
+            repeatable=repeatable, key=key)
         return read(raw, request.reply_shape())
 
     async def register(self, *, unique: bool = True, silence_s: float | None = None,
@@ -217,7 +217,7 @@ class AsyncClient(Operations):
             async for raw in wire.events(after):
                 yield read(raw, rq.EventRow)
         finally:
-            await to_the_end(wire.close())
+            await to_the_end(wire.close(for_good=True))
 
     @contextlib.asynccontextmanager
     async def lease(

@@ -246,7 +246,8 @@ class _Question:
             return await asyncio.shield(self._asking)
         finally:
             if self._wire is not None and self._asking.done():
-                self._wire.abort()  # nothing is awaited: who is cancelled now would lose a grant
+                # Nothing is awaited here: who is cancelled now would lose a grant.
+                self._wire.hang_up(for_good=True)
 
     async def hung_up(self) -> Any:
         """The answer that had been on its way.
@@ -255,7 +256,7 @@ class _Question:
             Refusal: it was refused; DAEMON_DOWN: nothing came.
         """
         if self._wire is not None:
-            await self._wire.close()
+            await self._wire.close(for_good=True)
         return await self._asking
 
     async def again(self) -> Any:

@@ -26,9 +26,10 @@ import msgspec
 from coordinator.client import bodies
 from coordinator.client.asking import check_body, encoded, here, how_asked, listed
 from coordinator.client.blocking import Operations
-from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
+from coordinator.client.connection import Wire
 from coordinator.client.held import GONE, HeldLeases, LeaseLost
 from coordinator.client.locating import locate_root
+from coordinator.client.wire_format import REPLY_TIMEOUT_S
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -166,10 +167,9 @@ class Client(Operations):
         params = encoded(request)
         wait_s, repeatable, key = how_asked(request, key)
         with self._connection() as wire:
-            wire.prepares = self._prepares or kind.writes
             raw = wire.ask(
                 kind.op, params, timeout_s + wait_s, repeatable=repeatable,
-                key=key, mark=mark,
+                key=key, mark=mark, prepares=self._prepares or kind.writes,
             )
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers

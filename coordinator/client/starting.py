@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from coordinator.client.connection import STARTS
 from coordinator.client.locating import connect, holder, reach
+from coordinator.client.wire_format import STARTS
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.namespaces import orders
@@ -279,7 +279,7 @@ def _explain_failure(state: StateDir, code: int, said: bytes) -> None:
 
 
 def main(root: str) -> int:
-    """Start it for another process, which must not wait itself (async_connection.py): a refusal
+    """Start it for another process, which must not wait itself (async_transport.py): a refusal
     goes to standard output, as JSON."""
     try:
         start(StateDir(Path(root)))

@@ -5,18 +5,41 @@ stop. Owns when to ask and when to end; never what the work is.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
 from coordinator.client.client import Client
-from coordinator.client.connection import through_restarts
+from coordinator.client.wire_format import RECONNECT_S
 from coordinator.words.refusals import Code, Refusal
 
 T = TypeVar("T")
 
 #: How long one question for the next piece waits (seconds): then it looks whether to stop.
 ASK_S = 20.0
+
+
+def through_restarts(ask: Callable[[], T]) -> T:
+    """The answer to what may be asked again: where the coordinator ends meanwhile, the next one's.
+
+    Raises:
+        Refusal: SHUTTING_DOWN: there was no other within `RECONNECT_S`; and what `ask` raises.
+    """
+    deadline = time.monotonic() + RECONNECT_S
+    while True:
+        began = time.monotonic()
+        try:
+            return ask()
+        except Refusal as refusal:
+            if refusal.code is not Code.SHUTTING_DOWN:
+                raise
+            now = time.monotonic()
+            if now - began > 1.0:  # it has waited with a coordinator that ran
+                deadline = now + RECONNECT_S
+            if now > deadline:
+                raise
+            time.sleep(0.1)
 
 
 class WorkLoop:
