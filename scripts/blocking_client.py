@@ -21,15 +21,27 @@ from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "coordinator" / "client"
 #: What is written -> what is made of it. A folder stands for its modules.
-MADE = {"asynchronous": "blocking", "async_connection.py": "connection.py"}
+MADE = {
+    "async_client.py": "client.py", "async_connection.py": "connection.py",
+    "async_held.py": "held.py", "asynchronous": "blocking",
+}
 #: Names for which the rule is not enough.
 NAMES = {
     "asynchronous": "blocking", "__aenter__": "__enter__", "__aexit__": "__exit__",
     "asynccontextmanager": "contextmanager", "aclosing": "closing",
     "AbstractAsyncContextManager": "AbstractContextManager", "aclose": "close",
+    "confirm": "check",
 }
 #: What a comment or a docstring says of one side only -> what it says of the other.
-PHRASES = {"For one event loop.": "Not for several threads at once."}
+PHRASES = {
+    "For one event loop.": "Not for several threads at once.",
+    "The Python client for asyncio:": "The Python client:",
+    "# renewed meanwhile;": "# renewed in the background;",
+    """
+    For one event loop, and without threads: a body that blocks the loop for longer than its lease
+    lasts keeps its renewal from being sent, and `check` then says so.
+""": "",
+}
 NOTE = "# Made by scripts/blocking_client.py from {}; do not edit."
 NAME = re.compile(r"\b_?(?:async_|Async(?=[A-Z]))\w+|\b(?:" + "|".join(NAMES) + r")\b")
 #: Words of code within a text, with the space behind them.
