@@ -76,7 +76,9 @@ class AsyncClient(Operations):
             StateDir(self.root), token=given, autostart=autostart, starting=starting))
         #: Two that ask first are one agent.
         self._naming = Lock()
-        self._branches = bodies.Branches()
+        #: Sub-agents that no body has now. (Each step on the list is one by itself: an exception at
+        #: any instant would leave a lock taken for ever.)
+        self._idle: list[bodies.Branch] = []
         #: Whose agent this is: a fork of that process is another one.
         self._process = os.getpid()
         self._grants = AsyncGrants()
@@ -95,7 +97,8 @@ class AsyncClient(Operations):
         """Hang up; what others wait for at that moment they still get, and `follow` goes on. Leases
         stay until they are released, or lapse."""
         starts, self._wire.autostart = self._wire.autostart, False
-        for branch in self._branches.drain() if self._process == os.getpid() else ():
+        idle, self._idle = self._idle, []
+        for branch in idle if self._process == os.getpid() else ():
             with contextlib.suppress(Refusal):  # where nobody serves any more, it is silent soon
                 await self._ask(rq.Leave(agent=branch.agent, reason="its client was closed"))
         self._wire.autostart = starts
@@ -151,7 +154,7 @@ class AsyncClient(Operations):
         answer = await self._ask_as_holder(request, key, mark)
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
-            self._branches.drain()  # and these have left with it
+            self._idle = []  # and these have left with it
         return answer
 
     async def _ask_as_holder(self, request: rq.Request[R], key: str | None, mark: int | None) -> R:
@@ -219,7 +222,7 @@ class AsyncClient(Operations):
     async def _be_another(self) -> None:
         """This process was forked from the one whose agent this is: it is a sub-agent of that one
         from now on, or an agent like it where that one has left."""
-        self._process, self._naming, self._branches = os.getpid(), Lock(), bodies.Branches()
+        self._process, self._naming, self._idle = os.getpid(), Lock(), []
         self._connections.start_anew()
         parent = self.agent
         if parent is None or self.token is None:
@@ -324,9 +327,8 @@ class AsyncClient(Operations):
         parent = await self.name()
         if request.reentrant:
             return bodies.Branch(parent, private=False)
-        idle = self._branches.take()
-        if idle is not None:
-            return idle
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
         registration = bodies.registration(parent, self._profile)
         try:
             registered = await self._ask(registration)
@@ -342,7 +344,7 @@ class AsyncClient(Operations):
         if self._process != os.getpid() or not branch.private:
             return  # a forked child leaves the body: it is its parent's
         if not branch.spent:
-            self._branches.give_back(branch)
+            self._idle.append(branch)
             return
         with contextlib.suppress(Refusal):  # it cannot be reached: what is held lapses
             await self._ask(rq.Leave(agent=branch.agent, reason="its body has ended"))

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter, deque
-from collections.abc import Iterator
+from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
@@ -19,6 +18,7 @@ import msgspec
 from coordinator.client.asking import how_asked
 from coordinator.client.async_concurrency import to_the_end
 from coordinator.client.async_held import AsyncHeld
+from coordinator.client.bodies import Branch
 from coordinator.words import requests as rq
 from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Code, Refusal
@@ -43,9 +43,6 @@ class AsyncGrants:
 
     def __init__(self) -> None:
         self._lines: dict[_Place, _Line] = {}
-        #: How many want the answer of a question that stands, or may stand, at a place in line:
-        #: those who ask for the same in the same mode stand there together.
-        self._at_place: Counter[_Place] = Counter()
         #: Claims that were answered here, the last ones: who is cancelled looks at one of now.
         self._claims: deque[str] = deque(maxlen=CLAIMS_MAX)
         #: Leases (fencing tokens) that were granted here, the last ones: the same.
@@ -61,7 +58,7 @@ class AsyncGrants:
         """
         answer: Any
         if isinstance(request, rq.Acquire):
-            answer = await self._acquire(client, request, key, mark)
+            answer = await self._acquire(_Question(client, request, key, mark))
         elif isinstance(request, rq.TaskClaim):
             answer = await self._claim(_Question(client, request, key, mark))
         elif getattr(request, "wait_s", 0.0) > 0:
@@ -70,31 +67,25 @@ class AsyncGrants:
             answer = await client._ask(request, key, mark)
         return cast(R, answer)
 
-    async def _acquire(self, client: AsyncClient, request: rq.Acquire, key: str | None,
-                       mark: int | None) -> rq.Acquired:
-        """Ask for leases, without a body.
-
-        Raises:
-            Refusal: of `acquire`.
-        """
-        name = self._place(request)
+    async def _acquire(self, question: _Question) -> rq.Acquired:
+        """Ask for leases."""
+        request = question.request
+        name = request.agent, request.mode, tuple(sorted(set(request.resources)))
         line = self._lines.setdefault(name, _Line())
-        question = _Question(client, request, key, mark)
         line.waiting += 1
         try:
-            with self._in_line(request):
-                got: rq.Acquired = await question.answered()
+            got: rq.Acquired = await question.answered()
         except BaseException as ended:
             line.waiting -= 1
             line.ending += 1
             try:
                 if isinstance(ended, asyncio.CancelledError):
-                    await to_the_end(self._call_off, question, request, line)
+                    await to_the_end(self._call_off, question, line)
                 if not line.waiting and line.late:
-                    await to_the_end(self._left, client, request, line)
+                    await to_the_end(self._give_back, question, line)
             except asyncio.CancelledError:
                 if isinstance(ended, Refusal):  # cancelled after all: its place is nobody's, too
-                    await to_the_end(self._call_off, question, request, line)
+                    await to_the_end(self._call_off, question, line)
                 raise
             finally:
                 line.ending -= 1
@@ -103,7 +94,7 @@ class AsyncGrants:
         line.waiting -= 1
         self._forget(name, line)
         tokens = [lease.fencing_token for lease in got.leases]
-        line.told.update(tokens)
+        line.heard.update(tokens)
         self._tokens += tokens
         line.late.clear()  # on these resources: what is none of these has ended
         return got
@@ -112,42 +103,28 @@ class AsyncGrants:
         if not (line.waiting or line.ending):
             self._lines.pop(name, None)
 
-    async def _call_off(self, question: _Question, request: rq.Acquire, line: _Line) -> None:
+    async def _call_off(self, question: _Question, line: _Line) -> None:
         """Nobody waits for this any more: it leaves the line, and nothing of it is held, but what
         another was told of."""
-        got = await self._came_of(question, request)
+        got = await self._find_grant(question, line)
         for lease in got.leases if got is not None else ():
             # Granted at its turn, as it hung up, it is held already where it is asked for again.
             anew = not lease.reentrant or (
                 lease.locked_at >= question.at and lease.fencing_token not in self._tokens)
-            if anew and lease.fencing_token not in line.told:
+            if anew and lease.fencing_token not in line.heard:
                 line.late[lease.fencing_token] = msgspec.structs.replace(lease, reentrant=False)
 
-    async def _left(self, client: AsyncClient, request: rq.Acquire, line: _Line) -> None:
+    async def _give_back(self, question: _Question, line: _Line) -> None:
         """Nobody waits in this line any more: what none of them has is given back, as it is at the
         end of a body that held it."""
         late, line.late = list(line.late.values()), {}
         if late:
             got = rq.Acquired(acquisition_id=late[0].acquisition_id, leases=late, warnings=[])
-            held = AsyncHeld(client, got, request.ttl_s or TTL_S, None)
-            held.agent = request.agent
+            held = AsyncHeld(question.client, got, question.request.ttl_s or TTL_S, None,
+                             Branch(question.request.agent, private=False))
             await to_the_end(held.end)
 
-    def _place(self, request: rq.Acquire) -> _Place:
-        return request.agent, request.mode, tuple(sorted(set(request.resources)))
-
-    @contextlib.contextmanager
-    def _in_line(self, request: rq.Acquire) -> Iterator[None]:
-        place = self._place(request)
-        self._at_place[place] += 1
-        try:
-            yield
-        finally:
-            self._at_place[place] -= 1
-            if not self._at_place[place]:
-                del self._at_place[place]
-
-    async def _came_of(self, question: _Question, request: rq.Acquire) -> rq.Acquired | None:
+    async def _find_grant(self, question: _Question, line: _Line) -> rq.Acquired | None:
         """What it was granted after all; None: nothing, and it stands in line no more, but where
         others of this client do."""
         for turn in range(TRIES_MAX):
@@ -160,12 +137,11 @@ class AsyncGrants:
                 if refusal.code is Code.DAEMON_DOWN:
                     continue
                 place = refusal.facts.get("acquisition_id")
-                if place is None or self._at_place[self._place(request)] or not (
-                        turn or request.retry):
+                if place is None or line.waiting or not (turn or question.request.retry):
                     return None
                 with contextlib.suppress(Refusal):  # it was granted, or has left, a moment ago
-                    await question.client.call(
-                        rq.Withdraw(agent=request.agent, acquisition_id=place))
+                    await question.client.call(rq.Withdraw(
+                        agent=question.request.agent, acquisition_id=place))
                     return None
         return None
 
@@ -174,10 +150,10 @@ class AsyncGrants:
         try:
             return await question.answered()
         except asyncio.CancelledError:
-            await to_the_end(self._gone, question)
+            await to_the_end(self._fail_given, question)
             raise
 
-    async def _gone(self, question: _Question) -> None:
+    async def _fail_given(self, question: _Question) -> None:
         """Nobody waits for this any more. What it was given in that moment it has not begun."""
         with contextlib.suppress(Refusal):
             got = await question.hung_up()
@@ -224,13 +200,13 @@ class _Line:
     Attributes:
         waiting: how many wait for their answer.
         ending: how many were cancelled, and find out what became of their question.
-        told: the leases (fencing tokens) that they have heard of.
+        heard: the leases (fencing tokens) that they have heard of.
         late: leases that were granted to one who has gone: the next who hears of one has it.
     """
 
     def __init__(self) -> None:
         self.waiting = self.ending = 0
-        self.told: set[int] = set()
+        self.heard: set[int] = set()
         self.late: dict[int, rq.Lease] = {}
 
 

@@ -9,24 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
 from asyncio import sleep
 from collections.abc import AsyncIterator
 
-from coordinator.client.locating import check_peer, peer, unix_socket, unreachable
+from coordinator.client.locating import peer
 from coordinator.client.wire_format import REPLY_TIMEOUT_S, Answered, decode
-from coordinator.files.state import StateDir, check_socket
-from coordinator.words.refusals import Code, Refusal
+from coordinator.files.state import StateDir
+from coordinator.words.refusals import Refusal
 
-__all__ = ["AsyncLink", "Opening", "connect", "open_link", "sleep", "start"]
+__all__ = ["AsyncLink", "Opening", "open_link", "sleep", "start"]
 
 #: A connection is opened by one at a time; the others then have it, too.
 Opening = asyncio.Lock
-#: How long a connection may take (seconds): the daemon is there and takes no more for now.
-CONNECT_S = 5.0
+#: How long the daemon may take (seconds) to see that a client hangs up.
+CLOSE_S = 5.0
 
 
 class AsyncLink(asyncio.Protocol):
@@ -139,7 +138,7 @@ class AsyncLink(asyncio.Protocol):
         if self._transport is not None and self._loop is asyncio.get_running_loop():
             with contextlib.suppress(OSError, RuntimeError):
                 self._transport.write_eof()
-            await asyncio.wait([self._over], timeout=CONNECT_S)
+            await asyncio.wait([self._over], timeout=CLOSE_S)
         self.hang_up()
 
     def hang_up(self) -> None:
@@ -156,58 +155,16 @@ async def open_link(sock: socket.socket) -> AsyncLink:
     return link
 
 
-async def connect(state: StateDir) -> socket.socket | None:
-    """A connection to the running daemon; None: there is none.
-
-    Raises:
-        Refusal: FOREIGN; SANDBOXED; DAEMON_DOWN.
-    """
-    path = state.socket()
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + CONNECT_S
-    while True:
-        sock = unix_socket()
-        sock.setblocking(False)
-        try:
-            check_socket(path)
-            sock.connect(str(path))
-            check_peer(sock, path)
-            return sock
-        except BlockingIOError as bad:  # so many want to connect that it takes no more for now
-            sock.close()
-            if loop.time() > deadline:
-                raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror}.") from None
-            await sleep(0.01)
-        except (OSError, Refusal) as bad:
-            sock.close()
-            if (why := unreachable(path, bad)) is None:
-                return None
-            raise why from None
-
-
 async def start(state: StateDir) -> None:
     """Start the coordinator by a process of its own, for that waits and takes locks.
 
     Raises:
         Refusal: what kept it from starting.
     """
-    reading, writing = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "coordinator.client.starting", str(state.root)],
-            stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    finally:
-        os.close(writing)
-    stream = asyncio.StreamReader()
-    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb", buffering=0))
-    try:
-        refused = await stream.read()
-    finally:
-        pipe.close()
-        while process.poll() is None:  # its end of the pipe is closed: it is about to be gone
-            await sleep(0.005)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "coordinator.client.starting", str(state.root),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        start_new_session=True)
+    refused, _ = await process.communicate()
     if refused:
         raise Refusal.from_body(json.loads(refused))

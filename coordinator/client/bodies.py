@@ -125,30 +125,6 @@ def is_plain(refusal: Refusal) -> bool:
     return refusal.code in HELD or refusal.code in (Code.INVALID, Code.OUTSIDE_REPO, Code.LIMIT)
 
 
-class Branches:
-    """The sub-agents of one client that no body has now. Each step on the list is one by itself: an
-    exception at any instant would leave a lock taken for ever."""
-
-    def __init__(self) -> None:
-        self._idle: list[Branch] = []
-
-    def take(self) -> Branch | None:
-        """One that nobody has; None: there is none."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
-
-    def give_back(self, branch: Branch) -> None:
-        """It holds nothing any more; another body may have it."""
-        self._idle.append(branch)
-
-    def drain(self) -> list[Branch]:
-        """All of them; they are nobody's any more."""
-        idle, self._idle = self._idle, []
-        return idle
-
-
 def registration(parent: str, profile: str) -> rq.Register:
     """What makes a sub-agent for bodies of this agent."""
     return rq.Register(agent=f"{parent}.1", parent=parent, profile=profile, unique=True,

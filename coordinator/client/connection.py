@@ -12,14 +12,8 @@ import socket
 import time
 from collections.abc import Iterator, Callable
 
-from coordinator.client.transport import (
-    Link,
-    Opening,
-    connect,
-    open_link,
-    sleep,
-    start,
-)
+from coordinator.client.transport import Link, Opening, open_link, sleep, start
+from coordinator.client.locating import try_to_reach
 from coordinator.client.wire_format import (
     RECONNECT_S,
     REPLY_TIMEOUT_S,
@@ -32,6 +26,9 @@ from coordinator.client.wire_format import (
 )
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
+
+#: How long a connection may take (seconds): the daemon is there and takes no more for now.
+CONNECT_S = 5.0
 
 
 class Wire:
@@ -95,18 +92,29 @@ class Wire:
 
     def _reach(self, prepares: bool) -> socket.socket:
         """A connection to the daemon, which is started if need be."""
-        sock = connect(self.state)
+        sock = self._connect()
         if sock is not None:
             return sock
         self._check_may_start(prepares)
         self.failed = True
         for _ in range(STARTS):  # (a daemon may be killed in the moment after)
             start(self.state)
-            sock = connect(self.state)
+            sock = self._connect()
             if sock is not None:
                 self.failed = False
                 return sock
         raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
+
+    def _connect(self) -> socket.socket | None:
+        """A connection to the running daemon; None: there is none."""
+        path, deadline = self.state.socket(), time.monotonic() + CONNECT_S
+        while True:
+            try:
+                return try_to_reach(path)
+            except BlockingIOError as bad:  # it takes no more for now
+                if time.monotonic() > deadline:
+                    raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror}.") from None
+            sleep(0.01)
 
     def _check_may_start(self, prepares: bool) -> None:
         """See that a daemon may be started here, and tell whoever wants to know that it is."""

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from time import sleep
 from typing import Any
 
-from coordinator.client.locating import connect, peer
+from coordinator.client.locating import peer
 from coordinator.client.wire_format import decode
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Refusal
 
-__all__ = ["Link", "Opening", "connect", "open_link", "sleep", "start"]
+__all__ = ["Link", "Opening", "open_link", "sleep", "start"]
 
 #: A connection is opened by one at a time: here a thread has it for itself.
 Opening = contextlib.nullcontext
