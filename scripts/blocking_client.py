@@ -27,7 +27,8 @@ MADE = {
 }
 #: Names for which the rule is not enough.
 NAMES = {
-    "asynchronous": "blocking", "__aenter__": "__enter__", "__aexit__": "__exit__",
+    "asynchronous": "blocking", "async_grants": "concurrency",
+    "__aenter__": "__enter__", "__aexit__": "__exit__",
     "asynccontextmanager": "contextmanager", "aclosing": "closing",
     "AbstractAsyncContextManager": "AbstractContextManager", "aclose": "close",
     "confirm": "check",

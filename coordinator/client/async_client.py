@@ -22,6 +22,7 @@ import msgspec
 
 from coordinator.client import bodies
 from coordinator.client.asking import (
+    REPLY_TIMEOUT_S,
     check_body,
     check_seconds,
     encoded,
@@ -36,7 +37,6 @@ from coordinator.client.async_held import AsyncHeld
 from coordinator.client.asynchronous import Operations
 from coordinator.client.bodies import GONE, LeaseLost
 from coordinator.client.locating import locate_root
-from coordinator.client.wire_format import REPLY_TIMEOUT_S
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from abc import ABC, abstractmethod
 from asyncio import Lock
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from coordinator.client.async_connection import AsyncWire
@@ -19,6 +18,7 @@ __all__ = ["AsyncChecked", "AsyncConnections", "AsyncRenewing", "Lock", "run_bod
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Renew = Callable[[], Coroutine[Any, Any, bool]]
 #: Connections that came with a fork: they are the parent's, and are not closed here.
 _PARENTS: list[AsyncWire] = []
 
@@ -30,10 +30,9 @@ class AsyncConnections:
         self.wire = wire
         self._others: weakref.WeakSet[AsyncWire] = weakref.WeakSet()
 
-    @contextlib.contextmanager
-    def borrow(self) -> Iterator[AsyncWire]:
+    def borrow(self) -> contextlib.AbstractContextManager[AsyncWire]:
         """A connection for one question."""
-        yield self.wire
+        return contextlib.nullcontext(self.wire)
 
     def another(self) -> AsyncWire:
         """A connection for whoever asks for it alone; `end` closes it."""
@@ -51,8 +50,7 @@ class AsyncConnections:
 
     def hang_up(self, *, for_good: bool) -> None:
         """End what waits for its answer now."""
-        self.wire.hang_ups.for_good |= for_good
-        self.wire.hang_ups.count += 1
+        self.wire.hang_ups.add(for_good)
         for wire in (self.wire, *self._others):
             wire.hang_up()
 
@@ -65,28 +63,29 @@ class AsyncConnections:
 class AsyncRenewing:
     """Renews a lease by a task, until the lease says that it is over, or is nobody's any more."""
 
-    def __init__(self, renew: Callable[[], Coroutine[Any, Any, bool]], every_s: float) -> None:
+    def __init__(self, renew: Renew, every_s: float) -> None:
         self._task = asyncio.create_task(
-            _renew(weakref.WeakMethod(renew), every_s), name="coord-renew")
+            self._renew(weakref.WeakMethod(renew), every_s), name="coord-renew")
 
     async def stop(self) -> None:
         """Renew no more; what is just asked is called off."""
         self._task.cancel()
         await asyncio.wait([self._task])
 
+    @staticmethod
+    async def _renew(renewing: weakref.WeakMethod[Renew], every_s: float) -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            renew = renewing()
+            if renew is None or not await renew():
+                return
+            del renew
 
-async def _renew(renewing: weakref.WeakMethod[Callable[[], Coroutine[Any, Any, bool]]],
-                 every_s: float) -> None:
-    while True:
-        await asyncio.sleep(every_s)
-        renew = renewing()
-        if renew is None or not await renew():
-            return
-        del renew
 
-
-class AsyncChecked(ABC):
+class AsyncChecked:
     """What a body may ask of its lease without awaiting."""
+
+    _check_known: Callable[[], None]
 
     def check(self) -> None:
         """By its last renewal; `confirm` asks.
@@ -96,13 +95,9 @@ class AsyncChecked(ABC):
         """
         self._check_known()
 
-    @abstractmethod
-    def _check_known(self) -> None: ...
 
-
-def run_body(
-    begin: Callable[[Callable[[], bool]], AsyncIterator[T]],
-) -> contextlib.AbstractAsyncContextManager[T]:
+def run_body(begin: Callable[[Callable[[], bool]], AsyncIterator[T]],
+             ) -> contextlib.AbstractAsyncContextManager[T]:
     """A body, as `async with` runs it."""
     return contextlib.asynccontextmanager(begin)(lambda: True)
 

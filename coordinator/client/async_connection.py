@@ -11,9 +11,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 
-from coordinator.client.async_transport import AsyncLink, Opening, open_link, sleep, start
-from coordinator.client.locating import try_to_reach
-from coordinator.client.wire_format import (
+from coordinator.client.asking import (
     RECONNECT_S,
     REPLY_TIMEOUT_S,
     STARTS,
@@ -23,6 +21,8 @@ from coordinator.client.wire_format import (
     ends_before,
     write_line,
 )
+from coordinator.client.async_transport import AsyncLink, Opening, open_link, sleep, start
+from coordinator.client.locating import try_to_reach
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 

@@ -15,8 +15,8 @@ import sys
 from asyncio import sleep
 from collections.abc import AsyncIterator
 
+from coordinator.client.asking import REPLY_TIMEOUT_S, Answered, decode
 from coordinator.client.locating import peer
-from coordinator.client.wire_format import REPLY_TIMEOUT_S, Answered, decode
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Refusal
 

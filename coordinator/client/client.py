@@ -23,6 +23,7 @@ import msgspec
 
 from coordinator.client import bodies
 from coordinator.client.asking import (
+    REPLY_TIMEOUT_S,
     check_body,
     check_seconds,
     encoded,
@@ -32,12 +33,11 @@ from coordinator.client.asking import (
 )
 from coordinator.client.concurrency import Connections, Lock, run_body, to_the_end
 from coordinator.client.connection import Wire
-from coordinator.client.grants import Grants
+from coordinator.client.concurrency import Grants
 from coordinator.client.held import Held
 from coordinator.client.blocking import Operations
 from coordinator.client.bodies import GONE, LeaseLost
 from coordinator.client.locating import locate_root
-from coordinator.client.wire_format import REPLY_TIMEOUT_S
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

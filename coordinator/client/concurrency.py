@@ -12,11 +12,15 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from threading import RLock as Lock
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from coordinator.client.connection import Wire
+from coordinator.words import requests as rq
 
-__all__ = ["Checked", "Connections", "Lock", "Renewing", "run_body", "to_the_end"]
+if TYPE_CHECKING:
+    from coordinator.client.client import Client
+
+__all__ = ["Checked", "Connections", "Grants", "Lock", "Renewing", "run_body", "to_the_end"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,8 +88,7 @@ class Connections:
 
     def hang_up(self, *, for_good: bool) -> None:
         """From another thread, or a signal handler: end what waits for its answer now."""
-        self.wire.hang_ups.for_good |= for_good
-        self.wire.hang_ups.count += 1
+        self.wire.hang_ups.add(for_good)
         for wire in (self.wire, *tuple(self._busy)):
             wire.hang_up()
 
@@ -94,6 +97,16 @@ class Connections:
         for wire in (self.wire, *self._idle, *self._busy):
             wire.close()
         self.__init__(self.wire.another())  # type: ignore[misc]
+
+
+class Grants:
+    """Asking for what can be granted is asking as for anything: whoever is interrupted has hung up,
+    so it is granted nothing as if it listened."""
+
+    def ask(self, client: Client, request: rq.Request[T], key: str | None = None,
+            mark: int | None = None) -> T:
+        """Ask anything."""
+        return client._ask(request, key, mark)
 
 
 class Renewing:

@@ -12,9 +12,7 @@ import socket
 import time
 from collections.abc import Iterator, Callable
 
-from coordinator.client.transport import Link, Opening, open_link, sleep, start
-from coordinator.client.locating import try_to_reach
-from coordinator.client.wire_format import (
+from coordinator.client.asking import (
     RECONNECT_S,
     REPLY_TIMEOUT_S,
     STARTS,
@@ -24,6 +22,8 @@ from coordinator.client.wire_format import (
     ends_before,
     write_line,
 )
+from coordinator.client.transport import Link, Opening, open_link, sleep, start
+from coordinator.client.locating import try_to_reach
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from time import sleep
 from typing import Any
 
+from coordinator.client.asking import decode
 from coordinator.client.locating import peer
-from coordinator.client.wire_format import decode
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Refusal
 
