@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 BENCH  := $(BIN)/python -m benchmarks
 
-.PHONY: help setup demo test test-slow check verify lint types layers house docs docs-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-against bench-growth screenshot clean merge-corpus merge-history
+.PHONY: help setup demo test test-slow check verify lint types layers house docs docs-check client client-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-against bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -27,7 +27,7 @@ test-slow: setup ## the slower tests: many processes, and sessions as another us
 	@$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 	@COORD_TEST_EFFORT=$${COORD_TEST_EFFORT:-2} $(BIN)/python -m pytest -n 4 --dist worksteal tests/invariants tests/service/test_region_reverts.py
 
-check: lint types layers house docs-check plugins-check  ## linter, types, layers, the measures of the house, generated documents and plugins
+check: lint types layers house docs-check client-check plugins-check  ## linter, types, layers, the measures of the house, generated documents and plugins
 
 lint: setup
 	@$(BIN)/ruff check .
@@ -39,8 +39,13 @@ house: setup     ## measure the house: sizes, complexity, circles, words; worse 
 	@$(BIN)/python -P scripts/house.py
 docs: setup      ## write the generated documents again
 	@$(BIN)/python -m generators --write
+	@$(BIN)/python -P scripts/blocking_client.py --write
 docs-check: setup
 	@$(BIN)/python -m generators
+client: setup    ## make the blocking Python client again, from the asynchronous one
+	@$(BIN)/python -P scripts/blocking_client.py --write
+client-check: setup
+	@$(BIN)/python -P scripts/blocking_client.py
 plugins: setup   ## write the plugins for agent CLIs (plugins/) again, from the profiles
 	@$(BIN)/python -P scripts/plugins.py --write
 plugins-check: setup

@@ -1,9 +1,10 @@
-"""Source files made from the list of operations: the methods of `Client` and `AsyncClient`.
+"""Source files made from the list of operations: the methods of `AsyncClient`.
 
 One method an operation, with the types, defaults and meanings of its request's fields. What a
 program should not have to say is left out: whom it acts as (the client's agent, unless `agent` is
 given) and the directory that paths begin at. Durations are seconds, and lose their `_s`. Written
-and checked with the documents (documents.py).
+and checked with the documents (documents.py); the methods of `Client` are made from them by
+`scripts/blocking_client.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], str]] = {
     "watching": (("story", "health", "report", "timeline", "archive", "pages", "logs"),
                  "the log, status, health, the archive, the page, agents' output"),
 }
-FOLDERS = {False: "blocking", True: "asynchronous"}
+FOLDER = "asynchronous"
 WIDTH = 100
 NOTE = "# Made by `make docs` from the list of operations; do not edit."
 
@@ -59,22 +60,18 @@ class Parameter:
 
 def sources() -> dict[str, str]:
     """Path below `coordinator/client` -> the text of the file."""
-    out: dict[str, str] = {}
-    for later, folder in FOLDERS.items():
-        for room, (modules, about) in ROOMS.items():
-            out[f"{folder}/{room}.py"] = _file(room, modules, about, later)
-        out[f"{folder}/__init__.py"] = _whole(later)
-    return out
+    files = {f"{FOLDER}/{room}.py": _file(room, modules, about)
+             for room, (modules, about) in ROOMS.items()}
+    return {**files, f"{FOLDER}/__init__.py": _whole()}
 
 
-def _whole(later: bool) -> str:
+def _whole() -> str:
     """All rooms as one class."""
-    imports = "\n".join(f"from coordinator.client.{FOLDERS[later]}.{room} import {_class(room)}"
+    imports = "\n".join(f"from coordinator.client.{FOLDER}.{room} import {_class(room)}"
                         for room in sorted(ROOMS))
     bases = ", ".join(_class(room) for room in ROOMS)
-    kind = "AsyncClient" if later else "Client"
     head = textwrap.fill(f"class Operations({bases}):", WIDTH, subsequent_indent=" " * 17)
-    return (f'"""Every operation as a method of `{kind}`."""\n\n{NOTE}\n'
+    return (f'{NOTE}\n"""Every operation as a method of `AsyncClient`."""\n\n'
             f"from __future__ import annotations\n\n{imports}\n\n__all__ = [\"Operations\"]\n\n\n"
             f'{head}\n    """All that the coordinator can be asked, typed."""\n')
 
@@ -83,15 +80,15 @@ def _class(room: str) -> str:
     return room.capitalize()
 
 
-def _file(room: str, modules: tuple[str, ...], about: str, later: bool) -> str:
+def _file(room: str, modules: tuple[str, ...], about: str) -> str:
     found = [one for module in modules for one in OPERATIONS.values()
              if one.request.__module__.rpartition(".")[2] == module and one.name not in BY_HAND]
-    methods = [_method(one, later) for one in found]
+    methods = [_method(one) for one in found]
     names = {method_of(one.name) for one in found}
     methods += [f"    {short} = {name}\n" for short, name in SHORT.items() if name in names]
     body = "\n".join(methods)
     typed = [name for name in ("Any", "Literal") if f"{name}" in body.replace("rq.", "")]
-    lines = [f'"""Methods of `{"AsyncClient" if later else "Client"}`: {about}."""', "", NOTE,
+    lines = [NOTE, f'"""Methods of `AsyncClient`: {about}."""', "",
              "from __future__ import annotations", ""]
     if "Sequence[" in body:
         lines.append("from collections.abc import Sequence")
@@ -100,18 +97,17 @@ def _file(room: str, modules: tuple[str, ...], about: str, later: bool) -> str:
     if lines[-1]:
         lines.append("")
     imported = [name for name in ("here", "json", "listed") if f"{name}(" in body]
-    base = "AsyncAsking" if later else "Asking"
-    lines += [f"from coordinator.client.asking import {', '.join([base, *imported])}",
+    lines += [f"from coordinator.client.asking import {', '.join(['AsyncAsking', *imported])}",
               "from coordinator.words import requests as rq", "", "",
-              f"class {_class(room)}({base}):", f'    """Asking about {about}."""', "", body]
+              f"class {_class(room)}(AsyncAsking):", f'    """Asking about {about}."""', "", body]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _method(one: Operation, later: bool) -> str:
-    taken = _parameters(one, later)
-    signature = _signature(one, taken, later)
+def _method(one: Operation) -> str:
+    taken = _parameters(one)
+    signature = _signature(one, taken)
     returned = f"rq.{one.reply.__name__}"
-    begin = f"    {'async ' if later else ''}def {method_of(one.name)}("
+    begin = f"    async def {method_of(one.name)}("
     head = f"{begin}{', '.join(signature)}) -> {returned}:"
     if len(head) > WIDTH:
         head = f"{begin}\n{_filled(signature, 8)},\n    ) -> {returned}:"
@@ -119,9 +115,9 @@ def _method(one: Operation, later: bool) -> str:
     if "cwd" in one.request.__struct_fields__:
         sent.append("cwd=here()")
     asked = f"rq.{one.request.__name__}({', '.join(sent)})"
-    call = f"        return {'await ' if later else ''}self.call({asked})"
+    call = f"        return await self.call({asked})"
     if len(call) > WIDTH:
-        call = (f"        return {'await ' if later else ''}self.call(rq.{one.request.__name__}(\n"
+        call = (f"        return await self.call(rq.{one.request.__name__}(\n"
                 f"{_filled(sent, 12)},\n        ))")
     return f"{head}\n{_docstring(one, taken)}\n{call}\n"
 
@@ -136,7 +132,7 @@ def _filled(parts: list[str], indent: int) -> str:
     return textwrap.indent("\n".join(lines).replace("\0", " "), " " * indent)
 
 
-def _parameters(one: Operation, later: bool) -> list[Parameter]:
+def _parameters(one: Operation) -> list[Parameter]:
     hints = typing.get_type_hints(one.request, include_extras=True)
     out = []
     for field in msgspec.structs.fields(one.request):
@@ -144,8 +140,8 @@ def _parameters(one: Operation, later: bool) -> list[Parameter]:
             continue
         said = meaning(one.request, field.name)
         if field.name == "agent" and field.required:
-            own = "agent or await self.name()" if later else "agent or self.name()"
-            out.append(Parameter("agent", "agent", "str | None", "None", own,
+            out.append(Parameter("agent", "agent", "str | None", "None",
+                                 "agent or await self.name()",
                                  "Whom it is asked for; default: this client's own agent."))
             continue
         name = _name(field.name)
@@ -208,7 +204,7 @@ def _ordered(one: Operation, taken: list[Parameter]) -> tuple[list[Parameter], l
     return first, [p for p in taken if p not in first]
 
 
-def _signature(one: Operation, taken: list[Parameter], later: bool) -> list[str]:
+def _signature(one: Operation, taken: list[Parameter]) -> list[str]:
     out = ["self"]
     if one.name in OF_RESOURCES:
         rest = [p for p in taken if p.field != "resources"]

@@ -1,5 +1,5 @@
-"""What both clients have in common: how something may be asked, and what the generated methods
-stand on (asking, one's own name, the directory).
+"""What both clients have in common: how something may be asked, how it goes over the wire (one line
+out, one line in, told apart by their numbers), and what the generated methods stand on.
 
 Owns no connection; `Client` and `AsyncClient` do.
 """
@@ -11,23 +11,124 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from coordinator.client.connection import no_unicode
-from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.texts import REQUEST_BYTES_MAX, harmless
+
+if TYPE_CHECKING:  # (a connection alone starts without them)
+    from coordinator.words import requests as rq
 
 R = TypeVar("R")
 T = TypeVar("T")
+PROTOCOL = 1
+#: A coordinator that is killed as it starts is started so often; and so often one that was killed
+#: just after, before anybody spoke to it.
+STARTS = 3
+#: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
+REPLY_TIMEOUT_S = 120.0
+#: How long a broken connection is made anew before the daemon is said to be down.
+RECONNECT_S = 10.0
+
 #: Operations that take their time where much has to be done (seconds).
 SLOW_S = {"compact": 3600.0, "review_decide": 600.0, "review_undo": 600.0}
 #: Those that may be asked twice without harm, should the connection break while it is answered.
 #: (Not `acquire`: the second answer would say that the lease was held before, and no body of
 #: `lease` would give it back.)
 REPEATABLE = frozenset({"renew", "heartbeat", "join", "sweep"})
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
+
+
+class Answered(msgspec.Struct):
+    """One line of the daemon's."""
+
+    id: int | str | None = None
+    ok: msgspec.Raw = msgspec.Raw()
+    error: dict[str, Any] | None = None
+    event: msgspec.Raw = msgspec.Raw()
+
+
+class Question(NamedTuple):
+    """What is asked, and how.
+
+    Attributes:
+        again: it may be sent once more when the connection breaks while it is answered.
+        key: the idempotency key that it is asked under.
+        mark: the count of hang-ups from which on it is not to be asked.
+        prepares: it may make `.coord`, and start a coordinator, where there is no `.coord` yet.
+    """
+
+    op: str
+    params: bytes
+    timeout_s: float
+    again: bool
+    key: str | None
+    mark: int
+    prepares: bool
+
+
+class HangUps:
+    """How often a client has hung up on what it had asked, on all its connections."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        #: Nothing is asked any more.
+        self.for_good = False
+
+    def add(self, for_good: bool) -> None:
+        """The client hangs up now."""
+        self.for_good |= for_good
+        self.count += 1
+
+
+decode = msgspec.json.Decoder(Answered).decode
+
+
+def write_line(question: Question, number: int, token: str | None) -> bytes:
+    """A question as it is sent.
+
+    Raises:
+        Refusal: INVALID: a text in it is no Unicode; LIMIT: it is too long to be sent.
+    """
+    fields: dict[str, Any] = {"id": number, "op": question.op, "v": PROTOCOL}
+    if token is not None:
+        fields["token"] = token
+    if question.key is not None:
+        fields["key"] = question.key
+    try:
+        head = encode(fields)[:-1]
+    except UnicodeEncodeError as bad:
+        raise no_unicode(fields, bad) from None
+    line = head + b',"params":' + question.params + b"}\n"
+    if len(line) > REQUEST_BYTES_MAX:
+        raise Refusal(Code.LIMIT, f"A request over {REQUEST_BYTES_MAX:,} bytes. Nothing was done.")
+    return line
+
+
+def ends_before(refusal: Refusal, again: bool) -> bool:
+    """Whether a coordinator that ends has refused this, and the next one can be asked the same.
+    `again`: it takes effect once, however often it is asked."""
+    begun = refusal.facts.get("begun")
+    return refusal.code is Code.SHUTTING_DOWN and (begun is False or (begun is True and again))
+
+
+def no_unicode(fields: dict[str, Any], bad: UnicodeEncodeError) -> Refusal:
+    """INVALID, for the first of the fields that cannot be written as UTF-8."""
+    field = next((name for name, value in fields.items() if not _is_unicode(value)), "")
+    shown = harmless(bad.object[max(0, bad.start - 100) : bad.start + 100])
+    return Refusal(
+        Code.INVALID, f"`{field}`: {shown!r} is not valid UTF-8. Nothing was done.",
+        next="Repeat it in UTF-8.", field=field)
+
+
+def _is_unicode(value: Any) -> bool:
+    try:
+        encode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def encoded(request: rq.Request[Any]) -> bytes:
@@ -49,7 +150,7 @@ def encoded(request: rq.Request[Any]) -> bytes:
                           "Nothing was done.", next="Decode it first.", field=field)
     try:
         # One line each: what somebody has laid out in several has its line feeds between its parts.
-        return _encode(request).replace(b"\n", b" ")
+        return encode(request).replace(b"\n", b" ")
     except UnicodeEncodeError as bad:  # a word of the command line, say, with such a byte in it
         raise no_unicode(
             {name: getattr(request, name) for name in request.__struct_fields__}, bad) from None
@@ -158,7 +259,7 @@ def json(value: Any, field: str) -> msgspec.Raw:
     if isinstance(value, msgspec.Raw):
         return value
     try:
-        text = _encode(value)
+        text = encode(value)
     except UnicodeEncodeError as bad:
         raise no_unicode({field: value}, bad) from None
     except (TypeError, RecursionError) as bad:

@@ -1,4 +1,4 @@
-"""The Python client for asyncio: every operation, awaited; a lease as `async with`.
+"""The Python client for asyncio: every operation, typed, and a lease as a context manager.
 
     from coordinator import AsyncClient
 
@@ -6,25 +6,23 @@
         async with client.lease("key:account:12345", ttl=45):
             …                      # renewed meanwhile; raises LeaseLost if it was lost
 
-A client is one agent, for one event loop. It uses no threads: a body that blocks the loop for
-longer than the lease lasts keeps its renewal from being sent, and `check` then says so. Questions
-that wait go over connections of their own, so that who is cancelled leaves the line at once.
+A client is one agent. It starts the coordinator if need be, and connects again after a restart.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
 from coordinator.client import bodies
 from coordinator.client.asking import (
+    REPLY_TIMEOUT_S,
     check_body,
     check_seconds,
     encoded,
@@ -32,19 +30,19 @@ from coordinator.client.asking import (
     how_asked,
     listed,
 )
+from coordinator.client.async_concurrency import AsyncConnections, Lock, run_body, to_the_end
 from coordinator.client.async_connection import AsyncWire
 from coordinator.client.async_grants import AsyncGrants
-from coordinator.client.async_held import AsyncHeld, to_the_end
+from coordinator.client.async_held import AsyncHeld
 from coordinator.client.asynchronous import Operations
-from coordinator.client.connection import REPLY_TIMEOUT_S
-from coordinator.client.held import GONE
+from coordinator.client.bodies import GONE, LeaseLost
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import read
 
-__all__ = ["AsyncClient", "AsyncHeld"]
+__all__ = ["AsyncClient", "AsyncHeld", "LeaseLost"]
 
 R = TypeVar("R")
 
@@ -52,31 +50,42 @@ R = TypeVar("R")
 class AsyncClient(Operations):
     """One agent's (or, with `agent=None`, the operator's) view of the coordinator.
 
+    For one event loop, and without threads: a body that blocks the loop for longer than its lease
+    lasts keeps its renewal from being sent, and `check` then says so.
+
     Args:
         root: a path in the repository; default: `COORD_ROOT` or the working directory.
         agent: name of the agent to be; default `COORD_AGENT`. Registered at first use.
         token: its token, when it is registered already; default `COORD_AGENT_TOKEN`.
         autostart: start the coordinator when none is running.
+        prepares: make `.coord/` where there is none, also for a question that changes nothing.
+        starting: called before a coordinator is started, for that takes a moment.
     """
 
     def __init__(
         self, root: Path | str | None = None, agent: str | None = None, token: str | None = None,
-        *, autostart: bool = True, profile: str = "python",
+        *, autostart: bool = True, prepares: bool = True, profile: str = "python",
+        starting: Callable[[], None] | None = None,
     ) -> None:
         self.root = locate_root(Path(root) if root is not None else None)
         self.agent = agent or os.environ.get("COORD_AGENT")
         given = token or (os.environ.get("COORD_AGENT_TOKEN") if agent is None else None)
         self._profile = profile
-        self._wire = AsyncWire(StateDir(self.root), token=given, autostart=autostart)
-        self._naming = asyncio.Lock()
-        self.silence_s: float | None = None
-        self._branches = bodies.Branches()
+        self._prepares = prepares
+        self._connections = AsyncConnections(AsyncWire(
+            StateDir(self.root), token=given, autostart=autostart, starting=starting))
+        #: Two that ask first are one agent.
+        self._naming = Lock()
+        #: Sub-agents that no body has now. (Each step on the list is one by itself: an exception at
+        #: any instant would leave a lock taken for ever.)
+        self._idle: list[bodies.Branch] = []
         #: Whose agent this is: a fork of that process is another one.
         self._process = os.getpid()
-        self._grants = AsyncGrants(self)
+        self._grants = AsyncGrants()
+        self.silence_s: float | None = None
 
     def __repr__(self) -> str:
-        return f"<AsyncClient {self.agent or 'nobody yet'} at {self.root}>"
+        return f"<{type(self).__name__} {self.agent or 'nobody yet'} at {self.root}>"
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -85,205 +94,266 @@ class AsyncClient(Operations):
         await self.close()
 
     async def close(self) -> None:
-        """Hang up; what other tasks wait for they still get, and `follow` goes on: cancel them
-        before. Leases stay until they are released, or lapse."""
+        """Hang up; what others wait for at that moment they still get, and `follow` goes on. Leases
+        stay until they are released, or lapse."""
         starts, self._wire.autostart = self._wire.autostart, False
-        for branch in self._branches.drain() if self._process == os.getpid() else ():
+        idle, self._idle = self._idle, []
+        for branch in idle if self._process == os.getpid() else ():
             with contextlib.suppress(Refusal):  # where nobody serves any more, it is silent soon
-                await self._ask(rq.Leave(agent=branch.agent, reason="its client was closed"), None)
+                await self._ask(rq.Leave(agent=branch.agent, reason="its client was closed"))
         self._wire.autostart = starts
-        await self._wire.close()
+        await self._connections.close()
+
+    def hang_up(self, *, for_good: bool = False) -> None:
+        """From elsewhere, or a signal handler: the questions that wait for their answers end now,
+        DAEMON_DOWN, and so does `follow`; the coordinator sees that nobody listens any more. What
+        is asked later is asked as always, and leases are renewed and given back as always.
+        `for_good`: nothing is asked any more, so that leases stay until they lapse: of a client
+        that is thrown away."""
+        self._connections.hang_up(for_good=for_good)
+
+    @property
+    def hang_ups(self) -> int:
+        """How often `hang_up` was called."""
+        return self._wire.hang_ups.count
+
+    def starts_nothing(self) -> None:
+        """From now on no coordinator is started where none runs: DAEMON_DOWN in place of that."""
+        self._wire.autostart = False
 
     @property
     def token(self) -> str | None:
         """The agent's token, once it is registered."""
         return self._wire.token
 
-    async def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
+    @property
+    def _wire(self) -> AsyncWire:
+        return self._connections.wire
+
+    async def call(self, request: rq.Request[R], *, key: str | None = None,
+                   mark: int | None = None) -> R:
         """Ask anything that the coordinator can be asked.
 
         Args:
-            key: an idempotency key, as of `Client.call`.
+            key: an idempotency key: whoever asks the same again under it, within a day, gets the
+                same answer, and it takes effect once. Without one, a request that changes something
+                gets a key of its own, so that it can be sent again when the connection breaks.
+            mark: `hang_ups` as it was before: it is not asked where the client has hung up since.
 
         Raises:
             Refusal: with its code and facts.
 
-        Who is cancelled while it acquires, claims a task, or waits for a step or a change, leaves
-        the line, and has given back what it was granted in that moment, before the cancellation
-        goes on. (A step or change that was given then is tried again, as after a failure.)
+        Who is cut off while it acquires, claims a task, or waits for a step or a change, leaves the
+        line, and keeps nothing of what it was granted in that moment. (A step or change that was
+        given then is tried again, as after a failure.)
         """
         if (wait_s := getattr(request, "wait_s", None)) is not None:
             check_seconds("wait_s", wait_s)  # it is reckoned with before it is asked
         if isinstance(request, rq.Acquire):
             check_body(request.resources, 0)
-            answer: Any = await self._grants.acquire(request, key)
-        elif isinstance(request, rq.TaskClaim):
-            answer = await self._grants.claim(request, key)
-        elif getattr(request, "wait_s", 0.0) > 0:
-            answer = await self._grants.waited(request, key)
-        else:
-            answer = await self._asked(request, key)
+        answer = await self._ask_as_holder(request, key, mark)
         if isinstance(request, rq.Leave) and request.agent == self.agent:
             self._wire.token = None  # it is nobody's any more: whoever asks next registers
-            self._branches.drain()  # and these have left with it
-        return cast(R, answer)
+            self._idle = []  # and these have left with it
+        return answer
 
-    async def _asked(self, request: rq.Request[Any], key: str | None) -> Any:
+    async def _ask_as_holder(self, request: rq.Request[R], key: str | None, mark: int | None) -> R:
         """Ask as the holder around this code, if that is what it is for."""
         holder = bodies.as_holder(self, request, self.agent)
         if holder is not None:
             try:
-                return await self._ask(msgspec.structs.replace(request, agent=holder), key)
+                return await self._grants.ask(
+                    self, msgspec.structs.replace(request, agent=holder), key, mark)
             except Refusal as refusal:
                 if not bodies.is_of(refusal, self.agent):
                     raise
-        return await self._ask(request, key)
+        return await self._grants.ask(self, request, key, mark)
 
-    async def _ask(self, request: rq.Request[R], key: str | None,
-                   wire: AsyncWire | None = None) -> R:
-        """Ask over this connection (the common one), and read the answer.
+    async def _ask(self, request: rq.Request[R], key: str | None = None, mark: int | None = None,
+                   timeout_s: float = REPLY_TIMEOUT_S) -> R:
+        """Ask over whichever connection is free, and read the answer."""
+        with self._connections.borrow() as wire:
+            return await self._ask_over(wire, request, key, mark, timeout_s)
 
-        Raises:
-            Refusal: with its code and facts.
-        """
+    async def _ask_over(self, wire: AsyncWire, request: rq.Request[R], key: str | None,
+                        mark: int | None = None, timeout_s: float = REPLY_TIMEOUT_S) -> R:
+        kind = type(request)
         params = encoded(request)
         wait_s, repeatable, key = how_asked(request, key)
-        raw = await (wire or self._wire).ask(
-            type(request).op, params, REPLY_TIMEOUT_S + wait_s,
-            again=repeatable or key is not None, key=key)
+        raw = await wire.ask(
+            kind.op, params, timeout_s + wait_s, repeatable=repeatable, key=key, mark=mark,
+            prepares=self._prepares or kind.writes)
         return read(raw, request.reply_shape())
 
-    async def register(self, *, unique: bool = True, silence_s: float | None = None,
-                       description: str = "", parent: str | None = None) -> str:
-        """Become a registered agent, as `Client.register`; its name.
+    async def register(
+        self, *, unique: bool = True, silence_s: float | None = None, description: str = "",
+        parent: str | None = None, launch: str = "",
+    ) -> str:
+        """Become a registered agent; its name: with a number, if a live session has it already.
+        Later requests carry the agent's own token.
 
         Raises:
             Refusal: NAME_TAKEN, with `unique=False`.
         """
-        wanted = self.agent or f"{self._profile}-{os.getpid()}-{secrets.token_hex(2)}"
-        known = await self.call(rq.Register(
-            agent=wanted, profile=self._profile, unique=unique, silence_s=silence_s,
-            description=description, parent=parent))
-        self.agent, self._wire.token = known.agent, known.token
-        self.silence_s = silence_s
-        return known.agent
+        async with self._naming:
+            return await self._register(rq.Register(
+                agent="", profile=self._profile, unique=unique, silence_s=silence_s,
+                description=description, parent=parent, launch=launch))
+
+    async def _register(self, request: rq.Register) -> str:
+        request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
+        registered = await self.call(request)
+        self.agent, self._wire.token = registered.agent, registered.token
+        self.silence_s = request.silence_s
+        return registered.agent
 
     async def name(self) -> str:
         """The name that all its requests bear; it is registered if it was not."""
         if self._process != os.getpid():
             await self._be_another()
+        if self.agent is not None and self._wire.token is not None:
+            return self.agent  # without a lock, which an exception may have left taken
         async with self._naming:
-            if self.agent is None or self._wire.token is None:
-                await self.register()
-        assert self.agent is not None
-        return self.agent
+            if self.agent is not None and self._wire.token is not None:
+                return self.agent
+            return await self._register(rq.Register(
+                agent="", profile=self._profile, unique=True))
 
     async def _be_another(self) -> None:
-        """This process was forked from the one whose agent this is, as `Client._be_another`."""
-        self._process, self._naming, self._branches = os.getpid(), asyncio.Lock(), bodies.Branches()
+        """This process was forked from the one whose agent this is: it is a sub-agent of that one
+        from now on, or an agent like it where that one has left."""
+        self._process, self._naming, self._idle = os.getpid(), Lock(), []
+        self._connections.start_anew()
         parent = self.agent
         if parent is None or self.token is None:
             return
         try:
-            known = await self._ask(rq.Register(
+            registered = await self._ask(rq.Register(
                 agent=f"{parent}.1", parent=parent, profile=self._profile, unique=True,
-                silence_s=self.silence_s, description=f"a process of {parent}"), None)
+                silence_s=self.silence_s, description=f"a process of {parent}"))
         except Refusal as refusal:
             self._wire.token = None
             if refusal.code not in GONE and refusal.code is not Code.UNKNOWN_AGENT:
                 raise
             return
-        self.agent, self._wire.token = known.agent, known.token
+        self.agent, self._wire.token = registered.agent, registered.token
 
-    async def commit_region(self, resource: str, text: str, *, content_hash: str | None = None,
-                            lease_token: str | None = None) -> rq.RegionsCommitted:
-        """Write the new text of a leased region, as `Client.commit_region`.
+    async def commit_region(
+        self, resource: str, text: str, *, content_hash: str | None = None,
+        lease_token: str | None = None,
+    ) -> rq.RegionsCommitted:
+        """Write the new text of a leased region (`path::Qualified.name`). Several at once:
+        `commit_regions`.
 
         Raises:
-            Refusal: REGION_CHANGED with the fresh text, PARSE_INVALID, and others.
+            Refusal: REGION_CHANGED with the fresh text, PARSE_INVALID, OUT_OF_SCOPE_EDIT,
+                NOT_HOLDER, UNKNOWN_LEASE, STALE_TOKEN; LOCKED: another writes the file just now.
         """
         return await self.commit_regions([rq.RegionText(
             resource=resource, text=text, content_hash=content_hash, lease_token=lease_token)])
 
     async def follow(self, after: int | None = None) -> AsyncIterator[rq.EventRow]:
         """What happens from now on (or after the event of that number), as it happens, on a
-        connection of its own.
+        connection of its own; until the iterator is closed.
 
         Raises:
-            Refusal: DAEMON_DOWN: the coordinator stopped.
+            Refusal: DAEMON_DOWN: the coordinator stopped, or the client has hung up.
         """
-        wire = self._wire.another()
+        wire = self._connections.another()
         try:
             async for raw in wire.events(after):
                 yield read(raw, rq.EventRow)
         finally:
-            await to_the_end(wire.close())
+            await to_the_end(self._connections.end, wire)
 
-    @contextlib.asynccontextmanager
-    async def lease(
+    def lease(
         self, *resources: str, ttl: float = 60.0, mode: rq.Mode = "exclusive", wait: float = 0.0,
         description: str = "", stall: float | None = None, reentrant: bool = False,
-    ) -> AsyncIterator[AsyncHeld]:
-        """Hold `resources` while the body runs, renewed every third of `ttl` (seconds), as
-        `Client.lease` does: each body is a holder of its own, and a task that is started within it
-        is another. A cancelled body has given them back before its cancellation goes on.
+    ) -> contextlib.AbstractAsyncContextManager[AsyncHeld]:
+        """Hold `resources` while the body runs, renewed every third of `ttl` (seconds), or of the
+        `silence_s` that this client has registered with.
+
+        Each body is a holder of its own, a sub-agent of this client's agent: two threads, tasks or
+        processes never have a resource at once, whichever client or token they share. What the body
+        writes through this client (values, regions, proposals) is written as that holder. With
+        `reentrant`, a body within a body of the same thread or task is that holder, and goes on
+        with what it has; and any other is this client's agent itself, with what that has acquired
+        or claimed. Whoever has something before the body has it after it.
+
+        With `stall`, renewal stops when the body has not called `progress()` for that long: a
+        hung body loses its lease. A body that is cut off has given back what it held first.
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
             LeaseLost: it ended while the body ran, or at the body's end.
         """
         check_body(resources, ttl, wait, stall)
+        request = rq.Acquire(
+            agent="", resources=listed(resources), ttl_s=ttl, mode=mode, wait_s=wait,
+            description=description, retry=False, cwd=here(), reentrant=reentrant)
+        return run_body(partial(self._run_body, request, ttl, stall))
+
+    async def _run_body(self, request: rq.Acquire, ttl: float, stall: float | None,
+                        runs: Callable[[], bool]) -> AsyncIterator[AsyncHeld]:
         around = bodies.around(self)
-        branch = around or (bodies.Branch(await self.name(), private=False) if reentrant
-                            else await self._take())
+        branch = around or await self._choose_branch(request)
         before, branch.spent = branch.spent, True  # until it is known what it holds
         try:
+            request.agent = branch.agent
             try:
-                got = await self._grants.acquire(rq.Acquire(
-                    agent=branch.agent, resources=listed(resources), ttl_s=ttl, mode=mode,
-                    wait_s=wait, description=description, retry=False, cwd=here(),
-                    reentrant=reentrant), None)
+                acquired = await self._grants.ask(self, request)
             except Refusal as refusal:
                 branch.spent = before or not bodies.is_plain(refusal)
                 raise
-            held = AsyncHeld(self, got, ttl, stall, branch)
+            held = AsyncHeld(self, acquired, ttl, stall, branch, runs)
             with bodies.entered(self, branch):
                 try:
                     yield held
                 finally:
-                    await to_the_end(held.end())
+                    await to_the_end(held.end)
                     branch.spent = before or held.lost
             held._check_known()
         finally:
             if around is None:
-                await to_the_end(self._part(branch))
+                await to_the_end(self._part, branch)
 
-    async def _take(self) -> bodies.Branch:
-        """A holder that nobody else is.
+    async def _choose_branch(self, request: rq.Acquire) -> bodies.Branch:
+        """Who holds what a body asks for that is in no other: this client's agent itself, or a
+        holder that nobody else is.
 
         Raises:
             Refusal: this client's agent cannot register one.
         """
         parent = await self.name()
-        idle = self._branches.take()
-        if idle is not None:
-            return idle
-        request = bodies.registration(parent, self._profile, bodies.SILENCE_S)
+        if request.reentrant:
+            return bodies.Branch(parent, private=False)
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        registration = bodies.registration(parent, self._profile)
         try:
-            made = await self._ask(request, None)
+            registered = await self._ask(registration)
         except Refusal as refusal:
             if refusal.code is not Code.INVALID:
                 raise
-            request.silence_s = None  # so long a silence is not possible here
-            made = await self._ask(request, None)
-        return bodies.Branch(made.agent)
+            registration.silence_s = None  # so long a silence is not possible here
+            registered = await self._ask(registration)
+        return bodies.Branch(registered.agent)
 
     async def _part(self, branch: bodies.Branch) -> None:
         """Its body is over."""
         if self._process != os.getpid() or not branch.private:
-            return
+            return  # a forked child leaves the body: it is its parent's
         if not branch.spent:
-            self._branches.give_back(branch)
+            self._idle.append(branch)
             return
         with contextlib.suppress(Refusal):  # it cannot be reached: what is held lapses
-            await self._ask(rq.Leave(agent=branch.agent, reason="its body has ended"), None)
+            await self._ask(rq.Leave(agent=branch.agent, reason="its body has ended"))
+
+    def hold(self, got: rq.Acquired, *, ttl: float = 60.0,
+             stall: float | None = None) -> AsyncHeld:
+        """Renew in the background what this client's agent has acquired, every third of `ttl`
+        (seconds), until `AsyncHeld.end` is called, which gives back what that acquisition got: for
+        whoever's body is no `with`. It ends with the `AsyncHeld`, too, when nobody has that any
+        more."""
+        check_body((), ttl, stall=stall)
+        return AsyncHeld(self, got, ttl, stall)

@@ -1,295 +1,257 @@
-"""The wire to the daemon for asyncio: many questions at once over one connection, no threads.
+"""The wire to the daemon: a question out, its answer in, through broken connections and restarts.
 
-The protocol is `connection`'s: one line out, one line in, told apart by their numbers. So a
-question that waits holds up no other, a lease's renewal least of all. Starts a coordinator where
-none runs, in a process of its own.
+Starts a coordinator where none runs. Speaks only to a socket in a folder of this user's own, and to
+a daemon that this user runs. How bytes go out and come in is the transport's.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
-import os
 import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-from typing import Any
+import time
+from collections.abc import AsyncIterator, Callable
 
-import msgspec
-
-from coordinator.client.connection import (
-    PROTOCOL,
+from coordinator.client.asking import (
     RECONNECT_S,
     REPLY_TIMEOUT_S,
     STARTS,
-    Answered,
-    decode,
+    HangUps,
+    Question,
+    encode,
     ends_before,
-    head,
+    write_line,
 )
-from coordinator.client.locating import check_peer, unix_socket, unreachable
-from coordinator.files.state import StateDir, check_socket
+from coordinator.client.async_transport import AsyncLink, Opening, open_link, sleep, start
+from coordinator.client.locating import try_to_reach
+from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.texts import REQUEST_BYTES_MAX
 
-_encode = msgspec.json.Encoder().encode
 #: How long a connection may take (seconds): the daemon is there and takes no more for now.
 CONNECT_S = 5.0
-
-
-class _Conversation(asyncio.Protocol):
-    """One connection: answers go to whoever asked."""
-
-    def __init__(self) -> None:
-        self.waiting: dict[int, asyncio.Future[bytes]] = {}
-        self.events: asyncio.Queue[bytes | None] | None = None
-        self.transport: asyncio.Transport | None = None
-        self.over = asyncio.get_running_loop().create_future()
-        self._pieces: list[bytes] = []
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]  # uvloop's are no subclass
-
-    def data_received(self, data: bytes) -> None:
-        self._pieces.append(data)
-        if b"\n" in data:
-            *lines, rest = b"".join(self._pieces).split(b"\n")
-            self._pieces = [rest]
-            for line in lines:
-                self._take(decode(line))
-
-    def _take(self, line: Answered) -> None:
-        if (event := bytes(line.event)) and self.events is not None:
-            self.events.put_nowait(event)
-        asked: Iterator[asyncio.Future[bytes]] = iter(())
-        if isinstance(line.id, int):
-            asked = filter(None, [self.waiting.pop(line.id, None)])
-        elif line.error is not None:  # a line that it could not read: whose, it does not know
-            asked, self.waiting = iter([*self.waiting.values()]), {}
-        for one in asked:
-            if one.done():
-                continue  # whoever asked has gone
-            if line.error is not None:
-                one.set_exception(Refusal.from_body(line.error))
-            elif bytes(line.ok):
-                one.set_result(bytes(line.ok))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.transport = None
-        if self.events is not None:
-            self.events.put_nowait(None)
-        waiting, self.waiting = self.waiting, {}
-        for one in waiting.values():
-            if not one.done():
-                one.set_exception(EOFError())
-        if not self.over.done():
-            self.over.set_result(None)
 
 
 class AsyncWire:
     """One connection, made anew when it breaks. For one event loop."""
 
-    def __init__(self, state: StateDir, *, token: str | None = None,
-                 autostart: bool = True) -> None:
+    def __init__(
+        self, state: StateDir, *, token: str | None = None, autostart: bool = True,
+        starting: Callable[[], None] | None = None, hang_ups: HangUps | None = None,
+    ) -> None:
         self.state = state
+        self.hang_ups = hang_ups or HangUps()
         self.token = token
+        #: Whether a daemon is started where none runs; may be changed at any time.
         self.autostart = autostart
-        self._talk: _Conversation | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
+        self._starting = starting
+        #: Whether a daemon was to be started, and none could be.
+        self.failed = False
+        self._link: AsyncLink | None = None
+        self._opening = Opening()
         self._number = 0
+        #: How many questions wait for their answers.
+        self.asking = 0
         self._closed = False
 
     def another(self) -> AsyncWire:
         """A connection of its own, for the same agent."""
-        return AsyncWire(self.state, token=self.token, autostart=self.autostart)
+        return AsyncWire(
+            self.state, token=self.token, autostart=self.autostart, starting=self._starting,
+            hang_ups=self.hang_ups)
 
-    async def open(self) -> _Conversation:
-        """Connect, starting the daemon when there is none.
+    @property
+    def process(self) -> int:
+        """The process at the other end; 0 where the system does not tell, or nobody is there."""
+        return self._link.process() if self._link is not None else 0
+
+    async def open(self, *, prepares: bool = True) -> AsyncLink:
+        """Connect, starting the daemon when there is none. `prepares`: also where there is no
+        `.coord` yet, which is then made.
 
         Raises:
             Refusal: DAEMON_DOWN, or why it could not start.
-            RuntimeError: in another event loop than before: what it waits for comes to that one.
+            RuntimeError: in another event loop than before.
         """
-        loop = asyncio.get_running_loop()
-        if self._loop not in (None, loop):
-            raise RuntimeError("This AsyncClient was used in another event loop; make one for each "
-                               "event loop (each `asyncio.run`).")
-        self._loop = loop
         async with self._opening:
             self._check_open()
-            if self._talk is None or self._talk.transport is None:
-                sock = await _connect(self.state.socket())
-                if sock is None:
-                    if not self.autostart:
-                        raise Refusal(Code.DAEMON_DOWN,
-                                      f"No coordinator is running for {self.state.root}.")
-                    for _ in range(STARTS):  # (one may be killed in the moment after)
-                        await _start(self.state)
-                        sock = await _connect(self.state.socket())
-                        if sock is not None:
-                            break
-                if sock is None:
-                    raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
-                _, self._talk = await loop.create_unix_connection(
-                    _Conversation, sock=sock)
-                self._check_open()  # not in that very moment
-            return self._talk
+            if self._link is None or not self._link.is_usable():
+                await self.take(await self._reach(prepares))
+                self._check_open()  # it may have been closed meanwhile
+            assert self._link is not None
+            return self._link
+
+    async def take(self, sock: socket.socket) -> None:
+        """Speak over this connection."""
+        # (An exception may come between any two lines: a connection is there whole, or not.)
+        self._link = await open_link(sock)
 
     def _check_open(self) -> None:
         if self._closed:
-            self.abort()
+            self.hang_up(for_good=True)
             raise Refusal(Code.DAEMON_DOWN, "This client was closed.", next="Make another.")
 
-    async def close(self) -> None:
-        """Hang up, and wait until the coordinator knows: what it had answered by then has come."""
-        self._closed = True
-        talk = self._talk
-        if talk is not None and talk.transport is not None:
-            await self._hang_up(talk)
+    async def _reach(self, prepares: bool) -> socket.socket:
+        """A connection to the daemon, which is started if need be."""
+        sock = await self._connect()
+        if sock is not None:
+            return sock
+        self._check_may_start(prepares)
+        self.failed = True
+        for _ in range(STARTS):  # (a daemon may be killed in the moment after)
+            await start(self.state)
+            sock = await self._connect()
+            if sock is not None:
+                self.failed = False
+                return sock
+        raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
 
-    def abort(self) -> None:
-        """Hang up at once."""
-        self._closed = True
-        if self._talk is not None and self._talk.transport is not None:
-            self._talk.transport.abort()
-
-    async def _hang_up(self, talk: _Conversation) -> None:
-        assert talk.transport is not None
-        with contextlib.suppress(OSError, RuntimeError):
-            talk.transport.write_eof()
-        await asyncio.wait([talk.over], timeout=CONNECT_S)
-        with contextlib.suppress(RuntimeError):  # its event loop has ended, and it with that
-            if talk.transport is not None:
-                talk.transport.abort()
-
-    async def ask(self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S, *,
-                  again: bool, key: str | None = None) -> bytes:
-        """The reply's JSON; `again`: it may be sent once more when the connection breaks.
-
-        Raises:
-            Refusal: what the daemon refused; DAEMON_DOWN (with `begun` False: it was closed before
-                anything was asked); LIMIT: it is too long to be sent.
-        """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + RECONNECT_S
-        sent = False
+    async def _connect(self) -> socket.socket | None:
+        """A connection to the running daemon; None: there is none."""
+        path, deadline = self.state.socket(), time.monotonic() + CONNECT_S
         while True:
             try:
-                talk = await self.open()
-            except Refusal as refusal:
-                if self._closed and not sent:
-                    refusal.facts["begun"] = False
-                raise
+                return try_to_reach(path)
+            except BlockingIOError as bad:  # it takes no more for now
+                if time.monotonic() > deadline:
+                    raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror}.") from None
+            await sleep(0.01)
+
+    def _check_may_start(self, prepares: bool) -> None:
+        """See that a daemon may be started here, and tell whoever wants to know that it is."""
+        if not self.autostart:
+            raise Refusal(Code.DAEMON_DOWN, f"No coordinator is running for {self.state.root}.")
+        if not prepares and not self.state.path.is_dir():
+            raise Refusal(
+                Code.DAEMON_DOWN, f"{self.state.root} is not prepared for coord (it has no "
+                f"{self.state.path.name}), so nothing runs there. Nothing was started or made.",
+                next="`coord init` prepares it, or go to a repository that is.")
+        if self._starting is not None:
+            from coordinator.client.starting import check_place  # seldom has to be read in
+
+            check_place(self.state)  # (it is not told that one is started where none can be)
+            self._starting()
+
+    async def close(self, *, for_good: bool = False) -> None:
+        """Hang up. What is asked later connects again; `for_good`: nothing is asked any more."""
+        self._closed |= for_good
+        if self._link is not None:
+            await self._link.close()
+
+    def hang_up(self, *, for_good: bool = False) -> None:
+        """From elsewhere, after it was counted: end what waits here now. `for_good`: nothing is
+        asked over this any more."""
+        self._closed |= for_good
+        link = self._link
+        if link is not None and (self.asking or for_good):
+            link.hang_up()
+
+    def is_over(self) -> bool:
+        """Whether there is no connection, or the daemon has ended the one there is. Only for one
+        that nothing was asked on."""
+        return self._link is None or self._link.is_over()
+
+    async def ask(
+        self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S, repeatable: bool = False,
+        key: str | None = None, mark: int | None = None, prepares: bool = True,
+    ) -> bytes:
+        """The reply's JSON. When the connection breaks it is made anew, for `RECONNECT_S` at most;
+        a request that may have been carried out is sent again only if `repeatable`, or under the
+        idempotency `key` that it had: then it takes effect once. `mark`: the count of `hang_ups`
+        from which on it is not to be asked.
+
+        Raises:
+            Refusal: what the daemon refused; DAEMON_DOWN (with `begun` False: the wire was closed
+                before anything was asked); LIMIT: it is too long to be sent.
+        """
+        question = Question(
+            op, params, timeout_s, again=repeatable or key is not None, key=key,
+            mark=self.hang_ups.count if mark is None else mark, prepares=prepares)
+        self.asking += 1
+        try:
+            return await self._await_answer(question)
+        finally:
+            self.asking -= 1
+
+    async def _await_answer(self, question: Question) -> bytes:
+        deadline = time.monotonic() + RECONNECT_S
+        sent = False
+        while True:
+            link = await self._open_for(question, sent)
             self._number += 1
-            fields: dict[str, Any] = {"id": self._number, "op": op, "v": PROTOCOL}
-            if self.token is not None:
-                fields["token"] = self.token
-            if key is not None:
-                fields["key"] = key
-            line = head(fields) + b',"params":' + params + b"}\n"
-            if len(line) > REQUEST_BYTES_MAX:
-                raise Refusal(Code.LIMIT, f"A request over {REQUEST_BYTES_MAX:,} bytes. "
-                              "Nothing was done.")
-            answer: asyncio.Future[bytes] = loop.create_future()
-            answer.add_done_callback(lambda one: one.cancelled() or one.exception())  # looked at
-            talk.waiting[self._number] = answer
-            if talk.transport is None:
-                continue
-            talk.transport.write(line)
-            sent = True
+            number = self._number
+            line = write_line(question, number, self.token)
             try:
-                async with asyncio.timeout(timeout_s):
-                    return await answer
+                return await link.exchange(number, line, question.timeout_s)
             except Refusal as refusal:
                 # A coordinator that ends; the next one will do it, or knows that it was done.
-                if not ends_before(refusal, again) or not self.autostart or (
-                        loop.time() > deadline):
+                if not self.autostart or not ends_before(refusal, question.again):
                     raise
-                await asyncio.sleep(0.05)
+                link.leave()
+                if time.monotonic() > deadline:
+                    raise
+                sent, pause = True, 0.05
             except TimeoutError:
                 raise Refusal(
-                    Code.DAEMON_DOWN, f"The coordinator gave no answer within {timeout_s:g} s.",
-                    next="`coord doctor`",
-                ) from None
-            except EOFError:
-                if self._closed or not again or loop.time() > deadline:
-                    raise Refusal(
-                        Code.DAEMON_DOWN,
-                        f"The coordinator went away during `{op}`; whether it was done is not "
-                        "known.", next="`coord status` shows what is so.",
-                    ) from None
-                await asyncio.sleep(0.02)  # a daemon that was killed takes a moment to be gone
+                    Code.DAEMON_DOWN,
+                    f"The coordinator gave no answer within {question.timeout_s:g} s.",
+                    next="`coord doctor`") from None
+            except (OSError, EOFError) as bad:
+                # "Reset" means that it ended before it had read all of this.
+                begun = not isinstance(bad, ConnectionResetError)
+                self._check_goes_on(question, begun, deadline)
+                sent, pause = sent or begun, 0.02  # a killed daemon takes a moment to be gone
+            await sleep(pause)
+
+    async def _open_for(self, question: Question, sent: bool) -> AsyncLink:
+        """The connection that this is asked over; not where the client has hung up."""
+        self._check_listens(question)
+        try:
+            link = await self.open(prepares=question.prepares)
+        except Refusal as refusal:
+            if self._closed and not sent:
+                refusal.facts["begun"] = False
+            raise
+        self._check_listens(question)
+        return link
+
+    def _has_hung_up(self, question: Question) -> bool:
+        return self.hang_ups.for_good or self.hang_ups.count != question.mark
+
+    def _check_listens(self, question: Question) -> None:
+        if self._has_hung_up(question):
+            raise Refusal(
+                Code.DAEMON_DOWN, f"This client has hung up: `{question.op}` was not asked.",
+                next="Ask it again, if it is still wanted.")
+
+    def _check_goes_on(self, question: Question, begun: bool, deadline: float) -> None:
+        """See whether a question may be asked again, whose connection broke."""
+        hung_up = self._has_hung_up(question)
+        over = hung_up or self._closed or time.monotonic() > deadline
+        if over or (begun and not question.again):
+            who = "This client hung up" if hung_up else "The coordinator went away"
+            raise Refusal(
+                Code.DAEMON_DOWN,
+                f"{who} during `{question.op}`; whether it was done is not known.",
+                next="`coord status` shows what is so.") from None
 
     async def events(self, after: int | None) -> AsyncIterator[bytes]:
         """Events from `after` on (default: now), as they happen.
 
         Raises:
-            Refusal: DAEMON_DOWN when the daemon goes.
+            Refusal: DAEMON_DOWN when the daemon goes, or the client hangs up.
         """
-        talk = await self.open()
-        talk.events = asyncio.Queue()
-        await self.ask("subscribe", _encode({"after": after}), again=False)
-        while (event := await talk.events.get()) is not None:
-            yield event
-        raise Refusal(Code.DAEMON_DOWN, "The coordinator stopped.")
-
-
-async def _connect(path: Path) -> socket.socket | None:
-    """A connection to the running daemon; None: there is none.
-
-    Raises:
-        Refusal: FOREIGN; SANDBOXED; DAEMON_DOWN.
-    """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + CONNECT_S
-    while True:
-        sock = unix_socket()
-        sock.setblocking(False)
+        question = Question(
+            "subscribe", encode({"after": after}), REPLY_TIMEOUT_S, again=False, key=None,
+            mark=self.hang_ups.count, prepares=True)
+        self.asking += 1
         try:
-            check_socket(path)
-            sock.connect(str(path))
-            check_peer(sock, path)
-            return sock
-        except BlockingIOError as bad:  # so many want to connect that it takes no more for now
-            sock.close()
-            if loop.time() > deadline:
-                raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror}.") from None
-            await asyncio.sleep(0.01)
-        except (OSError, Refusal) as bad:
-            sock.close()
-            if (why := unreachable(path, bad)) is None:
-                return None
-            raise why from None
-
-
-async def _start(state: StateDir) -> None:
-    """Start the coordinator by a process of its own, for that waits and takes locks.
-
-    Raises:
-        Refusal: what kept it from starting.
-    """
-    loop = asyncio.get_running_loop()
-    reading, writing = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "coordinator.client.starting", str(state.root)],
-            stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    finally:
-        os.close(writing)
-    stream = asyncio.StreamReader()
-    pipe, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb", buffering=0))
-    try:
-        said = await stream.read()
-    finally:
-        pipe.close()
-        while process.poll() is None:  # its end of the pipe is closed: it is about to be gone
-            await asyncio.sleep(0.005)
-    if said:
-        raise Refusal.from_body(json.loads(said))
+            link = await self._open_for(question, sent=False)
+            self._number += 1
+            line = write_line(question, self._number, self.token)
+            with contextlib.suppress(OSError, EOFError):
+                async for event in link.events(self._number, line):
+                    yield event
+            await link.close()
+        finally:
+            self.asking -= 1
+        raise Refusal(Code.DAEMON_DOWN, "This client hung up." if self._has_hung_up(question)
+                      else "The coordinator stopped.")

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter, deque
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
 from coordinator.client.asking import how_asked
-from coordinator.client.async_held import AsyncHeld, to_the_end
+from coordinator.client.async_concurrency import to_the_end
+from coordinator.client.async_held import AsyncHeld
+from coordinator.client.bodies import Branch
 from coordinator.words import requests as rq
 from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Code, Refusal
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from coordinator.client.async_client import AsyncClient
     from coordinator.client.async_connection import AsyncWire
 
+R = TypeVar("R")
 #: How often it is asked what became of a question: while a coordinator dies, and the next one.
 TRIES_MAX = 3
 #: What renews a lease while it is handed on (seconds), where the question named no time.
@@ -39,41 +41,51 @@ _Place = tuple[str, str, tuple[str, ...]]
 class AsyncGrants:
     """Those that one client asks for. For one event loop."""
 
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
+    def __init__(self) -> None:
         self._lines: dict[_Place, _Line] = {}
-        #: How many want the answer of a question that stands, or may stand, at a place in line:
-        #: those who ask for the same in the same mode stand there together.
-        self._at_place: Counter[_Place] = Counter()
         #: Claims that were answered here, the last ones: who is cancelled looks at one of now.
         self._claims: deque[str] = deque(maxlen=CLAIMS_MAX)
         #: Leases (fencing tokens) that were granted here, the last ones: the same.
         self._tokens: deque[int] = deque(maxlen=CLAIMS_MAX)
 
-    async def acquire(self, request: rq.Acquire, key: str | None) -> rq.Acquired:
-        """Ask for leases, without a body.
+    async def ask(self, client: AsyncClient, request: rq.Request[R], key: str | None = None,
+                  mark: int | None = None) -> R:
+        """Ask anything. Who is cancelled while it waits, or while it is granted something, leaves
+        the line, and has given that back before the cancellation goes on.
 
         Raises:
-            Refusal: of `acquire`.
+            Refusal: it was refused.
         """
-        name = self._place(request)
+        answer: Any
+        if isinstance(request, rq.Acquire):
+            answer = await self._acquire(_Question(client, request, key, mark))
+        elif isinstance(request, rq.TaskClaim):
+            answer = await self._claim(_Question(client, request, key, mark))
+        elif getattr(request, "wait_s", 0.0) > 0:
+            answer = await self._wait(_Question(client, request, key, mark))
+        else:
+            answer = await client._ask(request, key, mark)
+        return cast(R, answer)
+
+    async def _acquire(self, question: _Question) -> rq.Acquired:
+        """Ask for leases."""
+        request = question.request
+        name = request.agent, request.mode, tuple(sorted(set(request.resources)))
         line = self._lines.setdefault(name, _Line())
-        question = _Question(self._client, request, key)
         line.waiting += 1
         try:
-            with self._in_line(request):
-                got: rq.Acquired = await question.answered()
+            got: rq.Acquired = await question.answered()
         except BaseException as ended:
             line.waiting -= 1
             line.ending += 1
             try:
                 if isinstance(ended, asyncio.CancelledError):
-                    await to_the_end(self._call_off(question, request, line))
+                    await to_the_end(self._call_off, question, line)
                 if not line.waiting and line.late:
-                    await to_the_end(self._left(request, line))
+                    await to_the_end(self._give_back, question, line)
             except asyncio.CancelledError:
                 if isinstance(ended, Refusal):  # cancelled after all: its place is nobody's, too
-                    await to_the_end(self._call_off(question, request, line))
+                    await to_the_end(self._call_off, question, line)
                 raise
             finally:
                 line.ending -= 1
@@ -82,7 +94,7 @@ class AsyncGrants:
         line.waiting -= 1
         self._forget(name, line)
         tokens = [lease.fencing_token for lease in got.leases]
-        line.told.update(tokens)
+        line.heard.update(tokens)
         self._tokens += tokens
         line.late.clear()  # on these resources: what is none of these has ended
         return got
@@ -91,42 +103,28 @@ class AsyncGrants:
         if not (line.waiting or line.ending):
             self._lines.pop(name, None)
 
-    async def _call_off(self, question: _Question, request: rq.Acquire, line: _Line) -> None:
+    async def _call_off(self, question: _Question, line: _Line) -> None:
         """Nobody waits for this any more: it leaves the line, and nothing of it is held, but what
         another was told of."""
-        got = await self._came_of(question, request)
+        got = await self._find_grant(question, line)
         for lease in got.leases if got is not None else ():
             # Granted at its turn, as it hung up, it is held already where it is asked for again.
             anew = not lease.reentrant or (
                 lease.locked_at >= question.at and lease.fencing_token not in self._tokens)
-            if anew and lease.fencing_token not in line.told:
+            if anew and lease.fencing_token not in line.heard:
                 line.late[lease.fencing_token] = msgspec.structs.replace(lease, reentrant=False)
 
-    async def _left(self, request: rq.Acquire, line: _Line) -> None:
+    async def _give_back(self, question: _Question, line: _Line) -> None:
         """Nobody waits in this line any more: what none of them has is given back, as it is at the
         end of a body that held it."""
         late, line.late = list(line.late.values()), {}
         if late:
             got = rq.Acquired(acquisition_id=late[0].acquisition_id, leases=late, warnings=[])
-            held = AsyncHeld(self._client, got, request.ttl_s or TTL_S, None)
-            held.agent = request.agent
-            await to_the_end(held.end())
+            held = AsyncHeld(question.client, got, question.request.ttl_s or TTL_S, None,
+                             Branch(question.request.agent, private=False))
+            await to_the_end(held.end)
 
-    def _place(self, request: rq.Acquire) -> _Place:
-        return request.agent, request.mode, tuple(sorted(set(request.resources)))
-
-    @contextlib.contextmanager
-    def _in_line(self, request: rq.Acquire) -> Iterator[None]:
-        place = self._place(request)
-        self._at_place[place] += 1
-        try:
-            yield
-        finally:
-            self._at_place[place] -= 1
-            if not self._at_place[place]:
-                del self._at_place[place]
-
-    async def _came_of(self, question: _Question, request: rq.Acquire) -> rq.Acquired | None:
+    async def _find_grant(self, question: _Question, line: _Line) -> rq.Acquired | None:
         """What it was granted after all; None: nothing, and it stands in line no more, but where
         others of this client do."""
         for turn in range(TRIES_MAX):
@@ -139,58 +137,46 @@ class AsyncGrants:
                 if refusal.code is Code.DAEMON_DOWN:
                     continue
                 place = refusal.facts.get("acquisition_id")
-                if place is None or self._at_place[self._place(request)] or not (
-                        turn or request.retry):
+                if place is None or line.waiting or not (turn or question.request.retry):
                     return None
                 with contextlib.suppress(Refusal):  # it was granted, or has left, a moment ago
-                    await self._client.call(
-                        rq.Withdraw(agent=request.agent, acquisition_id=place))
+                    await question.client.call(rq.Withdraw(
+                        agent=question.request.agent, acquisition_id=place))
                     return None
         return None
 
-    async def waited(self, request: rq.Request[Any], key: str | None) -> Any:
-        """The answer to a question that may wait, for something to happen or to be given.
-
-        Raises:
-            Refusal: it was refused.
-        """
-        question = _Question(self._client, request, key)
+    async def _wait(self, question: _Question) -> Any:
+        """The answer to a question that may wait, for something to happen or to be given."""
         try:
             return await question.answered()
         except asyncio.CancelledError:
-            await to_the_end(self._gone(question))
+            await to_the_end(self._fail_given, question)
             raise
 
-    async def _gone(self, question: _Question) -> None:
+    async def _fail_given(self, question: _Question) -> None:
         """Nobody waits for this any more. What it was given in that moment it has not begun."""
         with contextlib.suppress(Refusal):
             got = await question.hung_up()
             why = "whoever asked for it was cancelled in that moment"
             if isinstance(got, rq.Step):
-                await self._client.call(rq.StepFail(
+                await question.client.call(rq.StepFail(
                     agent=question.request.agent, step=got.step, attempt=got.attempts, why=why))
             elif isinstance(got, rq.ChangeGiven):
-                await self._client.call(rq.ChangeFail(
+                await question.client.call(rq.ChangeFail(
                     agent=question.request.agent, change=got.change.change,
                     attempt=got.change.attempts, why=why))
 
-    async def claim(self, request: rq.TaskClaim, key: str | None) -> rq.Claimed:
-        """Ask for a task.
-
-        Raises:
-            Refusal: of `task_claim`.
-        """
-        at = now_iso()
-        question = _Question(self._client, request, key)
+    async def _claim(self, question: _Question) -> rq.Claimed:
+        """Ask for a task."""
         try:
             got: rq.Claimed = await question.answered()
         except asyncio.CancelledError:
-            await to_the_end(self._give_up(question, at))
+            await to_the_end(self._give_up, question)
             raise
-        self._claims.append(_claim(got))
+        self._claims.append(_name_claim(got))
         return got
 
-    async def _give_up(self, question: _Question, at: str) -> None:
+    async def _give_up(self, question: _Question) -> None:
         """Nobody waits for this task any more: it is given back, without blame."""
         for turn in range(TRIES_MAX):
             try:
@@ -199,9 +185,10 @@ class AsyncGrants:
                 if refusal.code is Code.DAEMON_DOWN and refusal.facts.get("begun") is not False:
                     continue
                 return
-            if _claim(got) not in self._claims and (got.task.claimed_at or "") >= at:
+            if _name_claim(got) not in self._claims and (
+                    got.task.claimed_at or "") >= question.at:
                 with contextlib.suppress(Refusal):
-                    await self._client.call(rq.TaskFail(
+                    await question.client.call(rq.TaskFail(
                         agent=question.request.agent, task=got.task.task, model_error=True,
                         reason="whoever asked for it was cancelled in that moment"))
             return
@@ -213,28 +200,30 @@ class _Line:
     Attributes:
         waiting: how many wait for their answer.
         ending: how many were cancelled, and find out what became of their question.
-        told: the leases (fencing tokens) that they have heard of.
+        heard: the leases (fencing tokens) that they have heard of.
         late: leases that were granted to one who has gone: the next who hears of one has it.
     """
 
     def __init__(self) -> None:
         self.waiting = self.ending = 0
-        self.told: set[int] = set()
+        self.heard: set[int] = set()
         self.late: dict[int, rq.Lease] = {}
 
 
 class _Question:
     """One question, and what becomes of it when nobody waits for its answer any more."""
 
-    def __init__(self, client: AsyncClient, request: Any, key: str | None) -> None:
-        self._client, self.request = client, request
+    def __init__(self, client: AsyncClient, request: Any, key: str | None,
+                 mark: int | None) -> None:
+        self.client, self.request = client, request
         self.at = now_iso()
         self._key = how_asked(request, key)[2]
         #: Who waits does so on a connection of its own, to leave the line by hanging up.
-        self._wire: AsyncWire | None = client._wire.another() if request.wait_s > 0 else None
+        self._wire: AsyncWire | None = client._connections.another() if request.wait_s > 0 else None
         asked: rq.Request[Any] = request
         self._asking: asyncio.Future[Any] = asyncio.ensure_future(
-            client._ask(asked, self._key, self._wire))
+            client._ask(asked, self._key, mark) if self._wire is None
+            else client._ask_over(self._wire, asked, self._key, mark))
 
     async def answered(self) -> Any:
         """Its answer.
@@ -246,7 +235,8 @@ class _Question:
             return await asyncio.shield(self._asking)
         finally:
             if self._wire is not None and self._asking.done():
-                self._wire.abort()  # nothing is awaited: who is cancelled now would lose a grant
+                # Nothing is awaited here: who is cancelled now would lose a grant.
+                self._wire.hang_up(for_good=True)
 
     async def hung_up(self) -> Any:
         """The answer that had been on its way.
@@ -255,7 +245,7 @@ class _Question:
             Refusal: it was refused; DAEMON_DOWN: nothing came.
         """
         if self._wire is not None:
-            await self._wire.close()
+            await self._wire.close(for_good=True)
         return await self._asking
 
     async def again(self) -> Any:
@@ -267,9 +257,9 @@ class _Question:
         now: Any = msgspec.structs.replace(self.request, wait_s=0.0)
         if isinstance(now, rq.Acquire | rq.TaskClaim):
             now.reentrant = True  # what it was granted meanwhile is told
-        return await self._client._ask(now, self._key)
+        return await self.client._ask(now, self._key)
 
 
-def _claim(got: rq.Claimed) -> str:
+def _name_claim(got: rq.Claimed) -> str:
     """What tells a claim from a later one on the same task."""
     return f"{got.task.task} {got.task.claimed_at}"

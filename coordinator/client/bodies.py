@@ -11,21 +11,32 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from coordinator.words import requests as rq
+from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import HELD, Code, Refusal
 
 #: A body's sub-agent that was not heard of for so long (seconds) counts as silent. It renews what
 #: it holds much more often; idle ones are to last as long as their program.
 SILENCE_S = 86_400.0
+#: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
+GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
 #: What a body asks for as the one who holds its leases.
 AS_HOLDER = frozenset({
     rq.ChangeDone, rq.ChangeFail, rq.ChangeNext, rq.CommitRegion, rq.Propose, rq.Release,
     rq.StateDelete, rq.StatePatch, rq.StatePut,
 })
+
+
+class LeaseLost(Pickled, Exception):
+    """The lease ended while its body ran: what the body wrote since may collide with others."""
+
+    def __init__(self, resources: Sequence[str], why: str) -> None:
+        super().__init__(f"The lease on {', '.join(resources)} was lost: {why}")
+        self.resources = list(resources)
 
 
 class Branch:
@@ -114,46 +125,7 @@ def is_plain(refusal: Refusal) -> bool:
     return refusal.code in HELD or refusal.code in (Code.INVALID, Code.OUTSIDE_REPO, Code.LIMIT)
 
 
-class Branches:
-    """The sub-agents of one client that no body has now. Each step on the list is one by itself: an
-    exception at any instant would leave a lock taken for ever."""
-
-    def __init__(self) -> None:
-        self._idle: list[Branch] = []
-
-    def take(self) -> Branch | None:
-        """One that nobody has; None: there is none."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
-
-    def give_back(self, branch: Branch) -> None:
-        """It holds nothing any more; another body may have it."""
-        self._idle.append(branch)
-
-    def drain(self) -> list[Branch]:
-        """All of them; they are nobody's any more."""
-        idle, self._idle = self._idle, []
-        return idle
-
-
-def registered(register: Callable[[float | None], rq.Registered]) -> rq.Registered:
-    """What this gives, asked with the silence of a body's sub-agent; without, where so long a one
-    is not possible.
-
-    Raises:
-        Refusal: of registering.
-    """
-    try:
-        return register(SILENCE_S)
-    except Refusal as refusal:
-        if refusal.code is not Code.INVALID:
-            raise
-    return register(None)
-
-
-def registration(parent: str, profile: str, silence_s: float | None) -> rq.Register:
+def registration(parent: str, profile: str) -> rq.Register:
     """What makes a sub-agent for bodies of this agent."""
     return rq.Register(agent=f"{parent}.1", parent=parent, profile=profile, unique=True,
-                       silence_s=silence_s, description=f"a body of {parent}")
+                       silence_s=SILENCE_S, description=f"a body of {parent}")

@@ -1,3 +1,4 @@
+# Made by scripts/blocking_client.py from coordinator/client/async_client.py; do not edit.
 """The Python client: every operation, typed, and a lease as a context manager.
 
     from coordinator import Client
@@ -11,23 +12,31 @@ A client is one agent. It starts the coordinator if need be, and connects again 
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
-import threading
-import time
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from coordinator.client import bodies
-from coordinator.client.asking import check_body, encoded, here, how_asked, listed
+from coordinator.client.asking import (
+    REPLY_TIMEOUT_S,
+    check_body,
+    check_seconds,
+    encoded,
+    here,
+    how_asked,
+    listed,
+)
+from coordinator.client.concurrency import Connections, Lock, run_body, to_the_end
+from coordinator.client.connection import Wire
+from coordinator.client.concurrency import Grants
+from coordinator.client.held import Held
 from coordinator.client.blocking import Operations
-from coordinator.client.connection import REPLY_TIMEOUT_S, Wire
-from coordinator.client.held import GONE, HeldLeases, LeaseLost
+from coordinator.client.bodies import GONE, LeaseLost
 from coordinator.client.locating import locate_root
 from coordinator.files.state import StateDir
 from coordinator.words import requests as rq
@@ -37,10 +46,6 @@ from coordinator.words.shapes import read
 __all__ = ["Client", "Held", "LeaseLost"]
 
 R = TypeVar("R")
-#: Connections beside the first that are kept for the next question.
-IDLE_MAX = 4
-#: So long (seconds) the coordinator has to tell whether something is held still.
-CHECK_S = 2.0
 
 
 class Client(Operations):
@@ -56,14 +61,8 @@ class Client(Operations):
     """
 
     def __init__(
-        self,
-        root: Path | str | None = None,
-        agent: str | None = None,
-        token: str | None = None,
-        *,
-        autostart: bool = True,
-        prepares: bool = True,
-        profile: str = "python",
+        self, root: Path | str | None = None, agent: str | None = None, token: str | None = None,
+        *, autostart: bool = True, prepares: bool = True, profile: str = "python",
         starting: Callable[[], None] | None = None,
     ) -> None:
         self.root = locate_root(Path(root) if root is not None else None)
@@ -71,22 +70,20 @@ class Client(Operations):
         given = token or (os.environ.get("COORD_AGENT_TOKEN") if agent is None else None)
         self._profile = profile
         self._prepares = prepares
-        self._wire = Wire(StateDir(self.root), token=given, autostart=autostart,
-                          starting=starting)
-        #: Who asks while another thread waits for its answer does so on a connection of its own.
-        self._first = threading.Lock()
-        #: Two threads that ask first are one agent.
-        self._naming = threading.RLock()
-        self._idle: list[Wire] = []
-        self._busy: set[Wire] = set()
-        self._closed = 0
-        self._branches = bodies.Branches()
+        self._connections = Connections(Wire(
+            StateDir(self.root), token=given, autostart=autostart, starting=starting))
+        #: Two that ask first are one agent.
+        self._naming = Lock()
+        #: Sub-agents that no body has now. (Each step on the list is one by itself: an exception at
+        #: any instant would leave a lock taken for ever.)
+        self._idle: list[bodies.Branch] = []
         #: Whose agent this is: a fork of that process is another one.
         self._process = os.getpid()
+        self._grants = Grants()
         self.silence_s: float | None = None
 
     def __repr__(self) -> str:
-        return f"<Client {self.agent or 'nobody yet'} at {self.root}>"
+        return f"<{type(self).__name__} {self.agent or 'nobody yet'} at {self.root}>"
 
     def __enter__(self) -> Client:
         return self
@@ -95,34 +92,23 @@ class Client(Operations):
         self.close()
 
     def close(self) -> None:
-        """Hang up; what other threads wait for they still get. Leases stay until they are
-        released, or lapse."""
-        self._leave_idle()
-        self._closed += 1
-        while self._idle:
-            self._idle.pop().close()
-        if self._first.acquire(blocking=False):
-            self._wire.close()
-            self._first.release()
-
-    def _leave_idle(self) -> None:
-        """Sub-agents that no body has leave; where nobody serves any more, they are silent soon."""
+        """Hang up; what others wait for at that moment they still get, and `follow` goes on. Leases
+        stay until they are released, or lapse."""
         starts, self._wire.autostart = self._wire.autostart, False
-        for branch in self._branches.drain() if self._process == os.getpid() else ():
-            with contextlib.suppress(Refusal):
+        idle, self._idle = self._idle, []
+        for branch in idle if self._process == os.getpid() else ():
+            with contextlib.suppress(Refusal):  # where nobody serves any more, it is silent soon
                 self._ask(rq.Leave(agent=branch.agent, reason="its client was closed"))
         self._wire.autostart = starts
+        self._connections.close()
 
     def hang_up(self, *, for_good: bool = False) -> None:
-        """From another thread, or a signal handler: the questions that wait for their answers end
-        now, DAEMON_DOWN, and so does `follow`; the coordinator sees that nobody listens any more.
-        What is asked later is asked as always, and leases are renewed and given back as always.
+        """From elsewhere, or a signal handler: the questions that wait for their answers end now,
+        DAEMON_DOWN, and so does `follow`; the coordinator sees that nobody listens any more. What
+        is asked later is asked as always, and leases are renewed and given back as always.
         `for_good`: nothing is asked any more, so that leases stay until they lapse: of a client
         that is thrown away."""
-        self._wire.hang_ups.for_good |= for_good
-        self._wire.hang_ups.count += 1
-        for wire in (self._wire, *tuple(self._busy)):
-            wire.hang_up()
+        self._connections.hang_up(for_good=for_good)
 
     @property
     def hang_ups(self) -> int:
@@ -138,8 +124,12 @@ class Client(Operations):
         """The agent's token, once it is registered."""
         return self._wire.token
 
+    @property
+    def _wire(self) -> Wire:
+        return self._connections.wire
+
     def call(self, request: rq.Request[R], *, key: str | None = None,
-             mark: int | None = None) -> R:
+                   mark: int | None = None) -> R:
         """Ask anything that the coordinator can be asked.
 
         Args:
@@ -150,61 +140,53 @@ class Client(Operations):
 
         Raises:
             Refusal: with its code and facts.
+
+        Who is cut off while it acquires, claims a task, or waits for a step or a change, leaves the
+        line, and keeps nothing of what it was granted in that moment. (A step or change that was
+        given then is tried again, as after a failure.)
         """
+        if (wait_s := getattr(request, "wait_s", None)) is not None:
+            check_seconds("wait_s", wait_s)  # it is reckoned with before it is asked
+        if isinstance(request, rq.Acquire):
+            check_body(request.resources, 0)
+        answer = self._ask_as_holder(request, key, mark)
+        if isinstance(request, rq.Leave) and request.agent == self.agent:
+            self._wire.token = None  # it is nobody's any more: whoever asks next registers
+            self._idle = []  # and these have left with it
+        return answer
+
+    def _ask_as_holder(self, request: rq.Request[R], key: str | None, mark: int | None) -> R:
+        """Ask as the holder around this code, if that is what it is for."""
         holder = bodies.as_holder(self, request, self.agent)
         if holder is not None:
             try:
-                return self._ask(msgspec.structs.replace(request, agent=holder), key, mark)
+                return self._grants.ask(
+                    self, msgspec.structs.replace(request, agent=holder), key, mark)
             except Refusal as refusal:
                 if not bodies.is_of(refusal, self.agent):
                     raise
-        return self._ask(request, key, mark)
+        return self._grants.ask(self, request, key, mark)
 
     def _ask(self, request: rq.Request[R], key: str | None = None, mark: int | None = None,
-             timeout_s: float = REPLY_TIMEOUT_S) -> R:
+                   timeout_s: float = REPLY_TIMEOUT_S) -> R:
+        """Ask over whichever connection is free, and read the answer."""
+        with self._connections.borrow() as wire:
+            return self._ask_over(wire, request, key, mark, timeout_s)
+
+    def _ask_over(self, wire: Wire, request: rq.Request[R], key: str | None,
+                        mark: int | None = None, timeout_s: float = REPLY_TIMEOUT_S) -> R:
         kind = type(request)
         params = encoded(request)
         wait_s, repeatable, key = how_asked(request, key)
-        with self._connection() as wire:
-            wire.prepares = self._prepares or kind.writes
-            raw = wire.ask(
-                kind.op, params, timeout_s + wait_s, repeatable=repeatable,
-                key=key, mark=mark,
-            )
-        if isinstance(request, rq.Leave) and request.agent == self.agent:
-            self._wire.token = None  # it is nobody's any more: whoever asks next registers
-            self._branches.drain()  # and these have left with it
+        raw = wire.ask(
+            kind.op, params, timeout_s + wait_s, repeatable=repeatable, key=key, mark=mark,
+            prepares=self._prepares or kind.writes)
         return read(raw, request.reply_shape())
 
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[Wire]:
-        """A connection that no other thread uses meanwhile: the first one, if it is free."""
-        closed = self._closed
-        if self._first.acquire(blocking=False):
-            try:
-                yield self._wire
-            finally:
-                if closed != self._closed:
-                    self._wire.close()
-                self._first.release()
-            return
-        try:
-            wire = self._idle.pop()
-            wire.token, wire.autostart = self._wire.token, self._wire.autostart
-        except IndexError:
-            wire = self._wire.another()
-        self._busy.add(wire)
-        try:
-            yield wire
-        finally:
-            self._busy.discard(wire)
-            if closed == self._closed and len(self._idle) < IDLE_MAX:
-                self._idle.append(wire)
-            else:
-                wire.close()
-
-    def register(self, *, unique: bool = True, silence_s: float | None = None,
-                 description: str = "", parent: str | None = None, launch: str = "") -> str:
+    def register(
+        self, *, unique: bool = True, silence_s: float | None = None, description: str = "",
+        parent: str | None = None, launch: str = "",
+    ) -> str:
         """Become a registered agent; its name: with a number, if a live session has it already.
         Later requests carry the agent's own token.
 
@@ -212,15 +194,16 @@ class Client(Operations):
             Refusal: NAME_TAKEN, with `unique=False`.
         """
         with self._naming:
-            wanted = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
-            known = self.call(
-                rq.Register(agent=wanted, profile=self._profile, unique=unique,
-                            silence_s=silence_s, description=description, parent=parent,
-                            launch=launch)
-            )
-            self.agent, self._wire.token = known.agent, known.token
-            self.silence_s = silence_s
-        return known.agent
+            return self._register(rq.Register(
+                agent="", profile=self._profile, unique=unique, silence_s=silence_s,
+                description=description, parent=parent, launch=launch))
+
+    def _register(self, request: rq.Register) -> str:
+        request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
+        registered = self.call(request)
+        self.agent, self._wire.token = registered.agent, registered.token
+        self.silence_s = request.silence_s
+        return registered.agent
 
     def name(self) -> str:
         """The name that all its requests bear; it is registered if it was not."""
@@ -229,24 +212,21 @@ class Client(Operations):
         if self.agent is not None and self._wire.token is not None:
             return self.agent  # without a lock, which an exception may have left taken
         with self._naming:
-            if self.agent is None or self._wire.token is None:
-                self.register()
-            assert self.agent is not None
-            return self.agent
+            if self.agent is not None and self._wire.token is not None:
+                return self.agent
+            return self._register(rq.Register(
+                agent="", profile=self._profile, unique=True))
 
     def _be_another(self) -> None:
         """This process was forked from the one whose agent this is: it is a sub-agent of that one
         from now on, or an agent like it where that one has left."""
-        for wire in (self._wire, *self._idle, *self._busy):
-            wire.close()
-        self._process, self._naming = os.getpid(), threading.RLock()
-        self._branches, self._idle, self._busy = bodies.Branches(), [], set()
-        self._wire, self._first = self._wire.another(), threading.Lock()
-        parent, token = self.agent, self.token
-        if parent is None or token is None:
+        self._process, self._naming, self._idle = os.getpid(), Lock(), []
+        self._connections.start_anew()
+        parent = self.agent
+        if parent is None or self.token is None:
             return
         try:
-            known = self._ask(rq.Register(
+            registered = self._ask(rq.Register(
                 agent=f"{parent}.1", parent=parent, profile=self._profile, unique=True,
                 silence_s=self.silence_s, description=f"a process of {parent}"))
         except Refusal as refusal:
@@ -254,10 +234,12 @@ class Client(Operations):
             if refusal.code not in GONE and refusal.code is not Code.UNKNOWN_AGENT:
                 raise
             return
-        self.agent, self._wire.token = known.agent, known.token
+        self.agent, self._wire.token = registered.agent, registered.token
 
-    def commit_region(self, resource: str, text: str, *, content_hash: str | None = None,
-                      lease_token: str | None = None) -> rq.RegionsCommitted:
+    def commit_region(
+        self, resource: str, text: str, *, content_hash: str | None = None,
+        lease_token: str | None = None,
+    ) -> rq.RegionsCommitted:
         """Write the new text of a leased region (`path::Qualified.name`). Several at once:
         `commit_regions`.
 
@@ -265,25 +247,22 @@ class Client(Operations):
             Refusal: REGION_CHANGED with the fresh text, PARSE_INVALID, OUT_OF_SCOPE_EDIT,
                 NOT_HOLDER, UNKNOWN_LEASE, STALE_TOKEN; LOCKED: another writes the file just now.
         """
-        return self.call(rq.CommitRegion(agent=self.name(), cwd=here(), regions=[
-            rq.RegionText(resource=resource, text=text, content_hash=content_hash,
-                          lease_token=lease_token)]))
+        return self.commit_regions([rq.RegionText(
+            resource=resource, text=text, content_hash=content_hash, lease_token=lease_token)])
 
     def follow(self, after: int | None = None) -> Iterator[rq.EventRow]:
         """What happens from now on (or after the event of that number), as it happens, on a
         connection of its own; until the iterator is closed.
 
         Raises:
-            Refusal: DAEMON_DOWN: the coordinator stopped, or another thread has called `hang_up`.
+            Refusal: DAEMON_DOWN: the coordinator stopped, or the client has hung up.
         """
-        wire = self._wire.another()
-        self._busy.add(wire)
+        wire = self._connections.another()
         try:
             for raw in wire.events(after):
                 yield read(raw, rq.EventRow)
         finally:
-            self._busy.discard(wire)
-            wire.close()
+            to_the_end(self._connections.end, wire)
 
     def lease(
         self, *resources: str, ttl: float = 60.0, mode: rq.Mode = "exclusive", wait: float = 0.0,
@@ -295,12 +274,12 @@ class Client(Operations):
         Each body is a holder of its own, a sub-agent of this client's agent: two threads, tasks or
         processes never have a resource at once, whichever client or token they share. What the body
         writes through this client (values, regions, proposals) is written as that holder. With
-        `reentrant`, a body within a body of the same thread is that holder, and goes on with what
-        it has; and any other is this client's agent itself, with what that has acquired or claimed.
-        Whoever has something before the body has it after it.
+        `reentrant`, a body within a body of the same thread or task is that holder, and goes on
+        with what it has; and any other is this client's agent itself, with what that has acquired
+        or claimed. Whoever has something before the body has it after it.
 
         With `stall`, renewal stops when the body has not called `progress()` for that long: a
-        hung body loses its lease.
+        hung body loses its lease. A body that is cut off has given back what it held first.
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
@@ -310,183 +289,69 @@ class Client(Operations):
         request = rq.Acquire(
             agent="", resources=listed(resources), ttl_s=ttl, mode=mode, wait_s=wait,
             description=description, retry=False, cwd=here(), reentrant=reentrant)
-        runs = _Running()
-        body = self._body(request, ttl, stall, runs)
-        runs.follow(body.gen)
-        return _Entered(body)
+        return run_body(partial(self._run_body, request, ttl, stall))
 
-    @contextlib.contextmanager
-    def _body(self, request: rq.Acquire, ttl: float, stall: float | None,
-              runs: Callable[[], bool]) -> Iterator[Held]:
+    def _run_body(self, request: rq.Acquire, ttl: float, stall: float | None,
+                        runs: Callable[[], bool]) -> Iterator[Held]:
         around = bodies.around(self)
-        branch = around or (bodies.Branch(self.name(), private=False) if request.reentrant
-                            else self._take())
+        branch = around or self._choose_branch(request)
         before, branch.spent = branch.spent, True  # until it is known what it holds
         try:
+            request.agent = branch.agent
             try:
-                held = self._begun(branch, request, ttl, stall, runs)
+                acquired = self._grants.ask(self, request)
             except Refusal as refusal:
                 branch.spent = before or not bodies.is_plain(refusal)
                 raise
+            held = Held(self, acquired, ttl, stall, branch, runs)
             with bodies.entered(self, branch):
                 try:
                     yield held
                 finally:
-                    held.end()
+                    to_the_end(held.end)
                     branch.spent = before or held.lost
             held._check_known()
         finally:
             if around is None:
-                self._part(branch)
+                to_the_end(self._part, branch)
 
-    def _begun(self, branch: bodies.Branch, request: rq.Acquire, ttl: float, stall: float | None,
-               runs: Callable[[], bool]) -> Held:
-        request.agent = branch.agent
-        held = Held(self, self._ask(request), ttl, stall, branch)
-        held.runs = runs
-        held._start()
-        return held
-
-    def _take(self) -> bodies.Branch:
-        """A holder that nobody else is.
+    def _choose_branch(self, request: rq.Acquire) -> bodies.Branch:
+        """Who holds what a body asks for that is in no other: this client's agent itself, or a
+        holder that nobody else is.
 
         Raises:
             Refusal: this client's agent cannot register one.
         """
         parent = self.name()
-        idle = self._branches.take()
-        if idle is not None:
-            return idle
-        return bodies.Branch(bodies.registered(lambda silence_s: self._ask(
-            bodies.registration(parent, self._profile, silence_s))).agent)
+        if request.reentrant:
+            return bodies.Branch(parent, private=False)
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        registration = bodies.registration(parent, self._profile)
+        try:
+            registered = self._ask(registration)
+        except Refusal as refusal:
+            if refusal.code is not Code.INVALID:
+                raise
+            registration.silence_s = None  # so long a silence is not possible here
+            registered = self._ask(registration)
+        return bodies.Branch(registered.agent)
 
     def _part(self, branch: bodies.Branch) -> None:
         """Its body is over."""
         if self._process != os.getpid() or not branch.private:
             return  # a forked child leaves the body: it is its parent's
         if not branch.spent:
-            self._branches.give_back(branch)
+            self._idle.append(branch)
             return
         with contextlib.suppress(Refusal):  # it cannot be reached: what is held lapses
             self._ask(rq.Leave(agent=branch.agent, reason="its body has ended"))
 
-    def hold(self, got: rq.Acquired, *, ttl: float = 60.0, stall: float | None = None) -> Held:
+    def hold(self, got: rq.Acquired, *, ttl: float = 60.0,
+             stall: float | None = None) -> Held:
         """Renew in the background what this client's agent has acquired, every third of `ttl`
         (seconds), until `Held.end` is called, which gives back what that acquisition got: for
-        whoever's body is no `with`. It ends with the `Held`, too, when nobody has that any more."""
+        whoever's body is no `with`. It ends with the `Held`, too, when nobody has that any
+        more."""
         check_body((), ttl, stall=stall)
-        held = Held(self, got, ttl, stall)
-        held._start()
-        return held
-
-
-class _Entered(contextlib.AbstractContextManager["Held"]):
-    """A body that is ended at once where an exception comes while it is entered or left: whoever
-    keeps that exception keeps what it came through."""
-
-    def __init__(self, body: Any) -> None:
-        self._body = body
-
-    def __enter__(self) -> Held:
-        try:
-            held: Held = self._body.__enter__()
-            return held
-        except BaseException:
-            self._body.gen.close()
-            raise
-
-    def __exit__(self, *raised: Any) -> Any:
-        try:
-            return self._body.__exit__(*raised)
-        except BaseException:
-            self._body.gen.close()  # (nothing, where its end was reached)
-            raise
-
-
-class _Running:
-    """Whether a body runs still: what tells whoever renews its lease, when an exception came so
-    that nobody ends it."""
-
-    def __init__(self) -> None:
-        self._body: Callable[[], Any] = lambda: self
-
-    def follow(self, body: Any) -> None:
-        """Tell of this generator from now on."""
-        self._body = weakref.ref(body)
-
-    def __call__(self) -> bool:
-        body = self._body()
-        return body is self or (body is not None and body.gi_frame is not None)
-
-
-class Held(HeldLeases):
-    """A lease while its body runs, renewed by a thread. The thread knows it weakly, so that it ends
-    when an exception at any instant has left the lease to nobody."""
-
-    def __init__(self, client: Client, got: rq.Acquired, ttl_s: float, stall_s: float | None,
-                 branch: bodies.Branch | None = None) -> None:
-        agent = branch.agent if branch is not None else str(client.agent)
-        super().__init__(agent, got, ttl_s, stall_s, client.silence_s, branch)
-        self._client = client
-        self._done, self._ended = threading.Event(), threading.Event()
-
-    def _start(self) -> None:
-        # In one step: `Thread.start` is several, and an exception among them leaves half a thread.
-        _thread.start_new_thread(_renew, (weakref.ref(self), self._done, self._ended,
-                                          self._every_s))
-
-    def _renewed(self) -> bool:
-        """Renew it; whether that goes on."""
-        now = time.monotonic()
-        if self._over or not self.runs() or self._stalls(now):
-            return False
-        try:
-            self._client.call(self._renewal())
-            self._confirmed_at = now
-        except Refusal as refusal:
-            return not self._refused(refusal, now)
-        return True
-
-    def check(self) -> None:
-        """Ask the coordinator whether it is held still; where that does not answer soon, its last
-        renewal tells.
-
-        Raises:
-            LeaseLost: the lease has ended, or its renewal was not confirmed in time.
-        """
-        if self._may_ask():
-            with contextlib.suppress(Refusal):
-                self._compare(self._client._ask(rq.Locks(agent=self.agent), timeout_s=CHECK_S))
-        self._check_known()
-
-    def end(self, *, release: bool = True) -> None:
-        """Renew no more and, with `release`, give back what its holder did not have before. What is
-        not given back, also because the coordinator cannot be reached, stays until it lapses.
-        `check` tells whether all was held to the end.
-        """
-        if self._over or self._process != os.getpid():
-            return  # a forked child leaves the body: the lease is its parent's
-        self._over = True
-        self._done.set()
-        self._ended.wait()
-        ending = self._ending(release)
-        answer: Any = None
-        with contextlib.suppress(StopIteration):
-            while True:
-                request = ending.send(answer)
-                try:
-                    answer = self._client.call(request)
-                except Refusal as no:
-                    answer = no
-
-
-def _renew(held: Callable[[], Held | None], done: threading.Event, ended: threading.Event,
-           every_s: float) -> None:
-    try:
-        while not done.wait(every_s):
-            here = held()
-            if here is None or not here._renewed():
-                return
-            del here
-    finally:
-        ended.set()
+        return Held(self, got, ttl, stall)

@@ -1,361 +1,258 @@
-"""The wire to the daemon: one line out, one line in; it is started if need be.
+# Made by scripts/blocking_client.py from coordinator/client/async_connection.py; do not edit.
+"""The wire to the daemon: a question out, its answer in, through broken connections and restarts.
 
-Blocking and small: standard library and msgspec only, for the CLI's start-up time counts. It speaks
-only to a socket in a folder of this user's own, and to a daemon that this user runs.
+Starts a coordinator where none runs. Speaks only to a socket in a folder of this user's own, and to
+a daemon that this user runs. How bytes go out and come in is the transport's.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import select
 import socket
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Iterator, Callable
 
-import msgspec
-
-from coordinator.client.locating import connect, peer
+from coordinator.client.asking import (
+    RECONNECT_S,
+    REPLY_TIMEOUT_S,
+    STARTS,
+    HangUps,
+    Question,
+    encode,
+    ends_before,
+    write_line,
+)
+from coordinator.client.transport import Link, Opening, open_link, sleep, start
+from coordinator.client.locating import try_to_reach
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.texts import REQUEST_BYTES_MAX, harmless
 
-T = TypeVar("T")
-PROTOCOL = 1
-#: A coordinator that is killed as it starts is started so often; and so often one that was killed
-#: just after, before anybody spoke to it.
-STARTS = 3
-#: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
-REPLY_TIMEOUT_S = 120.0
-#: How long a broken connection is made anew before the daemon is said to be down.
-RECONNECT_S = 10.0
-
-
-class Answered(msgspec.Struct):
-    """One line of the daemon's."""
-
-    id: int | str | None = None
-    ok: msgspec.Raw = msgspec.Raw()
-    error: dict[str, Any] | None = None
-    event: msgspec.Raw = msgspec.Raw()
-
-
-decode = msgspec.json.Decoder(Answered).decode
-_encode = msgspec.json.Encoder().encode
-
-
-def ends_before(refusal: Refusal, once: bool) -> bool:
-    """Whether a coordinator that ends has refused this, and the next one can be asked the same.
-    `once`: it takes effect once, however often it is asked."""
-    begun = refusal.facts.get("begun")
-    return refusal.code is Code.SHUTTING_DOWN and (begun is False or (begun is True and once))
-
-
-def through_restarts(ask: Callable[[], T]) -> T:
-    """The answer to what may be asked again: where the coordinator ends meanwhile, the next one's.
-
-    Raises:
-        Refusal: SHUTTING_DOWN: there was no other within `RECONNECT_S`; and what `ask` raises.
-    """
-    deadline = time.monotonic() + RECONNECT_S
-    while True:
-        began = time.monotonic()
-        try:
-            return ask()
-        except Refusal as refusal:
-            if refusal.code is not Code.SHUTTING_DOWN:
-                raise
-            now = time.monotonic()
-            if now - began > 1.0:  # it has waited with a coordinator that ran
-                deadline = now + RECONNECT_S
-            if now > deadline:
-                raise
-            time.sleep(0.1)
-
-
-def start(state: StateDir) -> None:
-    """As `coordinator.client.starting.start`, which seldom has to be read in."""
-    from coordinator.client import starting
-
-    starting.start(state)
-
-
-def check_place(state: StateDir) -> None:
-    """As `coordinator.client.starting.check_place`."""
-    from coordinator.client import starting
-
-    starting.check_place(state)
-
-
-def head(fields: dict[str, Any]) -> bytes:
-    """What goes before a request, as it goes over the wire, without its end.
-
-    Raises:
-        Refusal: INVALID: a text in it is no Unicode.
-    """
-    try:
-        return _encode(fields)[:-1]
-    except UnicodeEncodeError as bad:
-        raise no_unicode(fields, bad) from None
-
-
-def no_unicode(fields: dict[str, Any], bad: UnicodeEncodeError) -> Refusal:
-    """INVALID, for the first of the fields that cannot be written as UTF-8."""
-    field = next((name for name, value in fields.items() if not _is_unicode(value)), "")
-    shown = harmless(bad.object[max(0, bad.start - 100) : bad.start + 100])
-    return Refusal(
-        Code.INVALID, f"`{field}`: {shown!r} is not valid UTF-8. Nothing was done.",
-        next="Repeat it in UTF-8.", field=field)
-
-
-def _is_unicode(value: Any) -> bool:
-    try:
-        _encode(value)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-#: Connections that came with a fork: they are the parent's, and nothing of them is closed here
-#: that the parent may be using.
-_PARENTS: list[Any] = []
-
-
-class HangUps:
-    """How often a client has hung up on what it had asked, on all its connections."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        #: Nothing is asked any more.
-        self.for_good = False
+#: How long a connection may take (seconds): the daemon is there and takes no more for now.
+CONNECT_S = 5.0
 
 
 class Wire:
-    """One connection. Not for several threads at once."""
+    """One connection, made anew when it breaks. Not for several threads at once."""
 
-    def __init__(self, state: StateDir, *, token: str | None = None, autostart: bool = True,
-                 starting: Any = None, hang_ups: HangUps | None = None) -> None:
+    def __init__(
+        self, state: StateDir, *, token: str | None = None, autostart: bool = True,
+        starting: Callable[[], None] | None = None, hang_ups: HangUps | None = None,
+    ) -> None:
         self.state = state
         self.hang_ups = hang_ups or HangUps()
         self.token = token
         #: Whether a daemon is started where none runs; may be changed at any time.
         self.autostart = autostart
-        #: Whether it is started also where there is no `.coord` yet, which is then made.
-        self.prepares = True
         self._starting = starting
         #: Whether a daemon was to be started, and none could be.
         self.failed = False
-        self._sock: socket.socket | None = None
-        self._file: Any = None
+        self._link: Link | None = None
+        self._opening = Opening()
         self._number = 0
-        self._asking = False
-        self._process = os.getpid()
+        #: How many questions wait for their answers.
+        self.asking = 0
+        self._closed = False
 
     def another(self) -> Wire:
         """A connection of its own, for the same agent."""
-        return Wire(self.state, token=self.token, autostart=self.autostart,
-                    starting=self._starting, hang_ups=self.hang_ups)
+        return Wire(
+            self.state, token=self.token, autostart=self.autostart, starting=self._starting,
+            hang_ups=self.hang_ups)
 
     @property
     def process(self) -> int:
         """The process at the other end; 0 where the system does not tell, or nobody is there."""
-        found = peer(self._sock) if self._sock is not None else None
-        return found[0] if found is not None else 0
+        return self._link.process() if self._link is not None else 0
 
-    def open(self) -> None:
-        """Connect, starting the daemon when there is none.
+    def open(self, *, prepares: bool = True) -> Link:
+        """Connect, starting the daemon when there is none. `prepares`: also where there is no
+        `.coord` yet, which is then made.
 
         Raises:
             Refusal: DAEMON_DOWN, or why it could not start.
+            RuntimeError: in another event loop than before.
         """
-        if self._sock is not None and self._process != os.getpid():
-            self._leave_to_parent()
-        if self._sock is not None:
-            return
-        sock = connect(self.state)
-        if sock is None:
-            if not self.autostart:
-                raise Refusal(
-                    Code.DAEMON_DOWN, f"No coordinator is running for {self.state.root}."
-                )
-            if not self.prepares and not self.state.path.is_dir():
-                raise Refusal(
-                    Code.DAEMON_DOWN, f"{self.state.root} is not prepared for coord (it has no "
-                    f"{self.state.path.name}), so nothing runs there. Nothing was started or made.",
-                    next="`coord init` prepares it, or go to a repository that is.",
-                )
-            if self._starting is not None:
-                check_place(self.state)  # (it is not told that one is started where none can be)
-                self._starting()
-            self.failed = True
-            for _ in range(STARTS):  # (one may be killed in the moment after)
-                start(self.state)
-                sock = connect(self.state)
-                if sock is not None:
-                    break
-            else:
-                raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
-            self.failed = False
-        self.take(sock)
+        with self._opening:
+            self._check_open()
+            if self._link is None or not self._link.is_usable():
+                self.take(self._reach(prepares))
+                self._check_open()  # it may have been closed meanwhile
+            assert self._link is not None
+            return self._link
 
     def take(self, sock: socket.socket) -> None:
         """Speak over this connection."""
         # (An exception may come between any two lines: a connection is there whole, or not.)
-        self._file = sock.makefile("rb", buffering=1 << 16)
-        self._process = os.getpid()
-        self._sock = sock
+        self._link = open_link(sock)
 
-    def _leave_to_parent(self) -> None:
-        """This process was forked from the one that connected: its answers are not for us."""
-        assert self._sock is not None
-        _PARENTS.append(self._file)  # a thread that is not here may have been reading it
-        os.close(self._sock.detach())
-        self._sock = None
+    def _check_open(self) -> None:
+        if self._closed:
+            self.hang_up(for_good=True)
+            raise Refusal(Code.DAEMON_DOWN, "This client was closed.", next="Make another.")
 
-    def close(self) -> None:
-        """Hang up."""
-        if self._sock is not None and self._process != os.getpid():
-            self._leave_to_parent()
-        if self._sock is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-                self._sock.close()
-        self._sock = None
+    def _reach(self, prepares: bool) -> socket.socket:
+        """A connection to the daemon, which is started if need be."""
+        sock = self._connect()
+        if sock is not None:
+            return sock
+        self._check_may_start(prepares)
+        self.failed = True
+        for _ in range(STARTS):  # (a daemon may be killed in the moment after)
+            start(self.state)
+            sock = self._connect()
+            if sock is not None:
+                self.failed = False
+                return sock
+        raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
+
+    def _connect(self) -> socket.socket | None:
+        """A connection to the running daemon; None: there is none."""
+        path, deadline = self.state.socket(), time.monotonic() + CONNECT_S
+        while True:
+            try:
+                return try_to_reach(path)
+            except BlockingIOError as bad:  # it takes no more for now
+                if time.monotonic() > deadline:
+                    raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror}.") from None
+            sleep(0.01)
+
+    def _check_may_start(self, prepares: bool) -> None:
+        """See that a daemon may be started here, and tell whoever wants to know that it is."""
+        if not self.autostart:
+            raise Refusal(Code.DAEMON_DOWN, f"No coordinator is running for {self.state.root}.")
+        if not prepares and not self.state.path.is_dir():
+            raise Refusal(
+                Code.DAEMON_DOWN, f"{self.state.root} is not prepared for coord (it has no "
+                f"{self.state.path.name}), so nothing runs there. Nothing was started or made.",
+                next="`coord init` prepares it, or go to a repository that is.")
+        if self._starting is not None:
+            from coordinator.client.starting import check_place  # seldom has to be read in
+
+            check_place(self.state)  # (it is not told that one is started where none can be)
+            self._starting()
+
+    def close(self, *, for_good: bool = False) -> None:
+        """Hang up. What is asked later connects again; `for_good`: nothing is asked any more."""
+        self._closed |= for_good
+        if self._link is not None:
+            self._link.close()
+
+    def hang_up(self, *, for_good: bool = False) -> None:
+        """From elsewhere, after it was counted: end what waits here now. `for_good`: nothing is
+        asked over this any more."""
+        self._closed |= for_good
+        link = self._link
+        if link is not None and (self.asking or for_good):
+            link.hang_up()
 
     def is_over(self) -> bool:
         """Whether there is no connection, or the daemon has ended the one there is. Only for one
-        that nothing was asked on: what it says would be taken for its end."""
-        if self._sock is not None and select.select([self._sock], [], [], 0)[0]:
-            self.close()
-        return self._sock is None
+        that nothing was asked on."""
+        return self._link is None or self._link.is_over()
 
-    def hang_up(self) -> None:
-        """From another thread, after it was counted: end what waits here now."""
-        sock = self._sock
-        if self._asking and sock is not None:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-    def ask(self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S,
-            repeatable: bool = False, key: str | None = None, mark: int | None = None) -> bytes:
+    def ask(
+        self, op: str, params: bytes, timeout_s: float = REPLY_TIMEOUT_S, repeatable: bool = False,
+        key: str | None = None, mark: int | None = None, prepares: bool = True,
+    ) -> bytes:
         """The reply's JSON. When the connection breaks it is made anew, for `RECONNECT_S` at most;
         a request that may have been carried out is sent again only if `repeatable`, or under the
-        idempotency `key` that it had: then it takes effect once.
-
-        Whoever is interrupted (Ctrl-C, a signal handler of the program's own) has hung up: it
-        counts as gone, and is granted nothing as if it listened. `mark`: the count of `hang_ups`
+        idempotency `key` that it had: then it takes effect once. `mark`: the count of `hang_ups`
         from which on it is not to be asked.
 
         Raises:
-            Refusal: what the daemon refused; DAEMON_DOWN; LIMIT: it is too long to be sent.
+            Refusal: what the daemon refused; DAEMON_DOWN (with `begun` False: the wire was closed
+                before anything was asked); LIMIT: it is too long to be sent.
         """
-        self._asking = True
+        question = Question(
+            op, params, timeout_s, again=repeatable or key is not None, key=key,
+            mark=self.hang_ups.count if mark is None else mark, prepares=prepares)
+        self.asking += 1
         try:
-            return self._asked(op, params, timeout_s, repeatable, key,
-                               self.hang_ups.count if mark is None else mark)
+            return self._await_answer(question)
         finally:
-            self._asking = False
+            self.asking -= 1
 
-    def _hung_up(self, mark: int) -> bool:
-        """Whether the client has hung up since that many times."""
-        return self.hang_ups.for_good or self.hang_ups.count != mark
-
-    def _asked(self, op: str, params: bytes, timeout_s: float, repeatable: bool, key: str | None,
-               mark: int) -> bytes:
+    def _await_answer(self, question: Question) -> bytes:
         deadline = time.monotonic() + RECONNECT_S
+        sent = False
         while True:
-            if self._hung_up(mark):
-                raise Refusal(Code.DAEMON_DOWN, f"This client has hung up: `{op}` was not asked.",
-                              next="Ask it again, if it is still wanted.")
-            self.open()
-            sent = False
+            link = self._open_for(question, sent)
+            self._number += 1
+            number = self._number
+            line = write_line(question, number, self.token)
             try:
-                if self._hung_up(mark):
-                    raise EOFError
-                assert self._sock is not None
-                self._sock.settimeout(timeout_s)
-                self._number += 1
-                fields: dict[str, Any] = {"id": self._number, "op": op, "v": PROTOCOL}
-                if self.token is not None:
-                    fields["token"] = self.token
-                if key is not None:
-                    fields["key"] = key
-                line = head(fields) + b',"params":' + params + b"}\n"
-                if len(line) > REQUEST_BYTES_MAX:
-                    raise Refusal(Code.LIMIT, f"A request over {REQUEST_BYTES_MAX:,} bytes. "
-                                  "Nothing was done.")
-                self._sock.sendall(line)
-                sent = True
-                return self._receive(self._number)
+                return link.exchange(number, line, question.timeout_s)
             except Refusal as refusal:
                 # A coordinator that ends; the next one will do it, or knows that it was done.
-                again = ends_before(refusal, repeatable or key is not None)
-                if not again or not self.autostart:
+                if not self.autostart or not ends_before(refusal, question.again):
                     raise
-                self.close()
+                link.leave()
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(0.05)
+                sent, pause = True, 0.05
             except TimeoutError:
-                self.close()
                 raise Refusal(
-                    Code.DAEMON_DOWN, f"The coordinator gave no answer within {timeout_s:g} s.",
-                    next="`coord doctor`",
-                ) from None
+                    Code.DAEMON_DOWN,
+                    f"The coordinator gave no answer within {question.timeout_s:g} s.",
+                    next="`coord doctor`") from None
             except (OSError, EOFError) as bad:
-                self.close()
                 # "Reset" means that it ended before it had read all of this.
-                begun = sent and not isinstance(bad, ConnectionResetError)
-                again = not begun or repeatable or key is not None
-                over = self._hung_up(mark)
-                if over or not again or time.monotonic() > deadline:
-                    who = "This client hung up" if over else "The coordinator went away"
-                    raise Refusal(
-                        Code.DAEMON_DOWN, f"{who} during `{op}`; whether it was done is not "
-                        "known.", next="`coord status` shows what is so.",
-                    ) from None
-                time.sleep(0.02)  # a daemon that was killed takes a moment to be gone
-            except BaseException:
-                self.close()
-                raise
+                begun = not isinstance(bad, ConnectionResetError)
+                self._check_goes_on(question, begun, deadline)
+                sent, pause = sent or begun, 0.02  # a killed daemon takes a moment to be gone
+            sleep(pause)
 
-    def _receive(self, number: int) -> bytes:
-        while True:
-            raw = self._file.readline()
-            if not raw.endswith(b"\n"):
-                raise EOFError
-            line = decode(raw)
-            if line.error is not None and line.id in (number, None):
-                raise Refusal.from_body(line.error)
-            if line.id == number and bytes(line.ok):
-                return bytes(line.ok)
+    def _open_for(self, question: Question, sent: bool) -> Link:
+        """The connection that this is asked over; not where the client has hung up."""
+        self._check_listens(question)
+        try:
+            link = self.open(prepares=question.prepares)
+        except Refusal as refusal:
+            if self._closed and not sent:
+                refusal.facts["begun"] = False
+            raise
+        self._check_listens(question)
+        return link
 
-    def events(self, after: int | None) -> Any:
-        """Iterate over events from `after` on (default: now), for ever.
+    def _has_hung_up(self, question: Question) -> bool:
+        return self.hang_ups.for_good or self.hang_ups.count != question.mark
+
+    def _check_listens(self, question: Question) -> None:
+        if self._has_hung_up(question):
+            raise Refusal(
+                Code.DAEMON_DOWN, f"This client has hung up: `{question.op}` was not asked.",
+                next="Ask it again, if it is still wanted.")
+
+    def _check_goes_on(self, question: Question, begun: bool, deadline: float) -> None:
+        """See whether a question may be asked again, whose connection broke."""
+        hung_up = self._has_hung_up(question)
+        over = hung_up or self._closed or time.monotonic() > deadline
+        if over or (begun and not question.again):
+            who = "This client hung up" if hung_up else "The coordinator went away"
+            raise Refusal(
+                Code.DAEMON_DOWN,
+                f"{who} during `{question.op}`; whether it was done is not known.",
+                next="`coord status` shows what is so.") from None
+
+    def events(self, after: int | None) -> Iterator[bytes]:
+        """Events from `after` on (default: now), as they happen.
 
         Raises:
-            Refusal: DAEMON_DOWN when the daemon goes.
+            Refusal: DAEMON_DOWN when the daemon goes, or the client hangs up.
         """
-        self._asking, mark = True, self.hang_ups.count
-        self.open()
-        assert self._sock is not None
-        self._sock.settimeout(None)
-        params = _encode({"after": after})
-        asked = b'{"id":0,"op":"subscribe","params":' + params + b"}\n"
-        while True:
-            try:
-                self._sock.sendall(asked)
-                raw = b"" if self._hung_up(mark) else self._file.readline()
-            except OSError:  # one that is killed before it has read all of that resets it
-                raw = b""
-            asked = b""
-            if not raw:
-                self.close()
-                raise Refusal(Code.DAEMON_DOWN, "This client hung up." if self._hung_up(mark)
-                              else "The coordinator stopped.")
-            line = decode(raw)
-            if line.error is not None:
-                raise Refusal.from_body(line.error)
-            if event := bytes(line.event):
-                yield event
+        question = Question(
+            "subscribe", encode({"after": after}), REPLY_TIMEOUT_S, again=False, key=None,
+            mark=self.hang_ups.count, prepares=True)
+        self.asking += 1
+        try:
+            link = self._open_for(question, sent=False)
+            self._number += 1
+            line = write_line(question, self._number, self.token)
+            with contextlib.suppress(OSError, EOFError):
+                for event in link.events(self._number, line):
+                    yield event
+            link.close()
+        finally:
+            self.asking -= 1
+        raise Refusal(Code.DAEMON_DOWN, "This client hung up." if self._has_hung_up(question)
+                      else "The coordinator stopped.")

@@ -1,33 +1,30 @@
-"""What a held lease tells its body, whoever renews it: whether it is lost, and its fencing token.
+# Made by scripts/blocking_client.py from coordinator/client/async_held.py; do not edit.
+"""A held lease: renewed while its body runs, given back at its end, lost where neither is possible.
 
-Owns the judgement; renews nothing.
+Owns that judgement. What runs beside the body, and when, is `concurrency`'s.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from coordinator.client.bodies import Branch
+from coordinator.client.concurrency import Checked, Renewing
+from coordinator.client.bodies import GONE, Branch, LeaseLost
 from coordinator.words import requests as rq
-from coordinator.words.pickled import Pickled
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Refusal
 
-#: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
-GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
+if TYPE_CHECKING:
+    from coordinator.client.client import Client
 
-
-class LeaseLost(Pickled, Exception):
-    """The lease ended while its body ran: what the body wrote since may collide with others."""
-
-    def __init__(self, resources: Sequence[str], why: str) -> None:
-        super().__init__(f"The lease on {', '.join(resources)} was lost: {why}")
-        self.resources = list(resources)
+#: So long (seconds) the coordinator has to tell whether something is held still.
+CHECK_S = 2.0
 
 
-class HeldLeases:
+class Held(Checked):
     """Leases while a body runs.
 
     Attributes:
@@ -35,25 +32,28 @@ class HeldLeases:
         agent: who holds them.
     """
 
-    def __init__(self, agent: str, got: rq.Acquired, ttl_s: float, stall_s: float | None,
-                 silence_s: float | None = None, branch: Branch | None = None) -> None:
-        self.agent = agent
+    def __init__(
+        self, client: Client, got: rq.Acquired, ttl_s: float, stall_s: float | None,
+        branch: Branch | None = None, runs: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._client = client
+        self.agent = branch.agent if branch is not None else str(client.agent)
         self.leases = got.leases
         #: The newest lease token of each copy. Bodies of one holder have them together, for one
         #: within another may change what that has.
         self._tokens = branch.tokens if branch is not None else {}
         self._alone = branch is not None and branch.private
-        self._had(got.leases)
-        self._ttl_s = ttl_s
-        #: So often it is renewed: an agent that may not be silent for long is heard of by that.
-        self._every_s = min(ttl_s, silence_s or ttl_s) / 3
-        self._stall_s = stall_s
+        self._note_tokens(got.leases)
+        self._ttl_s, self._stall_s = ttl_s, stall_s
         self._moved_at = self._confirmed_at = time.monotonic()
         self._lost: str | None = None
         self._over = False
         self._process = os.getpid()
         #: Whether its body runs still, as far as this can be seen from outside of it.
-        self.runs: Callable[[], bool] = lambda: True
+        self._runs = runs
+        # An agent that may not be silent for long is heard of by its renewals.
+        every_s = min(ttl_s, client.silence_s or ttl_s) / 3
+        self._renewing = Renewing(self._renew, every_s)
 
     def __repr__(self) -> str:
         how = f"lost: {self._lost}" if self._lost else (
@@ -80,78 +80,120 @@ class HeldLeases:
         self._moved_at = time.monotonic()
         self._check_known()
 
+    def check(self) -> None:
+        """Ask the coordinator whether it is held still; where that does not answer soon, its last
+        renewal tells.
+
+        Raises:
+            LeaseLost: the lease has ended, or its renewal was not confirmed in time.
+        """
+        if self._lost is None and self._is_ours():
+            with contextlib.suppress(Refusal):
+                self._compare(self._client._ask(
+                    rq.Locks(agent=self.agent), timeout_s=CHECK_S))
+        self._check_known()
+
+    def end(self, *, release: bool = True) -> None:
+        """Renew no more and, with `release`, give back what its holder did not have before. What is
+        not given back, also because the coordinator cannot be reached, stays until it lapses.
+        `check` tells whether all was held to the end.
+        """
+        if not self._is_ours():
+            return
+        self._over = True
+        self._renewing.stop()
+        if release:
+            self._give_back()
+
+    def _is_ours(self) -> bool:
+        """Whether its body runs here: a forked child leaves the lease to its parent."""
+        return not self._over and self._process == os.getpid()
+
     def _check_known(self) -> None:
         """Without asking anybody.
 
         Raises:
             LeaseLost: the lease is known to have ended, or was not confirmed in time.
         """
-        late = time.monotonic() - self._confirmed_at > self._ttl_s
-        ours = self._process == os.getpid() and not self._over  # a fork renews nothing
-        if late and ours and self._lost is None:
+        if self._lost is None and self._is_ours() and self._is_late(time.monotonic()):
             self._lost = "it was not renewed in time"
         if self._lost is not None:
             raise LeaseLost(self.resources, self._lost)
 
+    def _is_late(self, now: float) -> bool:
+        return now - self._confirmed_at > self._ttl_s
+
+    def _compare(self, locks: rq.LockList) -> None:
+        """Note what is not held any more. (By name, as it is renewed: a body within this one may
+        have made another lease of it.)"""
+        names = {(lease.resource, lease.worktree) for lease in locks.items}
+        gone = [lease.resource for lease in self.leases
+                if (lease.resource, lease.worktree) not in names]
+        if gone and locks.next is None:
+            self._lost = f"{self.agent} does not hold {', '.join(gone)} any more"
+
+    def _renew(self) -> bool:
+        """Renew it; whether that goes on."""
+        now = time.monotonic()
+        if self._over or not self._runs() or self._stalls(now):
+            return False
+        try:
+            self._client.call(self._renewal(self.resources))
+        except Refusal as refusal:
+            if refusal.code in GONE:
+                self._lost = refusal.message
+            elif self._is_late(now):
+                self._lost = f"it could not be renewed in time: {refusal.message}"
+            return self._lost is None
+        self._confirmed_at = now
+        return True
+
     def _stalls(self, now: float) -> bool:
-        """Whether the body has not moved for too long; then it is lost."""
+        """Whether the body has not moved for too long; then the lease is lost."""
         if self._stall_s is None or now - self._moved_at <= self._stall_s:
             return False
         self._lost = f"the body made no progress for {self._stall_s:g} s"
         return True
 
-    def _refused(self, refusal: Refusal, now: float) -> bool:
-        """Note what a refused renewal means; whether it is lost."""
-        if refusal.code in GONE:
-            self._lost = refusal.message
-        elif now - self._confirmed_at > self._ttl_s:
-            self._lost = f"it could not be renewed in time: {refusal.message}"
-        return self._lost is not None
-
-    def _may_ask(self) -> bool:
-        """Whether asking the coordinator can tell anything: a fork holds nothing."""
-        return self._lost is None and not self._over and self._process == os.getpid()
-
-    def _compare(self, held: rq.LockList) -> None:
-        """Note what is not held any more. (By name, as it is renewed: a body within this one may
-        have made another lease of it.)"""
-        names = {(lease.resource, lease.worktree) for lease in held.items}
-        gone = [lease.resource for lease in self.leases
-                if (lease.resource, lease.worktree) not in names]
-        if gone and held.next is None:
-            self._lost = f"{self.agent} does not hold {', '.join(gone)} any more"
-
-    def _renewal(self) -> rq.Renew:
+    def _renewal(self, resources: list[str]) -> rq.Renew:
         """Names are from the root here, wherever the program stands: no `cwd`."""
-        return rq.Renew(agent=self.agent, resources=self.resources, ttl_s=self._ttl_s)
+        return rq.Renew(agent=self.agent, resources=resources, ttl_s=self._ttl_s)
 
-    def _ending(self, release: bool) -> Generator[rq.Request[Any], Any]:
-        """What is asked at the end, one after the other: yields it, and is sent the answer, or the
-        refusal. It learns whether all was held so long, and gives back what is to be: not
-        what its holder had before."""
-        if not release:
-            return
+    def _give_back(self) -> None:
+        """Give back what its holder did not have before, and learn whether all was held so long."""
         kept = [lease.resource for lease in self.leases if lease.reentrant]
         if kept and self._lost is None:  # who has it goes on with it
-            self._noted((yield rq.Renew(agent=self.agent, resources=kept, ttl_s=self._ttl_s)))
+            self._tell(self._renewal(kept))
         mine = [lease for lease in self.leases if not lease.reentrant]
-        if self._alone and len(mine) > 1 and not any(
-                lease.further or lease.replaces for lease in mine):
-            self._noted((yield rq.Release(
-                agent=self.agent, resources=[lease.resource for lease in mine])))
-            mine = [] if self._lost is None else mine  # some are lost: each of them by itself
+        if self._gives_back_together(mine):
+            return
         for lease in mine:
-            self._noted((yield rq.Release(
+            self._tell(rq.Release(
                 agent=self.agent, resources=[lease.resource],
                 lease_token=self._tokens.get((lease.resource, lease.worktree)),
-                keep_shared=lease.replaces is not None)))
+                keep_shared=lease.replaces is not None))
 
-    def _had(self, leases: Sequence[rq.Lease]) -> None:
+    def _gives_back_together(self, leases: Sequence[rq.Lease]) -> bool:
+        """Give back several by one request, where that is possible; whether it was. (Where some are
+        lost, each is given back by itself.)"""
+        if not self._alone or len(leases) < 2 or any(
+                lease.further or lease.replaces for lease in leases):
+            return False
+        self._tell(rq.Release(
+            agent=self.agent, resources=[lease.resource for lease in leases]))
+        return self._lost is None
+
+    def _tell(self, request: rq.Request[Any]) -> None:
+        """Ask this, and note what its answer says of the lease."""
+        try:
+            answer = self._client.call(request)
+        except Refusal as refusal:
+            if refusal.code in GONE and self._lost is None:
+                self._lost = refusal.message
+            return
+        if isinstance(answer, rq.Released):
+            self._note_tokens(answer.released)  # what is only read from now on has another token
+
+    def _note_tokens(self, leases: Sequence[rq.Lease]) -> None:
         self._tokens.update({(lease.resource, lease.worktree): lease.lease_token
                              for lease in leases if lease.lease_token is not None})
-
-    def _noted(self, answer: Any) -> None:
-        if isinstance(answer, rq.Released):
-            self._had(answer.released)  # what is only read from now on has another token
-        elif isinstance(answer, Refusal) and answer.code in GONE and self._lost is None:
-            self._lost = answer.message

@@ -74,12 +74,27 @@ def reach(path: Path, timeout_s: float = 5.0) -> socket.socket | None:
     Raises:
         Refusal: FOREIGN: what is there is another user's; SANDBOXED; DAEMON_DOWN.
     """
+    try:
+        return try_to_reach(path, timeout_s)
+    except BlockingIOError as bad:
+        raise unreachable(path, bad) or bad from None
+
+
+def try_to_reach(path: Path, timeout_s: float = 0.0) -> socket.socket | None:
+    """As `reach`.
+
+    Raises:
+        BlockingIOError: so many want to connect that the daemon takes no more for now.
+    """
     sock = unix_socket()
     sock.settimeout(timeout_s)
     try:
         check_socket(path)
         sock.connect(str(path))
         check_peer(sock, path)
+    except BlockingIOError:
+        sock.close()
+        raise
     except (OSError, Refusal) as bad:
         sock.close()
         if (why := unreachable(path, bad)) is None:

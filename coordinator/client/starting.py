@@ -14,10 +14,10 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from coordinator.client.connection import STARTS
+from coordinator.client.asking import STARTS
 from coordinator.client.locating import connect, holder, reach
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
@@ -131,6 +131,19 @@ def _serves(state: StateDir) -> bool:
     return sock is not None
 
 
+def _serves_within(state: StateDir, seconds: float,
+                   ended: Callable[[], bool] = lambda: False) -> bool:
+    """Whether somebody serves before this time is over, or whoever was to serve has ended."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if _serves(state):
+            return True
+        if ended():
+            return False
+        time.sleep(0.02)
+    return False
+
+
 def _check_failure(state: StateDir) -> None:
     """
     Raises:
@@ -205,18 +218,13 @@ def _await(state: StateDir, process: subprocess.Popen[bytes]) -> int | None:
     Raises:
         Refusal: DAEMON_DOWN: it does neither.
     """
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        sock = connect(state)
-        if sock is not None:
-            sock.close()
-            _call_off(state, process)
-            return None
-        code = process.poll()
-        if code is not None:
-            return code
-        time.sleep(0.02)
-    raise _no_answer(state)
+    if _serves_within(state, START_TIMEOUT_S, lambda: process.poll() is not None):
+        _call_off(state, process)
+        return None
+    code = process.poll()
+    if code is None:
+        raise _no_answer(state)
+    return code
 
 
 def _await_outside(state: StateDir) -> None:
@@ -225,11 +233,8 @@ def _await_outside(state: StateDir) -> None:
     Raises:
         Refusal: what kept it from starting; DAEMON_DOWN.
     """
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        if _serves(state):
-            return
-        time.sleep(0.02)
+    if _serves_within(state, START_TIMEOUT_S):
+        return
     _check_failure(state)
     raise _no_answer(state)
 
@@ -257,13 +262,8 @@ def _explain_failure(state: StateDir, code: int, said: bytes) -> None:
         why = Refusal.from_body(json.loads(said))
     if why is not None and why.code is not Code.BAD_TRANSITION:
         raise why
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        sock = connect(state)
-        if sock is not None:
-            sock.close()
-            return
-        time.sleep(0.02)
+    if _serves_within(state, TURN_S):
+        return
     if why is not None:
         raise why
     last = ""
@@ -279,7 +279,7 @@ def _explain_failure(state: StateDir, code: int, said: bytes) -> None:
 
 
 def main(root: str) -> int:
-    """Start it for another process, which must not wait itself (async_connection.py): a refusal
+    """Start it for another process, which must not wait itself (async_transport.py): a refusal
     goes to standard output, as JSON."""
     try:
         start(StateDir(Path(root)))

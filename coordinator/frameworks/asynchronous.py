@@ -20,7 +20,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from coordinator.client import async_held
+from coordinator.client import async_concurrency
 from coordinator.client.client import Client, Held
 from coordinator.frameworks.branches import Branches, branches_of, current, holding
 from coordinator.frameworks.postponing import Postpones, postponed
@@ -221,7 +221,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 async def to_the_end(call: Callable[[], T]) -> T:
     """The same, but whoever is cancelled meanwhile waits for its end first."""
-    return await async_held.to_the_end(in_thread(call))
+    return await async_concurrency.to_the_end(in_thread, call)
 
 
 def _listed(resources: Resources) -> Sequence[str]:

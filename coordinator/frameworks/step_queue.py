@@ -21,7 +21,7 @@ import msgspec
 
 from coordinator.client.asking import json
 from coordinator.client.client import Client
-from coordinator.client.work_loop import ASK_S, WorkLoop
+from coordinator.client.owner import ASK_S, WorkLoop
 from coordinator.frameworks.postponing import StepPostponed
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

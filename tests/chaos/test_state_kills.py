@@ -16,7 +16,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from coordinator.client.connection import connect
+from coordinator.client.locating import connect
 from coordinator.client.owner import Owner
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -278,9 +278,9 @@ class CutOff(AsyncClient):
     asking: asyncio.Task[Any] | None = None
     turns = 0
 
-    async def _ask(self, request: Any, key: str | None, wire: Any = None) -> Any:
+    async def _ask_over(self, wire: Any, request: Any, *how: Any) -> Any:
         try:
-            return await super()._ask(request, key, wire)
+            return await super()._ask_over(wire, request, *how)
         finally:
             if isinstance(request, rq.Acquire) and self.asking is not None:
                 self._after(self.turns, self.asking)

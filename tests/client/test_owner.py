@@ -127,7 +127,7 @@ def test_an_owner_that_is_stopped_and_hung_up_on_has_ended(repo: Repo, asked: bo
     thread.start()
     with repo.client("boss") as boss:
         until(lambda: boss.locks().items)
-    until(bank._first.locked)  # it asks for the next change
+    until(lambda: bank._wire.asking)  # it asks for the next change
     if asked:
         owner.stop()
     bank.hang_up()
@@ -143,7 +143,7 @@ def test_an_owner_goes_on_with_the_next_coordinator(repo: Repo) -> None:
     thread.start()
     with repo.client("boss") as boss:
         until(lambda: boss.locks().items)
-    until(bank._first.locked)
+    until(lambda: bank._wire.asking)
     repo.coord("down")
     repo.coord("up")
     with repo.client("boss") as boss:

@@ -103,8 +103,8 @@ def test_never_two_holders_and_never_one_token_twice(repo: Repo, lose: Loss) -> 
     first = one.acquire("f", "key:other").leases
     old = repo.pid()
     os.kill(old, signal.SIGSTOP)  # whatever it is about to do, it does after the new one
-    held = one._wire
-    assert held._sock is not None
+    held = one._wire._link
+    assert held is not None and held._sock is not None
     if lose in (only_socket, socket_replaced):
         held.close()  # it may serve the connected for a moment: no other daemon can hold anything yet
     else:
@@ -211,13 +211,14 @@ def test_a_held_answer_is_no_grant_after_the_ground_is_gone(repo: Repo) -> None:
     one, two = repo.client("one"), repo.client("two")
     one.acquire("f")
     two.register()
-    assert two._wire._sock is not None
-    two._wire._sock.sendall(b'{"id":7,"op":"acquire","token":"%s","params":{"agent":"two","resources":["f"],"wait_s":60}}\n'
-                            % str(two.token).encode())
+    link = two._wire._link
+    assert link is not None and link._sock is not None
+    link._sock.sendall(b'{"id":7,"op":"acquire","token":"%s","params":{"agent":"two","resources":["f"],"wait_s":60}}\n'
+                       % str(two.token).encode())
     until(lambda: one.call(rq.Locks()).waiters)
     clean(repo)
     assert refusal_of(lambda: one.release("f")).code is Code.UNAUTHORIZED, "of the next one"
-    assert b'"error"' in two._wire._file.readline()
+    assert b'"error"' in link._file.readline()
 
 
 def test_the_lock_of_a_daemon_that_hangs_is_waited_for_in_words(repo: Repo) -> None:

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from coordinator.client.client import Client
-from coordinator.client.connection import connect
+from coordinator.client.locating import connect
 from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -91,7 +91,7 @@ def test_whoever_is_stopped_and_hung_up_on_has_ended(repo: Repo, asked: bool) ->
 
     thread = threading.Thread(target=run)
     thread.start()
-    until(worker._first.locked)  # it asks for the next step
+    until(lambda: worker._wire.asking)  # it asks for the next step
     if asked:
         runs.stop()
     worker.hang_up()

@@ -1,6 +1,6 @@
+# Made by `make docs` from the list of operations; do not edit.
 """Every operation as a method of `AsyncClient`."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from coordinator.client.asynchronous.deciding import Deciding

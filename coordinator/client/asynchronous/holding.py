@@ -1,6 +1,6 @@
+# Made by `make docs` from the list of operations; do not edit.
 """Methods of `AsyncClient`: agents, leases and unlock requests."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
+# Made by `make docs` from the list of operations; do not edit.
 """Methods of `AsyncClient`: values of keys, their changes, and signals."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from typing import Any, Literal

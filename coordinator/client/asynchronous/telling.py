@@ -1,6 +1,6 @@
+# Made by `make docs` from the list of operations; do not edit.
 """Methods of `AsyncClient`: steps, dead letters and messages."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from collections.abc import Sequence

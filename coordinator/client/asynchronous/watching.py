@@ -1,6 +1,6 @@
+# Made by `make docs` from the list of operations; do not edit.
 """Methods of `AsyncClient`: the log, status, health, the archive, the page, agents' output."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from coordinator.client.asking import AsyncAsking, here

@@ -1,6 +1,6 @@
+# Made by scripts/blocking_client.py from coordinator/client/asynchronous/__init__.py; do not edit.
 """Every operation as a method of `Client`."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from coordinator.client.blocking.deciding import Deciding

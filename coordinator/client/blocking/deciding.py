@@ -1,6 +1,6 @@
+# Made by scripts/blocking_client.py from coordinator/client/asynchronous/deciding.py; do not edit.
 """Methods of `Client`: reviews, the guard, regions, proposals and unfinished work."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -175,7 +175,8 @@ class Deciding(Asking):
             retry: Where others hold it: keep it, and try again when that may be over.
         """
         return self.call(rq.Propose(
-            agent=agent or self.name(), changes=listed(changes), note=note, retry=retry, cwd=here(),
+            agent=agent or self.name(), changes=listed(changes), note=note, retry=retry,
+            cwd=here(),
         ))
 
     def lost_writes(self, *, agent: str | None = None) -> rq.LostWriteList:

@@ -1,6 +1,6 @@
+# Made by scripts/blocking_client.py from coordinator/client/asynchronous/holding.py; do not edit.
 """Methods of `Client`: agents, leases and unlock requests."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -38,7 +38,9 @@ class Holding(Asking):
             ack: Notices up to this number have been delivered.
             agent: Whom it is asked for; default: this client's own agent.
         """
-        return self.call(rq.Heartbeat(agent=agent or self.name(), progress=progress, ack=ack))
+        return self.call(rq.Heartbeat(
+            agent=agent or self.name(), progress=progress, ack=ack,
+        ))
 
     def leave(
         self, *, agent: str | None = None, clean: bool = True, reason: str = "", log_tail: str = "",
@@ -80,7 +82,8 @@ class Holding(Asking):
             log_tail: The last lines of the agent's log.
         """
         return self.call(rq.LimitReached(
-            agent=agent or self.name(), until=until, for_s=for_s, note=note, log_tail=log_tail,
+            agent=agent or self.name(), until=until, for_s=for_s, note=note,
+            log_tail=log_tail,
         ))
 
     def open_session(
@@ -174,8 +177,9 @@ class Holding(Asking):
             keep_shared: What is named stays leased, shared: others may read it again.
         """
         return self.call(rq.Release(
-            agent=agent or self.name(), resources=listed(resources), acquisition_id=acquisition,
-            task=task, lease_token=lease_token, force=force, keep_shared=keep_shared, cwd=here(),
+            agent=agent or self.name(), resources=listed(resources),
+            acquisition_id=acquisition, task=task, lease_token=lease_token, force=force,
+            keep_shared=keep_shared, cwd=here(),
         ))
 
     def renew(
@@ -193,8 +197,8 @@ class Holding(Asking):
             ttl: How long the lease lasts unless it is renewed (seconds); null: as the settings say.
         """
         return self.call(rq.Renew(
-            agent=agent or self.name(), resources=listed(resources), acquisition_id=acquisition,
-            lease_token=lease_token, ttl_s=ttl, cwd=here(),
+            agent=agent or self.name(), resources=listed(resources),
+            acquisition_id=acquisition, lease_token=lease_token, ttl_s=ttl, cwd=here(),
         ))
 
     def withdraw(self, acquisition: str, *, agent: str | None = None) -> rq.Withdrawn:
@@ -204,7 +208,9 @@ class Holding(Asking):
             acquisition: The acquisition's id, like `A-3`: all that was asked for at once.
             agent: Whom it is asked for; default: this client's own agent.
         """
-        return self.call(rq.Withdraw(agent=agent or self.name(), acquisition_id=acquisition))
+        return self.call(rq.Withdraw(
+            agent=agent or self.name(), acquisition_id=acquisition,
+        ))
 
     def locks(
         self, *, agent: str | None = None, resource: str | None = None, limit: int = 1000,
@@ -244,8 +250,8 @@ class Holding(Asking):
             mode: `exclusive`: nobody else; `shared`: with others that share it.
         """
         return self.call(rq.RequestFile(
-            agent=agent or self.name(), resource=resource, reason=reason, holder=holder, mode=mode,
-            cwd=here(),
+            agent=agent or self.name(), resource=resource, reason=reason, holder=holder,
+            mode=mode, cwd=here(),
         ))
 
     def request_list(

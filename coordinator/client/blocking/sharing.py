@@ -1,6 +1,6 @@
+# Made by scripts/blocking_client.py from coordinator/client/asynchronous/sharing.py; do not edit.
 """Methods of `Client`: values of keys, their changes, and signals."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from typing import Any, Literal
@@ -160,7 +160,8 @@ class Sharing(Asking):
             agent: Whom it is asked for; default: this client's own agent.
         """
         return self.call(rq.ChangeDone(
-            agent=agent or self.name(), change=change, attempt=attempt, value=json(value, "value"),
+            agent=agent or self.name(), change=change, attempt=attempt,
+            value=json(value, "value"),
         ))
 
     def change_fail(
@@ -178,7 +179,8 @@ class Sharing(Asking):
             refuse: It is not to be made, whatever is tried.
         """
         return self.call(rq.ChangeFail(
-            agent=agent or self.name(), change=change, attempt=attempt, why=why, refuse=refuse,
+            agent=agent or self.name(), change=change, attempt=attempt, why=why,
+            refuse=refuse,
         ))
 
     def change_show(self, change: str, *, wait: float = 0.0) -> rq.Change:

@@ -1,6 +1,6 @@
+# Made by scripts/blocking_client.py from coordinator/client/asynchronous/telling.py; do not edit.
 """Methods of `Client`: steps, dead letters and messages."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -60,7 +60,9 @@ class Telling(Asking):
             attempt: Which attempt this answers, from 1, as it was given.
             agent: Whom it is asked for; default: this client's own agent.
         """
-        return self.call(rq.StepDone(agent=agent or self.name(), step=step, attempt=attempt))
+        return self.call(rq.StepDone(
+            agent=agent or self.name(), step=step, attempt=attempt,
+        ))
 
     def step_fail(
         self, step: str, attempt: int, *, agent: str | None = None, why: str = "",

@@ -1,6 +1,6 @@
+# Made by scripts/blocking_client.py from coordinator/client/asynchronous/working.py; do not edit.
 """Methods of `Client`: tasks, landing and verification."""
 
-# Made by `make docs` from the list of operations; do not edit.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -115,8 +115,8 @@ class Working(Asking):
             reentrant: What the agent has already is this asker's.
         """
         return self.call(rq.TaskClaim(
-            agent=agent or self.name(), task=task, ttl_s=ttl, wait_s=wait, reentrant=reentrant,
-            cwd=here(),
+            agent=agent or self.name(), task=task, ttl_s=ttl, wait_s=wait,
+            reentrant=reentrant, cwd=here(),
         ))
 
     def task_done(
@@ -215,9 +215,13 @@ class Working(Asking):
             name: Of the file that it was read from.
             known: Tasks of an earlier text: one of the same title is not added again.
         """
-        return self.call(rq.TaskImport(text=text, format=format, name=name, known=listed(known)))
+        return self.call(rq.TaskImport(
+            text=text, format=format, name=name, known=listed(known),
+        ))
 
-    def task_export(self, *, format: Literal["yaml", "jsonl", "markdown"] = "yaml") -> rq.Exported:
+    def task_export(
+        self, *, format: Literal["yaml", "jsonl", "markdown"] = "yaml",
+    ) -> rq.Exported:
         """The whole backlog as text that `task_import` reads.
 
         Args:
@@ -225,7 +229,9 @@ class Working(Asking):
         """
         return self.call(rq.TaskExport(format=format))
 
-    def task_worktree(self, task: str, worktree: str, *, agent: str | None = None) -> rq.WorkedIn:
+    def task_worktree(
+        self, task: str, worktree: str, *, agent: str | None = None,
+    ) -> rq.WorkedIn:
         """The agent works on its task in this linked worktree: what is there now is what its leases
         start from, and what is compared when they end.
 
@@ -234,7 +240,9 @@ class Working(Asking):
             worktree: The linked worktree, as an absolute path.
             agent: Whom it is asked for; default: this client's own agent.
         """
-        return self.call(rq.TaskWorktree(agent=agent or self.name(), task=task, worktree=worktree))
+        return self.call(rq.TaskWorktree(
+            agent=agent or self.name(), task=task, worktree=worktree,
+        ))
 
     def land_check(
         self, task: str, changes: Sequence[rq.LandChange], *, agent: str | None = None,

@@ -1,0 +1,193 @@
+"""What runs beside what, in threads: connections, renewing, bodies that an exception may end at any
+instant.
+
+Has the names of `async_concurrency`, which is the same for an event loop.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from threading import RLock as Lock
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from coordinator.client.connection import Wire
+from coordinator.words import requests as rq
+
+if TYPE_CHECKING:
+    from coordinator.client.client import Client
+
+__all__ = ["Checked", "Connections", "Grants", "Lock", "Renewing", "run_body", "to_the_end"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+#: Connections beside the first that are kept for the next question.
+IDLE_MAX = 4
+
+
+class Connections:
+    """Those of one client: who asks while another thread waits for its answer does so on a
+    connection of its own."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self._first = threading.Lock()
+        self._idle: list[Wire] = []
+        self._busy: set[Wire] = set()
+        self._closed = 0
+
+    @contextlib.contextmanager
+    def borrow(self) -> Iterator[Wire]:
+        """A connection that no other thread uses meanwhile: the first one, if it is free."""
+        closed = self._closed
+        if self._first.acquire(blocking=False):
+            try:
+                yield self.wire
+            finally:
+                if closed != self._closed:
+                    self.wire.close()
+                self._first.release()
+            return
+        try:
+            wire = self._idle.pop()
+            wire.token, wire.autostart = self.wire.token, self.wire.autostart
+        except IndexError:
+            wire = self.wire.another()
+        self._busy.add(wire)
+        try:
+            yield wire
+        finally:
+            self._busy.discard(wire)
+            if closed == self._closed and len(self._idle) < IDLE_MAX:
+                self._idle.append(wire)
+            else:
+                wire.close()
+
+    def another(self) -> Wire:
+        """A connection for whoever asks for it alone; `end` closes it."""
+        wire = self.wire.another()
+        self._busy.add(wire)
+        return wire
+
+    def end(self, wire: Wire) -> None:
+        """Nobody needs this one any more."""
+        self._busy.discard(wire)
+        wire.close()
+
+    def close(self) -> None:
+        """Hang up where nobody waits; who waits does it after the answer."""
+        self._closed += 1
+        while self._idle:
+            self._idle.pop().close()
+        if self._first.acquire(blocking=False):
+            self.wire.close()
+            self._first.release()
+
+    def hang_up(self, *, for_good: bool) -> None:
+        """From another thread, or a signal handler: end what waits for its answer now."""
+        self.wire.hang_ups.add(for_good)
+        for wire in (self.wire, *tuple(self._busy)):
+            wire.hang_up()
+
+    def start_anew(self) -> None:
+        """This process was forked: its parent goes on with those that there are."""
+        for wire in (self.wire, *self._idle, *self._busy):
+            wire.close()
+        self.__init__(self.wire.another())  # type: ignore[misc]
+
+
+class Grants:
+    """Asking for what can be granted is asking as for anything: whoever is interrupted has hung up,
+    so it is granted nothing as if it listened."""
+
+    def ask(self, client: Client, request: rq.Request[T], key: str | None = None,
+            mark: int | None = None) -> T:
+        """Ask anything."""
+        return client._ask(request, key, mark)
+
+
+class Renewing:
+    """Renews a lease by a thread, until the lease says that it is over, or is nobody's any more: an
+    exception at any instant may leave it so."""
+
+    def __init__(self, renew: Callable[[], bool], every_s: float) -> None:
+        self._done, self._ended = threading.Event(), threading.Event()
+        # In one step: `Thread.start` is several, and an exception among them leaves half a thread.
+        _thread.start_new_thread(
+            _renew, (weakref.WeakMethod(renew), self._done, self._ended, every_s))
+
+    def stop(self) -> None:
+        """Renew no more; what is just asked is waited for."""
+        self._done.set()
+        self._ended.wait()
+
+
+def _renew(renewing: weakref.WeakMethod[Callable[[], bool]], done: threading.Event,
+           ended: threading.Event, every_s: float) -> None:
+    try:
+        while not done.wait(every_s):
+            renew = renewing()
+            if renew is None or not renew():
+                return
+            del renew
+    finally:
+        ended.set()
+
+
+class Checked:
+    """Nothing more: a thread may ask the coordinator whenever it likes."""
+
+
+def run_body(
+    begin: Callable[[Callable[[], bool]], Iterator[T]],
+) -> contextlib.AbstractContextManager[T]:
+    """A body, as `with` runs it."""
+    return _Body(begin)
+
+
+class _Body(contextlib.AbstractContextManager[T]):
+    """A body that is ended at once where an exception comes while it is entered or left: whoever
+    keeps that exception keeps what it came through."""
+
+    def __init__(self, begin: Callable[[Callable[[], bool]], Iterator[T]]) -> None:
+        runs = _Running()
+        self._body = contextlib.contextmanager(begin)(runs)
+        runs.follow(self._body.gen)
+
+    def __enter__(self) -> T:
+        try:
+            return self._body.__enter__()
+        except BaseException:
+            self._body.gen.close()
+            raise
+
+    def __exit__(self, *raised: Any) -> bool | None:
+        try:
+            return self._body.__exit__(*raised)
+        except BaseException:
+            self._body.gen.close()  # (nothing, where its end was reached)
+            raise
+
+
+class _Running:
+    """Whether a body runs still: what tells whoever renews its lease, when an exception came so
+    that nobody ends it."""
+
+    def __init__(self) -> None:
+        self._body: Callable[[], Any] = lambda: self
+
+    def follow(self, body: Any) -> None:
+        """Tell of this generator from now on."""
+        self._body = weakref.ref(body)
+
+    def __call__(self) -> bool:
+        body = self._body()
+        return body is self or (body is not None and body.gi_frame is not None)
+
+
+def to_the_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What this gives. (Nobody else can cut off a thread.)"""
+    return work(*args, **kwargs)
