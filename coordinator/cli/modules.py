@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated
 
 from coordinator.commands.signatures import Option, command, declare_group
+from coordinator.words.pickled import Pickled
 
 #: Modules below `coordinator`, and the commands that each declares: by their first word, or whole
 #: where the module is needed for these alone.
@@ -90,7 +91,7 @@ def coord(
     """Run several AI coding agents in one repository at once. (`main` answers `--version`.)"""
 
 
-class UnknownCommandError(Exception):
+class UnknownCommandError(Pickled, Exception):
     """There is no such command in this group."""
 
     def __init__(self, group: str, typed: str, commands: Collection[str]) -> None:

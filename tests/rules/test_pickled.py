@@ -17,7 +17,7 @@ from coordinator.words.refusals import Code, Refusal
 
 REFUSAL = Refusal(Code.LOCKED, "a.py is leased by bob.", next="Wait.", holder="bob", conflicts=[{"holder": "bob"}])
 #: A value of each type that a constructor asks for, by what its annotation begins with.
-SAMPLES: dict[str, Any] = {"str": "a", "int": 1, "bytes": b"a", "Refusal": REFUSAL, "Sequence": ["a"], "list": ["a"], "dict": {"a": 1}, "Code": Code.LOCKED}
+SAMPLES: dict[str, Any] = {"str": "a", "int": 1, "bytes": b"a", "Refusal": REFUSAL, "Sequence": ["a"], "Collection": ["a"], "list": ["a"], "dict": {"a": 1}, "Code": Code.LOCKED}
 
 
 def exceptions() -> list[type[BaseException]]:
