@@ -94,6 +94,7 @@ class RequestRouter:
                 self.check_open()
             asker = Asker(operation, token, gone,
                           self._loop.time() + getattr(request, "wait_s", 0.0))
+            self._check_may_begin(operation, asker)
             if key is not None and operation.writes:
                 once = answered.once(self.service, key, op, request)
                 if not operation.several:
@@ -108,6 +109,13 @@ class RequestRouter:
         except Exception as bad:
             log.exception("%s failed", op)
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
+
+    def _check_may_begin(self, operation: Operation, asker: Asker) -> None:
+        """Who may ask, before anything of it begins."""
+        refusal = self.look(asker.identify) if (
+            operation.operator_only or operation.several) else None
+        if isinstance(refusal, Refusal):
+            raise refusal
 
     def _tell(self, answer: Answer, value: Any) -> None:
         """The one answer to a request; refusals are counted."""
@@ -229,7 +237,7 @@ class RequestRouter:
         if not self._tending and not self.closing:
             self._tending = True
             self.engine.run(sweep.tend(self.service), self._tended)
-        return self._tending
+        return self._tending and not self.closing
 
     def _tended(self, value: Any) -> None:
         self._tending = False

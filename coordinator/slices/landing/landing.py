@@ -15,7 +15,7 @@ from dataclasses import replace
 import msgspec
 
 from coordinator.kernel import branches, tasks
-from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.core import Actor, Service, check_at_rest
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing.grant import lease_reply
 from coordinator.kernel.leasing.overlapping import leases_near
@@ -59,6 +59,7 @@ def land(svc: Service, req: rq.Land) -> Steps:
         _carry_past(tx, tokens)
         return tokens
 
+    check_at_rest(svc, [req.task])  # another's mark would go with this one's
     svc.landing.add(req.task)
     try:
         tokens = yield decide(begin)
