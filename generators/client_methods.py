@@ -30,16 +30,16 @@ from coordinator.operations.python_names import (
 )
 from coordinator.words import requests as rq
 
-#: File -> the request modules whose operations it has, and what it is about.
+#: File -> the slices, and modules of the kernel's requests, whose operations it has; and what it is
+#: about. The last one has all that no other has.
 ROOMS: dict[str, tuple[tuple[str, ...], str]] = {
     "holding": (("agents", "leases", "negotiation"), "agents, leases and unlock requests"),
-    "working": (("backlog", "landing", "verification"), "tasks, landing and verification"),
-    "deciding": (("reviews", "guard", "regions", "proposals", "work"),
-                 "reviews, the guard, regions, proposals and unfinished work"),
+    "working": (("backlog", "landing", "verify"), "tasks, landing and verification"),
+    "deciding": (("review", "sweep", "guard", "regions", "proposals"),
+                 "reviews, the guard, regions and proposals"),
     "sharing": (("state", "signals"), "values of keys, their changes, and signals"),
     "telling": (("steps", "messages"), "steps, dead letters and messages"),
-    "watching": (("story", "health", "report", "timeline", "archive", "pages", "logs"),
-                 "the log, status, health, the archive, the page, agents' output"),
+    "watching": ((), "the log, status, health, the archive, the page, agents' output"),
 }
 FOLDER = "asynchronous"
 WIDTH = 100
@@ -60,8 +60,7 @@ class Parameter:
 
 def sources() -> dict[str, str]:
     """Path below `coordinator/client` -> the text of the file."""
-    files = {f"{FOLDER}/{room}.py": _file(room, modules, about)
-             for room, (modules, about) in ROOMS.items()}
+    files = {f"{FOLDER}/{room}.py": _file(room, about) for room, (_, about) in ROOMS.items()}
     return {**files, f"{FOLDER}/__init__.py": _whole()}
 
 
@@ -80,9 +79,16 @@ def _class(room: str) -> str:
     return room.capitalize()
 
 
-def _file(room: str, modules: tuple[str, ...], about: str) -> str:
-    found = [one for module in modules for one in OPERATIONS.values()
-             if one.request.__module__.rpartition(".")[2] == module and one.name not in BY_HAND]
+def _find_room(operation: Operation) -> str:
+    """The file that has an operation's method."""
+    names = operation.request.__module__.split(".")
+    source = names[2] if names[1] == "slices" else names[-1]
+    return next((room for room, (sources, _) in ROOMS.items() if source in sources), [*ROOMS][-1])
+
+
+def _file(room: str, about: str) -> str:
+    found = [one for one in OPERATIONS.values()
+             if _find_room(one) == room and one.name not in BY_HAND]
     methods = [_method(one) for one in found]
     names = {method_of(one.name) for one in found}
     methods += [f"    {short} = {name}\n" for short, name in SHORT.items() if name in names]

@@ -15,7 +15,7 @@ from coordinator.words.refusals import Code, Refusal
 
 #: Those that the daemon serves itself.
 _DAEMON_OPERATIONS = tuple(Operation(request, None) for request in (
-    rq.GitTurn, rq.Coordinators, rq.Compact, rq.OpenSession, rq.JoinSession, rq.AgentOfProcess,
+    rq.Coordinators, rq.Compact, rq.OpenSession, rq.JoinSession, rq.AgentOfProcess,
     rq.TaskLog, rq.PageOpen, rq.Shutdown,
 ))
 _BACKSLASH = ord("\\")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.operations.slices import SLICES
+from coordinator.words.requests.table import MODULES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SLICE_FOLDERS = sorted(p.name for p in (ROOT / "coordinator" / "slices").iterdir() if (p / "__init__.py").exists())
@@ -53,3 +54,18 @@ def test_a_slice_can_be_taken_away(name: str, tmp_path: Path) -> None:
 def test_each_folder_but_one_is_in_the_list() -> None:
     """`impact` hangs in as the judge of changes (`Service.impact`), and has no operation."""
     assert sorted([*(type(part).__name__.lower() for part in SLICES), "impact"]) == SLICE_FOLDERS
+
+
+def test_a_slice_knows_no_shape_of_another() -> None:
+    """All shapes go by `rq.NAME`, which no import contract sees."""
+    module_of = {name: module for module, names in MODULES.items() for name in names.split()}
+    foreign = []
+    for path in (ROOT / "coordinator").rglob("*.py"):
+        parts = path.relative_to(ROOT / "coordinator").parts
+        if parts[0] in ("slices", "kernel", "store", "rules", "words"):
+            home = f"coordinator.slices.{parts[1]}." if parts[0] == "slices" else "coordinator.words."
+            for name in re.findall(r"\brq\.(\w+)", path.read_text("utf-8")):
+                module = module_of.get(name, "coordinator.words.")
+                if not module.startswith((home, "coordinator.words.")):
+                    foreign.append(f"{path}: {name}")
+    assert not foreign

@@ -12,6 +12,43 @@ from coordinator.words import requests as rq
 class Sharing(AsyncAsking):
     """Asking about values of keys, their changes, and signals."""
 
+    async def signal_add(
+        self, subject: str, name: str, *, agent: str | None = None, strength: float = 1.0,
+        half_life: float | None = None, note: str = "",
+    ) -> rq.Signal:
+        """Leave a hint on a task or a resource, or add to the one there. It fades by half with each
+        half-life, orders tasks of one priority at dispatch, and never blocks anybody.
+
+        Args:
+            subject: T-3, or a resource.
+            name: `priority`, `saturation`, `warning`, …, or a word of one's own.
+            agent: Whom it is asked for; default: this client's own agent.
+            strength: How strong it is: more than 0, at most 10.
+            half_life: Seconds; default: `signals.half_life_s`.
+            note: A remark for people, in a line.
+        """
+        return await self.call(rq.SignalAdd(
+            agent=agent or await self.name(), subject=subject, name=name, strength=strength,
+            half_life_s=half_life, note=note, cwd=here(),
+        ))
+
+    async def signal_list(
+        self, *, subject: str | None = None, name: str | None = None, limit: int = 200,
+        after: str | None = None,
+    ) -> rq.SignalList:
+        """Hints with their strength now, those that are as good as gone left out; `subject`: on
+        this one, and on all below it.
+
+        Args:
+            subject: What it is about: `T-3`, `task:T-3`, a review, an agent or a resource.
+            name: Only hints of this name.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+            after: Only what comes after this: the `next` of the page before.
+        """
+        return await self.call(rq.Signals(
+            subject=subject, name=name, limit=limit, after=after, cwd=here(),
+        ))
+
     async def state_get(self, key: str, *, version: int | None = None) -> rq.StateValue:
         """The value of a key, as it is or as it was at a version. Refused UNKNOWN_KEY if nothing is
         stored there.
@@ -205,40 +242,3 @@ class Sharing(AsyncAsking):
             after: Only what comes after this: the `next` of the page before.
         """
         return await self.call(rq.Changes(key=key, state=state, limit=limit, after=after))
-
-    async def signal_add(
-        self, subject: str, name: str, *, agent: str | None = None, strength: float = 1.0,
-        half_life: float | None = None, note: str = "",
-    ) -> rq.Signal:
-        """Leave a hint on a task or a resource, or add to the one there. It fades by half with each
-        half-life, orders tasks of one priority at dispatch, and never blocks anybody.
-
-        Args:
-            subject: T-3, or a resource.
-            name: `priority`, `saturation`, `warning`, …, or a word of one's own.
-            agent: Whom it is asked for; default: this client's own agent.
-            strength: How strong it is: more than 0, at most 10.
-            half_life: Seconds; default: `signals.half_life_s`.
-            note: A remark for people, in a line.
-        """
-        return await self.call(rq.SignalAdd(
-            agent=agent or await self.name(), subject=subject, name=name, strength=strength,
-            half_life_s=half_life, note=note, cwd=here(),
-        ))
-
-    async def signal_list(
-        self, *, subject: str | None = None, name: str | None = None, limit: int = 200,
-        after: str | None = None,
-    ) -> rq.SignalList:
-        """Hints with their strength now, those that are as good as gone left out; `subject`: on
-        this one, and on all below it.
-
-        Args:
-            subject: What it is about: `T-3`, `task:T-3`, a review, an agent or a resource.
-            name: Only hints of this name.
-            limit: How many at most; 1 or more. A page's own bound holds, too.
-            after: Only what comes after this: the `next` of the page before.
-        """
-        return await self.call(rq.Signals(
-            subject=subject, name=name, limit=limit, after=after, cwd=here(),
-        ))

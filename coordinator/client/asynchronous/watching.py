@@ -10,6 +10,45 @@ from coordinator.words import requests as rq
 class Watching(AsyncAsking):
     """Asking about the log, status, health, the archive, the page, agents' output."""
 
+    async def work(
+        self, *, agent: str | None = None, resource: str | None = None, after: int = 0,
+        limit: int = 50,
+    ) -> rq.WorkList:
+        """What is changed on disk below live leases since they were granted, oldest lease first.
+
+        It compares what a lease began with to the file as it is now, so what somebody else saved
+        there is in it, too. Of a region it tells that region's changes, below a directory or glob
+        also files that are new and not ignored.
+
+        Args:
+            agent: Only below leases of this agent.
+            resource: Only below leases of this name.
+            after: A lease's fencing token.
+            limit: Leases that are looked at.
+        """
+        return await self.call(rq.Work(agent=agent, resource=resource, after=after, limit=limit))
+
+    async def archive_search(self, query: str, *, limit: int = 10) -> rq.HitList:
+        """Full-text search over the context archive and the living sections.
+
+        Args:
+            query: Words to look for.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return await self.call(rq.ArchiveSearch(query=query, limit=limit))
+
+    async def archive_show(self, ref: str) -> rq.ArchiveSection:
+        """One section by number (`4.2`, `4.2@file.md`) or title.
+
+        Args:
+            ref: A number (`4.2`, `4.2@file.md`) or a title.
+        """
+        return await self.call(rq.ArchiveShow(ref=ref))
+
+    async def archive_index(self) -> rq.Indexed:
+        """Read changed Markdown again now."""
+        return await self.call(rq.ArchiveIndexNow())
+
     async def status(self, *, events: int = 10, leases: int = 5000) -> rq.StatusReply:
         """Everything that the dashboard shows, read in one snapshot.
 
@@ -47,34 +86,6 @@ class Watching(AsyncAsking):
             subject: What it is about: `T-3`, `task:T-3`, a review, an agent or a resource.
         """
         return await self.call(rq.Explain(subject=subject, cwd=here()))
-
-    async def replay(self) -> rq.ReplayResult:
-        """Rebuild the state from the log into a fresh database and compare."""
-        return await self.call(rq.Replay())
-
-    async def health(self, *, integrity: bool = False) -> rq.HealthReply:
-        """How the daemon is; `integrity` also checks the database page by page.
-
-        Args:
-            integrity: Check the database page by page, too.
-        """
-        return await self.call(rq.Health(integrity=integrity))
-
-    async def coordinators(self) -> rq.CoordinatorList:
-        """The coordinators that this user runs, of all repositories, and how each of them is."""
-        return await self.call(rq.Coordinators())
-
-    async def compact(self, *, keep_days: float | None = None) -> rq.Compacted:
-        """Apply the retention rule to the log and the blobs now.
-
-        Args:
-            keep_days: How many days of the log are kept; null: as the settings say.
-        """
-        return await self.call(rq.Compact(keep_days=keep_days))
-
-    async def shutdown(self) -> rq.Stopping:
-        """Drain and exit."""
-        return await self.call(rq.Shutdown())
 
     async def report(
         self, *, since: str | None = None, until: str | None = None, limit: int = 20,
@@ -118,38 +129,29 @@ class Watching(AsyncAsking):
         """
         return await self.call(rq.Moment(event=event, at=at))
 
-    async def archive_search(self, query: str, *, limit: int = 10) -> rq.HitList:
-        """Full-text search over the context archive and the living sections.
+    async def replay(self) -> rq.ReplayResult:
+        """Rebuild the state from the log into a fresh database and compare."""
+        return await self.call(rq.Replay())
+
+    async def health(self, *, integrity: bool = False) -> rq.HealthReply:
+        """How the daemon is; `integrity` also checks the database page by page.
 
         Args:
-            query: Words to look for.
-            limit: How many at most; 1 or more. A page's own bound holds, too.
+            integrity: Check the database page by page, too.
         """
-        return await self.call(rq.ArchiveSearch(query=query, limit=limit))
+        return await self.call(rq.Health(integrity=integrity))
 
-    async def archive_show(self, ref: str) -> rq.ArchiveSection:
-        """One section by number (`4.2`, `4.2@file.md`) or title.
+    async def coordinators(self) -> rq.CoordinatorList:
+        """The coordinators that this user runs, of all repositories, and how each of them is."""
+        return await self.call(rq.Coordinators())
+
+    async def compact(self, *, keep_days: float | None = None) -> rq.Compacted:
+        """Apply the retention rule to the log and the blobs now.
 
         Args:
-            ref: A number (`4.2`, `4.2@file.md`) or a title.
+            keep_days: How many days of the log are kept; null: as the settings say.
         """
-        return await self.call(rq.ArchiveShow(ref=ref))
-
-    async def archive_index(self) -> rq.Indexed:
-        """Read changed Markdown again now."""
-        return await self.call(rq.ArchiveIndexNow())
-
-    async def page_open(self, *, reads_only: bool = False) -> rq.PageOpened:
-        """Open the HTTP door where it is shut, and make a code that one browser page exchanges for
-        a token of its own (`coord web`).
-
-        With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it
-        only reads, too, sees what that agent may, and opens no door that is shut.
-
-        Args:
-            reads_only: The page changes nothing.
-        """
-        return await self.call(rq.PageOpen(reads_only=reads_only))
+        return await self.call(rq.Compact(keep_days=keep_days))
 
     async def task_log(
         self, task: str, *, log: str = "", after: int | None = None, wait: float = 0.0,
@@ -167,3 +169,19 @@ class Watching(AsyncAsking):
             wait: How long to wait for it at most (seconds); 0: not at all.
         """
         return await self.call(rq.TaskLog(task=task, log=log, after=after, wait_s=wait))
+
+    async def page_open(self, *, reads_only: bool = False) -> rq.PageOpened:
+        """Open the HTTP door where it is shut, and make a code that one browser page exchanges for
+        a token of its own (`coord web`).
+
+        With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it
+        only reads, too, sees what that agent may, and opens no door that is shut.
+
+        Args:
+            reads_only: The page changes nothing.
+        """
+        return await self.call(rq.PageOpen(reads_only=reads_only))
+
+    async def shutdown(self) -> rq.Stopping:
+        """Drain and exit."""
+        return await self.call(rq.Shutdown())

@@ -13,6 +13,26 @@ from coordinator.words import requests as rq
 class Working(AsyncAsking):
     """Asking about tasks, landing and verification."""
 
+    async def limit_reached(
+        self, *, agent: str | None = None, until: str | None = None, for_s: float | None = None,
+        note: str = "", log_tail: str = "",
+    ) -> rq.Limited:
+        """The agent has met its provider's limit: until it may go on, it is given nothing. Its
+        tasks go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes
+        on now.
+
+        Args:
+            agent: Whom it is asked for; default: this client's own agent.
+            until: An instant, like 2026-11-21T14:32:00Z.
+            for_s: Or so many seconds; at most 7 days.
+            note: A remark for people, in a line.
+            log_tail: The last lines of the agent's log.
+        """
+        return await self.call(rq.LimitReached(
+            agent=agent or await self.name(), until=until, for_s=for_s, note=note,
+            log_tail=log_tail,
+        ))
+
     async def task_add(
         self, title: str, *, prompt: str = "", resources: Sequence[str] = (), priority: int = 0,
         after: Sequence[str] = (), attempts_max: int | None = None,
@@ -229,6 +249,25 @@ class Working(AsyncAsking):
         """
         return await self.call(rq.TaskExport(format=format))
 
+    async def verify(self, *, by: str | None = None, afresh: bool = False) -> rq.Verification:
+        """Run the command now on what tasks have finished since it last passed (`verify.command`);
+        the reply does not wait for its end. `afresh`: begin with the commit that is checked out,
+        and take all that was finished until now as being in it.
+
+        Args:
+            by: The person who does or did it.
+            afresh: Begin with the commit that is checked out.
+        """
+        return await self.call(rq.Verify(by=by, afresh=afresh))
+
+    async def verification_list(self, *, limit: int = 20) -> rq.VerificationList:
+        """The last verifications, the newest first, and what is not verified.
+
+        Args:
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return await self.call(rq.Verifications(limit=limit))
+
     async def task_worktree(
         self, task: str, worktree: str, *, agent: str | None = None,
     ) -> rq.WorkedIn:
@@ -344,25 +383,6 @@ class Working(AsyncAsking):
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
         return await self.call(rq.Landings(skip=skip, limit=limit))
-
-    async def verify(self, *, by: str | None = None, afresh: bool = False) -> rq.Verification:
-        """Run the command now on what tasks have finished since it last passed (`verify.command`);
-        the reply does not wait for its end. `afresh`: begin with the commit that is checked out,
-        and take all that was finished until now as being in it.
-
-        Args:
-            by: The person who does or did it.
-            afresh: Begin with the commit that is checked out.
-        """
-        return await self.call(rq.Verify(by=by, afresh=afresh))
-
-    async def verification_list(self, *, limit: int = 20) -> rq.VerificationList:
-        """The last verifications, the newest first, and what is not verified.
-
-        Args:
-            limit: How many at most; 1 or more. A page's own bound holds, too.
-        """
-        return await self.call(rq.Verifications(limit=limit))
 
     claim = task_claim
 

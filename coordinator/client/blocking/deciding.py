@@ -1,5 +1,5 @@
 # Made by scripts/blocking_client.py from coordinator/client/asynchronous/deciding.py; do not edit.
-"""Methods of `Client`: reviews, the guard, regions, proposals and unfinished work."""
+"""Methods of `Client`: reviews, the guard, regions and proposals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator.words import requests as rq
 
 
 class Deciding(Asking):
-    """Asking about reviews, the guard, regions, proposals and unfinished work."""
+    """Asking about reviews, the guard, regions and proposals."""
 
     def sweep(self) -> rq.Swept:
         """Tidy now: close what has lapsed, flag partial work, serve the line."""
@@ -99,6 +99,20 @@ class Deciding(Asking):
         """
         return self.call(rq.ReviewUndo(review=review, by=by))
 
+    def git_turn(self, pid: int, top: str, command: str) -> rq.GitTurnTaken:
+        """A git command is about to change a whole working tree: it may, if nobody else is at work
+        in it; until its process ends, nobody else is granted anything there.
+
+        Refused (LOCKED) while others are at work. Asked by what stands before git in agents'
+        sessions.
+
+        Args:
+            pid: The process that becomes git, on this machine.
+            top: The top of its working tree, absolute or from the root.
+            command: As it was called, for others to read.
+        """
+        return self.call(rq.GitTurn(pid=pid, top=top, command=command))
+
     def guard_check(
         self, paths: Sequence[str], *, agent: str | None = None, profile: str = "",
         session: str = "",
@@ -128,20 +142,6 @@ class Deciding(Asking):
             action: What the person was about to do, in words.
         """
         return self.call(rq.GuardOverride(paths=listed(paths), by=by, action=action))
-
-    def git_turn(self, pid: int, top: str, command: str) -> rq.GitTurnTaken:
-        """A git command is about to change a whole working tree: it may, if nobody else is at work
-        in it; until its process ends, nobody else is granted anything there.
-
-        Refused (LOCKED) while others are at work. Asked by what stands before git in agents'
-        sessions.
-
-        Args:
-            pid: The process that becomes git, on this machine.
-            top: The top of its working tree, absolute or from the root.
-            command: As it was called, for others to read.
-        """
-        return self.call(rq.GitTurn(pid=pid, top=top, command=command))
 
     def commit_regions(
         self, regions: Sequence[rq.RegionText], *, agent: str | None = None,
@@ -187,21 +187,3 @@ class Deciding(Asking):
             agent: Only of this agent.
         """
         return self.call(rq.LostWrites(agent=agent))
-
-    def work(
-        self, *, agent: str | None = None, resource: str | None = None, after: int = 0,
-        limit: int = 50,
-    ) -> rq.WorkList:
-        """What is changed on disk below live leases since they were granted, oldest lease first.
-
-        It compares what a lease began with to the file as it is now, so what somebody else saved
-        there is in it, too. Of a region it tells that region's changes, below a directory or glob
-        also files that are new and not ignored.
-
-        Args:
-            agent: Only below leases of this agent.
-            resource: Only below leases of this name.
-            after: A lease's fencing token.
-            limit: Leases that are looked at.
-        """
-        return self.call(rq.Work(agent=agent, resource=resource, after=after, limit=limit))

@@ -66,66 +66,6 @@ class Holding(Asking):
         """
         return self.call(rq.Agents(all=all))
 
-    def limit_reached(
-        self, *, agent: str | None = None, until: str | None = None, for_s: float | None = None,
-        note: str = "", log_tail: str = "",
-    ) -> rq.Limited:
-        """The agent has met its provider's limit: until it may go on, it is given nothing. Its
-        tasks go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes
-        on now.
-
-        Args:
-            agent: Whom it is asked for; default: this client's own agent.
-            until: An instant, like 2026-11-21T14:32:00Z.
-            for_s: Or so many seconds; at most 7 days.
-            note: A remark for people, in a line.
-            log_tail: The last lines of the agent's log.
-        """
-        return self.call(rq.LimitReached(
-            agent=agent or self.name(), until=until, for_s=for_s, note=note,
-            log_tail=log_tail,
-        ))
-
-    def open_session(
-        self, *, agent: str | None = None, ends: bool = True, path: str = "", directory: str = "",
-    ) -> rq.SessionOpened:
-        """A mount namespace for an agent's process, in which what others hold is read-only; kept so
-        as long as a process is in it. `ends`: the agent's session ends with its first process.
-
-        Refused (BAD_TRANSITION) where this user can have no namespace, or no keeper runs.
-
-        Args:
-            agent: Whom it is asked for; default: this client's own agent.
-            ends: The agent's session ends with its first process.
-            path: The PATH that its programs are found by: git asks in it (git_guard/turn.py).
-            directory: Where it is going to work. Coord's own files are read-only in it, but for a
-                worktree there that this one lies in.
-        """
-        return self.call(rq.OpenSession(
-            agent=agent or self.name(), ends=ends, path=path, directory=directory,
-        ))
-
-    def join_session(self, pid: int, *, path: str = "") -> rq.SessionJoined:
-        """The namespace that a command of an agent, which a person started by itself, may enter;
-        made where there is none yet. Nulls: this process of this machine is no agent's, or in one
-        already, or there can be none.
-
-        Args:
-            pid: The number of a process of this machine.
-            path: The PATH that its programs are found by.
-        """
-        return self.call(rq.JoinSession(pid=pid, path=path))
-
-    def agent_of_process(self, pid: int) -> rq.ProcessesAgent:
-        """The agent in whose session a process of this machine is, as that agent's hooks have
-        shown; null: in none that is known. `surely`: the session's own program was seen, too; else
-        a person may have typed the hook. (Whoever has a token needs not ask.)
-
-        Args:
-            pid: The number of a process of this machine.
-        """
-        return self.call(rq.AgentOfProcess(pid=pid))
-
     def acquire(
         self, *resources: str, agent: str | None = None, mode: rq.Mode = "exclusive",
         ttl: float | None = None, task: str | None = None, description: str = "",
@@ -310,3 +250,43 @@ class Holding(Asking):
         return self.call(rq.RequestWithdraw(
             agent=agent or self.name(), request=request, resource=resource,
         ))
+
+    def open_session(
+        self, *, agent: str | None = None, ends: bool = True, path: str = "", directory: str = "",
+    ) -> rq.SessionOpened:
+        """A mount namespace for an agent's process, in which what others hold is read-only; kept so
+        as long as a process is in it. `ends`: the agent's session ends with its first process.
+
+        Refused (BAD_TRANSITION) where this user can have no namespace, or no keeper runs.
+
+        Args:
+            agent: Whom it is asked for; default: this client's own agent.
+            ends: The agent's session ends with its first process.
+            path: The PATH that its programs are found by: git asks in it (git_guard/turn.py).
+            directory: Where it is going to work. Coord's own files are read-only in it, but for a
+                worktree there that this one lies in.
+        """
+        return self.call(rq.OpenSession(
+            agent=agent or self.name(), ends=ends, path=path, directory=directory,
+        ))
+
+    def join_session(self, pid: int, *, path: str = "") -> rq.SessionJoined:
+        """The namespace that a command of an agent, which a person started by itself, may enter;
+        made where there is none yet. Nulls: this process of this machine is no agent's, or in one
+        already, or there can be none.
+
+        Args:
+            pid: The number of a process of this machine.
+            path: The PATH that its programs are found by.
+        """
+        return self.call(rq.JoinSession(pid=pid, path=path))
+
+    def agent_of_process(self, pid: int) -> rq.ProcessesAgent:
+        """The agent in whose session a process of this machine is, as that agent's hooks have
+        shown; null: in none that is known. `surely`: the session's own program was seen, too; else
+        a person may have typed the hook. (Whoever has a token needs not ask.)
+
+        Args:
+            pid: The number of a process of this machine.
+        """
+        return self.call(rq.AgentOfProcess(pid=pid))

@@ -10,6 +10,45 @@ from coordinator.words import requests as rq
 class Watching(Asking):
     """Asking about the log, status, health, the archive, the page, agents' output."""
 
+    def work(
+        self, *, agent: str | None = None, resource: str | None = None, after: int = 0,
+        limit: int = 50,
+    ) -> rq.WorkList:
+        """What is changed on disk below live leases since they were granted, oldest lease first.
+
+        It compares what a lease began with to the file as it is now, so what somebody else saved
+        there is in it, too. Of a region it tells that region's changes, below a directory or glob
+        also files that are new and not ignored.
+
+        Args:
+            agent: Only below leases of this agent.
+            resource: Only below leases of this name.
+            after: A lease's fencing token.
+            limit: Leases that are looked at.
+        """
+        return self.call(rq.Work(agent=agent, resource=resource, after=after, limit=limit))
+
+    def archive_search(self, query: str, *, limit: int = 10) -> rq.HitList:
+        """Full-text search over the context archive and the living sections.
+
+        Args:
+            query: Words to look for.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return self.call(rq.ArchiveSearch(query=query, limit=limit))
+
+    def archive_show(self, ref: str) -> rq.ArchiveSection:
+        """One section by number (`4.2`, `4.2@file.md`) or title.
+
+        Args:
+            ref: A number (`4.2`, `4.2@file.md`) or a title.
+        """
+        return self.call(rq.ArchiveShow(ref=ref))
+
+    def archive_index(self) -> rq.Indexed:
+        """Read changed Markdown again now."""
+        return self.call(rq.ArchiveIndexNow())
+
     def status(self, *, events: int = 10, leases: int = 5000) -> rq.StatusReply:
         """Everything that the dashboard shows, read in one snapshot.
 
@@ -47,34 +86,6 @@ class Watching(Asking):
             subject: What it is about: `T-3`, `task:T-3`, a review, an agent or a resource.
         """
         return self.call(rq.Explain(subject=subject, cwd=here()))
-
-    def replay(self) -> rq.ReplayResult:
-        """Rebuild the state from the log into a fresh database and compare."""
-        return self.call(rq.Replay())
-
-    def health(self, *, integrity: bool = False) -> rq.HealthReply:
-        """How the daemon is; `integrity` also checks the database page by page.
-
-        Args:
-            integrity: Check the database page by page, too.
-        """
-        return self.call(rq.Health(integrity=integrity))
-
-    def coordinators(self) -> rq.CoordinatorList:
-        """The coordinators that this user runs, of all repositories, and how each of them is."""
-        return self.call(rq.Coordinators())
-
-    def compact(self, *, keep_days: float | None = None) -> rq.Compacted:
-        """Apply the retention rule to the log and the blobs now.
-
-        Args:
-            keep_days: How many days of the log are kept; null: as the settings say.
-        """
-        return self.call(rq.Compact(keep_days=keep_days))
-
-    def shutdown(self) -> rq.Stopping:
-        """Drain and exit."""
-        return self.call(rq.Shutdown())
 
     def report(
         self, *, since: str | None = None, until: str | None = None, limit: int = 20,
@@ -118,38 +129,29 @@ class Watching(Asking):
         """
         return self.call(rq.Moment(event=event, at=at))
 
-    def archive_search(self, query: str, *, limit: int = 10) -> rq.HitList:
-        """Full-text search over the context archive and the living sections.
+    def replay(self) -> rq.ReplayResult:
+        """Rebuild the state from the log into a fresh database and compare."""
+        return self.call(rq.Replay())
+
+    def health(self, *, integrity: bool = False) -> rq.HealthReply:
+        """How the daemon is; `integrity` also checks the database page by page.
 
         Args:
-            query: Words to look for.
-            limit: How many at most; 1 or more. A page's own bound holds, too.
+            integrity: Check the database page by page, too.
         """
-        return self.call(rq.ArchiveSearch(query=query, limit=limit))
+        return self.call(rq.Health(integrity=integrity))
 
-    def archive_show(self, ref: str) -> rq.ArchiveSection:
-        """One section by number (`4.2`, `4.2@file.md`) or title.
+    def coordinators(self) -> rq.CoordinatorList:
+        """The coordinators that this user runs, of all repositories, and how each of them is."""
+        return self.call(rq.Coordinators())
+
+    def compact(self, *, keep_days: float | None = None) -> rq.Compacted:
+        """Apply the retention rule to the log and the blobs now.
 
         Args:
-            ref: A number (`4.2`, `4.2@file.md`) or a title.
+            keep_days: How many days of the log are kept; null: as the settings say.
         """
-        return self.call(rq.ArchiveShow(ref=ref))
-
-    def archive_index(self) -> rq.Indexed:
-        """Read changed Markdown again now."""
-        return self.call(rq.ArchiveIndexNow())
-
-    def page_open(self, *, reads_only: bool = False) -> rq.PageOpened:
-        """Open the HTTP door where it is shut, and make a code that one browser page exchanges for
-        a token of its own (`coord web`).
-
-        With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it
-        only reads, too, sees what that agent may, and opens no door that is shut.
-
-        Args:
-            reads_only: The page changes nothing.
-        """
-        return self.call(rq.PageOpen(reads_only=reads_only))
+        return self.call(rq.Compact(keep_days=keep_days))
 
     def task_log(
         self, task: str, *, log: str = "", after: int | None = None, wait: float = 0.0,
@@ -167,3 +169,19 @@ class Watching(Asking):
             wait: How long to wait for it at most (seconds); 0: not at all.
         """
         return self.call(rq.TaskLog(task=task, log=log, after=after, wait_s=wait))
+
+    def page_open(self, *, reads_only: bool = False) -> rq.PageOpened:
+        """Open the HTTP door where it is shut, and make a code that one browser page exchanges for
+        a token of its own (`coord web`).
+
+        With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it
+        only reads, too, sees what that agent may, and opens no door that is shut.
+
+        Args:
+            reads_only: The page changes nothing.
+        """
+        return self.call(rq.PageOpen(reads_only=reads_only))
+
+    def shutdown(self) -> rq.Stopping:
+        """Drain and exit."""
+        return self.call(rq.Shutdown())

@@ -13,6 +13,7 @@ class Guard(Slice):
     """See `kernel.hooks.Slice`."""
 
     operations = (
+        Operation(rq.GitTurn, None),  # the daemon serves it
         Operation(rq.GuardCheck, read(commits.check)),
         Operation(rq.GuardOverride, write(commits.override)),
     )

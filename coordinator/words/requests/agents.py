@@ -149,26 +149,6 @@ class Leave(Request[Left]):
     log_tail: Page = ""
 
 
-class Limited(Reply):
-    agent: str
-    rests_until: str | None  # until when it is given nothing (UTC); null: it goes on
-    given_back: list[str]  # ids of its tasks, which others may take
-    reviews: list[str]  # what it had begun of them, for a person
-
-
-class LimitReached(Request[Limited]):
-    """The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go
-    back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now."""
-
-    op = "limit_reached"
-    http = ("POST", "/v1/agents/limit")
-    agent: Name
-    until: Name | None = None  # an instant, like 2026-11-21T14:32:00Z
-    for_s: Number | None = None  # or so many seconds; at most 7 days
-    note: Line = ""
-    log_tail: Page = ""
-
-
 class AgentRow(Reply):
     agent: str
     parent: str | None

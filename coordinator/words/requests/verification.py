@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Count, Reply, Request
-from coordinator.words.texts import Name
+from coordinator.words.requests.base import Reply
 
 
 class Verification(Reply):
@@ -39,24 +38,3 @@ class VerificationList(Reply):
     base: str | None  # the tree that it last passed on, as a commit
     left: list[FinishedWork] = []
     next: str | None = None
-
-
-class Verify(Request[Verification]):
-    """Run the command now on what tasks have finished since it last passed (`verify.command`); the
-    reply does not wait for its end. `afresh`: begin with the commit that is checked out, and take
-    all that was finished until now as being in it."""
-
-    op = "verify"
-    http = ("POST", "/v1/verifications")
-    operator_only = True
-    by: Name | None = None
-    afresh: bool = False
-
-
-class Verifications(Request[VerificationList]):
-    """The last verifications, the newest first, and what is not verified."""
-
-    op = "verifications"
-    http = ("GET", "/v1/verifications")
-    writes = False
-    limit: Count = 20

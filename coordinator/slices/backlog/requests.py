@@ -2,66 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
-
-import msgspec
+from typing import Any, Literal
 
 from coordinator.words.requests.base import Count, Number, Place, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
+from coordinator.words.requests.tasks import Candidate, Judged, Partial, Task, TaskState, Unlanded
 from coordinator.words.texts import Document, Line, Name, Page, Words
 
-#: What a task can be (context_archive/task-states.md).
-TaskState = Literal["pending", "ready", "claimed", "review", "failed", "dead", "blocked", "done",
-                    "cancelled"]
 TaskOrder = Literal["arrival", "priority"]
-TASK_STATES: tuple[TaskState, ...] = get_args(TaskState)
-
-
-class CandidateRegion(Reply):
-    resource: str
-    base: str | None  # of the text that it was made from
-    content_hash: str | None  # of its own text; null: the region is removed
-    stale: bool | None  # whether the region is not any more what it was made from; null: not known
-    text: str | None = None
-
-
-class Candidate(Reply):
-    """Something that was tried for a task: new texts, what came of them, and what follows."""
-
-    n: int
-    agent: str
-    at: str
-    outcome: str
-    remedy: str
-    note: str
-    regions: list[CandidateRegion]
-
-
-class Task(Reply):
-    task: str
-    title: str
-    prompt: str
-    state: str
-    priority: int
-    resources: list[str]
-    after: list[str]
-    attempts: int
-    attempts_max: int
-    not_before: str | None
-    claimed_by: str | None
-    claimed_at: str | None
-    claim_until: str | None
-    partial: str | None
-    result: str | None
-    created_at: str
-    updated_at: str
-    locked_by: str | None = None  # who has claimed it, or holds a lease on `task:T-3`
-    locked_by_name: str | None = None  # what that agent said it is; else its name
-    locked_at: str | None = None
-    held_by: list[str] = []  # who holds what it needs, when shown on its own
-    explanation: str = ""
-    tried: list[Candidate] = []  # its blackboard, when shown on its own
-    may: list[str] = []  # what a person can do with it as it is: edit, retry, cancel
 
 
 class TaskAdd(Request[Task]):
@@ -154,14 +102,6 @@ class TaskShow(Request[TaskShown]):
     task: Name
 
 
-class Partial(Reply):
-    review: str
-    summary: str
-    files: list[dict[str, Any]]
-    diff: str
-    note: str = ""  # what the person says who gave it on: the `note` of the verdict
-
-
 class Claimed(Reply):
     task: Task
     acquisition_id: str | None
@@ -202,14 +142,6 @@ class TaskDone(Request[Task]):
         return self.force and self.landed is None
 
 
-class Unlanded(msgspec.Struct, kw_only=True):
-    """Work that did not land: the linked worktree it lies in, the commits it is between."""
-
-    worktree: Name
-    began: Name
-    commit: Name
-
-
 class TaskFail(Request[Task]):
     """The attempt failed: retried after a backoff, or dead past the limit; changes are flagged.
 
@@ -234,13 +166,6 @@ class TaskFail(Request[Task]):
 
     def for_people(self) -> bool:
         return self.force
-
-
-class Judged(Reply):
-    task: str
-    round: int  # attempts of this claim in a row of which nothing was written
-    remedy: str  # what follows: correct, afresh, …; person: the claim has ended
-    state: str
 
 
 class TaskOutcome(Request[Judged]):
@@ -310,3 +235,23 @@ class TaskExport(Request[Exported]):
     http = ("GET", "/v1/tasks/export")
     writes = False
     format: Literal["yaml", "jsonl", "markdown"] = "yaml"
+
+
+class Limited(Reply):
+    agent: str
+    rests_until: str | None  # until when it is given nothing (UTC); null: it goes on
+    given_back: list[str]  # ids of its tasks, which others may take
+    reviews: list[str]  # what it had begun of them, for a person
+
+
+class LimitReached(Request[Limited]):
+    """The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go
+    back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now."""
+
+    op = "limit_reached"
+    http = ("POST", "/v1/agents/limit")
+    agent: Name
+    until: Name | None = None  # an instant, like 2026-11-21T14:32:00Z
+    for_s: Number | None = None  # or so many seconds; at most 7 days
+    note: Line = ""
+    log_tail: Page = ""

@@ -7,9 +7,9 @@ from typing import Literal
 import msgspec
 
 from coordinator.words.requests.base import Count, Number, Place, Reply, Request, Whole
+from coordinator.words.requests.dead_letters import NULL, DeadLetter
 from coordinator.words.texts import Line, Name
 
-NULL = msgspec.Raw(b"null")
 StepKind = Literal["call", "acquire", "propose", "webhook"]
 
 
@@ -95,17 +95,6 @@ class Steps(Request[StepList]):
     kind: StepKind | None = None
     limit: Count = 200
     after: Place = 0
-
-
-class DeadLetter(Reply):
-    id: str  # of the task, change or step: T-3, K-3 or S-3
-    kind: str  # task, change, call, acquire, propose, webhook
-    what: str
-    agent: str | None
-    attempts: int
-    why: str
-    since: str
-    content: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)  # all, when shown alone
 
 
 class DeadList(Reply):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.region_results import RegionsCommitted
 from coordinator.words.texts import Document, Line, Name
 
 
@@ -24,18 +25,6 @@ class RegionText(Reply, forbid_unknown_fields=True):
     content_hash: Name | None = None
     lease_token: Name | None = None
     after: Line | None = None
-
-
-class CommittedRegion(Reply):
-    resource: str
-    content_hash: str | None
-    """Of what is there now; None: it was removed."""
-
-
-class RegionsCommitted(Reply):
-    commit: str
-    regions: list[CommittedRegion]
-    warnings: list[str] = []
 
 
 class CommitRegion(Request[RegionsCommitted]):

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from coordinator.words.requests.backlog import Task
 from coordinator.words.requests.base import Count, Place, Reply, Request, Whole
 from coordinator.words.requests.leases import Lease
+from coordinator.words.requests.tasks import Task
 from coordinator.words.texts import Name, Words
 
 
