@@ -27,6 +27,7 @@ from coordinator.looking.facts import Looked
 from coordinator.settings import Settings, Signalling
 from coordinator.slices.signals import signals as hints
 from coordinator.store import events as ev
+from coordinator.slices.backlog.events import TaskAdded
 from coordinator.store.ledger import Tx
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
@@ -99,7 +100,7 @@ def _fill_backlog(tx: Tx, size: int) -> None:
     for n in range(1, size + 1):
         path = _task_path(n)
         tx.record(
-            ev.TaskAdded(
+            TaskAdded(
                 task=f"T-{n}", n=n, title=f"task {n}", prompt="", priority=0, state="ready",
                 attempts_max=3, resources=[(path, "file", f"p/{path}/", "exclusive")], after=[],
             )

@@ -31,7 +31,7 @@ from benchmarks.measuring import load
 from benchmarks.measuring.own_daemon import OwnDaemon, own_daemon
 from benchmarks.measuring.samples import Slice, paired, percentile
 from coordinator.client.client import Client
-from coordinator.store import events as ev
+from coordinator.slices.state.events import KeyWritten
 from coordinator.store.database import open_writer
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq
@@ -99,7 +99,7 @@ class SqlitePuts:
         run(Q["state_put"], (scope, version, name, content, len(text), "c1", _NOW, None))
         if version > 100:
             run(Q["state_trim"], (scope, version - 100))
-        event = _encode(ev.KeyWritten(
+        event = _encode(KeyWritten(
             resource=name, scope=scope, version=version, content=content, size=len(text),
             agent="c1", fencing_token=None, change=None)).decode()
         run(Q["event_append"], (self._n, _NOW, "key_written", "c1", None, name, event))

@@ -24,8 +24,8 @@ import msgspec
 from msgspec import Meta
 
 from coordinator.files import trusted
+from coordinator.store.events import SENTENCES
 from coordinator.words import wrong_values
-from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import convert
 

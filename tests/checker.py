@@ -19,7 +19,6 @@ from coordinator.rules.leases import as_resource, is_of_tree
 from coordinator.store import events as ev
 from coordinator.store.database import in_memory
 from coordinator.store.ledger import Tx
-from coordinator.store.projections import apply
 from coordinator.store.rebuild import state
 from coordinator.store.rows import AgentRow, LeaseRow, WaiterRow
 from coordinator.store.writer_cache import Present
@@ -58,7 +57,7 @@ class Shadow:
         for seq, at, data in rows:
             assert seq == self._seq + 1, f"the log has no event {self._seq + 1}"
             event = ev.ANY.decode(data)
-            apply(self._db, at, event)
+            event.apply(self._db, at)
             for field in WORDS:
                 assert "None" not in (getattr(event, field, None) or ""), f"{field} of {event}"
             self._seq = seq

@@ -10,9 +10,9 @@ import msgspec
 from coordinator.kernel.holders.agents import HUMAN
 from coordinator.rules import recovery
 from coordinator.rules.backlog import told_state
+from coordinator.store.events import SENTENCES
 from coordinator.store.rows import LogRow
 from coordinator.words import requests as rq
-from coordinator.words.events import SENTENCES
 from coordinator.words.texts import one_line, quoted
 
 #: Fields of events that hold somebody's own words.

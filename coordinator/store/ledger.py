@@ -39,7 +39,7 @@ from coordinator.store import events as ev
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.effects import Effects
 from coordinator.store.packing import packed
-from coordinator.store.projections import APPLY, Apply, park
+from coordinator.store.parking import park
 from coordinator.store.rows import AgentRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.writer_cache import COUNTER_BLOCKS, Present, WriterCache
@@ -58,11 +58,11 @@ _ABOUT_AGENTS = (ev.AcquisitionRefused, ev.AgentRegistered, ev.AgentSeen, ev.Age
                  ev.AgentHooked, ev.AgentRests)
 _ABOUT_PRESENCE = (ev.WaiterQueued, ev.WaiterLeft, ev.ReviewOpened, ev.ReviewDecided,
                    ev.ReviewUndone, ev.ReviewSplit, ev.TaskChanged)
-#: How events of a class are recorded: what applies them, what tells their subject, their name, and
+#: How events of a class are recorded: what tells their subject, their name, and
 #: whether something that is carried in memory is another after them.
-_RECORDING: dict[type[ev.Event], tuple[Apply, Callable[[ev.Event], ev.Subject], str, bool]] = {
-    kind: (apply, ev.SUBJECT_OF[kind], ev.KIND_OF[kind], kind in _ABOUT_AGENTS + _ABOUT_PRESENCE)
-    for kind, apply in APPLY.items()
+_RECORDING: dict[type[ev.Event], tuple[Callable[[ev.Event], ev.Subject], str, bool]] = {
+    kind: (ev.SUBJECT_OF[kind], tag, kind in _ABOUT_AGENTS + _ABOUT_PRESENCE)
+    for kind, tag in ev.KIND_OF.items()
 }
 
 
@@ -192,8 +192,8 @@ class Tx(View):
 
     def record(self, event: ev.Event) -> None:
         """Append the event and apply it: the only way to change state."""
-        apply, subject, kind, forget = _RECORDING[type(event)]
-        apply(self.cursor, self.now, event)
+        subject, kind, forget = _RECORDING[type(event)]
+        event.apply(self.cursor, self.now)
         agent, task, resource = subject(event)
         if forget:
             self._present = None

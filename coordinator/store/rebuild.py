@@ -8,6 +8,7 @@ that what is left still gives the state.
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -15,25 +16,22 @@ from typing import Any
 import apsw
 import msgspec
 
+from coordinator.resources import packaged
 from coordinator.store import events as ev
 from coordinator.store import older_purposes
 from coordinator.store.database import in_memory
-from coordinator.store.projections import apply
 from coordinator.store.statements import STATEMENTS as Q
 
 #: Events that are read at once.
 AT_ONCE = 2000
-#: The state: what a replay must give. (blobs are content by name, ready_tasks is derived, and
-#: counters are compared apart: they may only be ahead.)
-STATE_TABLES = (
-    "agents", "file_locks", "baselines", "waiters", "waiter_resources", "unlock_requests", "tasks",
-    "task_resources", "task_after", "reviews", "review_files", "verdicts", "verdict_steps",
-    "verdict_parts", "review_saved", "notices", "file_versions", "agent_reads", "ripples",
-    "kept_edits", "set_aside",
-    "candidates", "candidate_regions", "signals", "state_versions", "changes", "steps",
-    "lost_writes", "finished_work", "finished_files", "verifications", "verified_base",
-    "messages",
-)
+#: Tables that are no state: the log and what is kept beside it, and what follows from the state.
+#: (Blobs are content by name, and counters are compared apart: they may only be ahead.)
+NO_STATE = {"meta", "counters", "events", "snapshots", "waypoints", "blobs", "answered", "awaited",
+            "ready_tasks"}
+#: The state: what a replay must give.
+STATE_TABLES = [table for table in re.findall(
+    r"^CREATE TABLE (\w+)", packaged("schema.sql").read_text("utf-8"), re.MULTILINE)
+    if table not in NO_STATE]
 #: Tables that got a column last when purposes became fields.
 WITH_PURPOSE = ("agents", "file_locks", "waiters")
 
@@ -63,7 +61,7 @@ def rebuild(source: apsw.Connection, up_to: int | None = None,
     # A few at a time: a reading that goes on for long keeps the WAL from starting over.
     while rows := list[Any](source.execute(Q["events_all"], (start, last, AT_ONCE))):
         for _, at, data in rows:
-            apply(fresh, at, ev.ANY.decode(data))
+            ev.ANY.decode(data).apply(fresh, at)
         applied += len(rows)
         start = int(rows[-1][0])
         rest()

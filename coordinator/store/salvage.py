@@ -26,7 +26,6 @@ from coordinator.files.content import EXECUTABLE
 from coordinator.store import events as ev
 from coordinator.store import rebuild
 from coordinator.store.ledger import BLOBS, COUNTERS
-from coordinator.store.projections import apply
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import from_iso
 
@@ -266,7 +265,7 @@ def _begin_with(db: apsw.Connection, seq: int, body: bytes, at: str) -> None:
 def _applied(db: apsw.Connection, row: tuple[Any, ...]) -> bool:
     try:
         with db:
-            apply(db, row[1], ev.ANY.decode(row[6]))
+            ev.ANY.decode(row[6]).apply(db, row[1])
             db.execute(Q["event_append"], row)
         return True
     except (*_UNREADABLE, TypeError, KeyError):

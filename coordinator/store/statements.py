@@ -1,4 +1,5 @@
-"""Every SQL statement but the DDL has a name and one place: a file of `queries/`, by subject.
+"""Every SQL statement but the DDL has a name and one place: a file of `queries/`, by subject; or
+`queries.sql` of the slice that alone uses it.
 
 A statement opens with `-- name: NAME`, then a line on its meaning. `{scopes}` in one stands for as
 many `?` as there are scopes to look up, `{scope is one, or}` for as many terms; such statements
@@ -10,12 +11,12 @@ from functools import cache
 from pathlib import Path
 
 from coordinator.store.rows import LeaseRow
+from coordinator.words.slices import SLICES
 
-_HERE = Path(__file__).parent
-_TEXT = "\n".join(
-    one.read_text("utf-8")
-    for one in sorted((_HERE / "queries").iterdir(), key=lambda one: one.name)
-    if one.name.endswith(".sql"))
+_FOLDER = Path(__file__).parent
+_FILES = [*sorted((_FOLDER / "queries").glob("*.sql")),
+          *(_FOLDER.parent / "slices" / name / "queries.sql" for name in SLICES)]
+_TEXT = "\n".join(file.read_text("utf-8") for file in _FILES if file.is_file())
 STATEMENTS: dict[str, str] = {
     name: body.strip().rstrip(";").replace("{lease}", ", ".join(LeaseRow.__struct_fields__))
     for name, body in re.findall(

@@ -22,21 +22,20 @@ def take_away(name: str, place: Path) -> None:
     for source, copy in ((ROOT, place), (ROOT / "coordinator", place / "coordinator")):
         copy.mkdir(exist_ok=True)
         for entry in source.iterdir():
-            if entry.name not in ("coordinator", "slices", "operations", "__pycache__", ".git", ".venv"):
+            if entry.name not in ("coordinator", "slices", "words", "__pycache__", ".git", ".venv"):
                 (copy / entry.name).symlink_to(entry)
     slices = place / "coordinator" / "slices"
     slices.mkdir()
     for entry in (ROOT / "coordinator" / "slices").iterdir():
         if entry.name not in (name, "__pycache__"):
             (slices / entry.name).symlink_to(entry)
-    operations = place / "coordinator" / "operations"
-    operations.mkdir()
-    for entry in (ROOT / "coordinator" / "operations").glob("*.py"):
-        text = entry.read_text("utf-8")
+    words = place / "coordinator" / "words"
+    words.mkdir()
+    for entry in (ROOT / "coordinator" / "words").iterdir():
         if entry.name == "slices.py":
-            text = re.sub(rf"from coordinator\.slices\.{name}\.slice import \w+\n", "", text)
-            text = re.sub(rf"\b{name.capitalize()}\(\),\s*", "", text)
-        (operations / entry.name).write_text(text, "utf-8")
+            (words / entry.name).write_text(entry.read_text("utf-8").replace(f'"{name}",', ""), "utf-8")
+        elif entry.name != "__pycache__":
+            (words / entry.name).symlink_to(entry)
 
 
 @pytest.mark.parametrize("name", SLICE_FOLDERS)

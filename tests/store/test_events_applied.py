@@ -8,8 +8,15 @@ from typing import Any
 import msgspec
 
 from coordinator.store import events as ev
+from coordinator.slices.state.events import ChangeAsked, ChangeMoved, ChangesForgotten, KeyWritten
+from coordinator.slices.backlog.events import ClaimWaits, TaskAdded, TaskAvoids, TaskEdited
+from coordinator.slices.landing.events import LandingBegun, LandingQueued, TargetMoved
+from coordinator.slices.messages.events import MessageSent, MessagesForgotten, MessagesSeen
+from coordinator.slices.signals.events import SignalLeft, SignalsFaded
+from coordinator.slices.guard.events import UnleasedWrite
+from coordinator.slices.verify.events import VerificationBegun, VerificationEnded, VerifiedFrom, WorkFinished
 from coordinator.store.database import in_memory
-from coordinator.store.projections import APPLY, apply, at_review, park
+from coordinator.store.parking import at_review, park
 from coordinator.store.rebuild import state
 from tests.golden import assert_golden
 
@@ -66,10 +73,10 @@ LOG: list[ev.Event] = [
     ev.LeaseReleased(fencing_token=2, resource="d/", scope="p/d/", agent="ann", lease_kind="dir"),
     ev.LeaseLapsed(fencing_token=3, resource="g*", scope="p/", agent="ann", task=None, lease_kind="glob", reason="r", expired_at="x"),
     # tasks
-    ev.TaskAdded(task="T-1", n=1, title="t", prompt="p", priority=4, state="ready", attempts_max=3,
+    TaskAdded(task="T-1", n=1, title="t", prompt="p", priority=4, state="ready", attempts_max=3,
                  resources=[("a", "file", "p/a/", "exclusive"), ("c", "file", "p/c/", "shared")], after=[]),
-    ev.TaskAdded(task="T-2", n=2, title="u", prompt="q", priority=0, state="pending", attempts_max=1, resources=[], after=["T-1", "T-0"]),
-    ev.TaskEdited(task="T-1", title="t2", prompt="p2", priority=7, attempts_max=5, resources=[("e", "file", "p/e/", "shared")], after=["T-0"], fields=["title"]),
+    TaskAdded(task="T-2", n=2, title="u", prompt="q", priority=0, state="pending", attempts_max=1, resources=[], after=["T-1", "T-0"]),
+    TaskEdited(task="T-1", title="t2", prompt="p2", priority=7, attempts_max=5, resources=[("e", "file", "p/e/", "shared")], after=["T-0"], fields=["title"]),
     ev.TaskResourcesLearned(task="T-2", agent=None, resources=[("b", "file", "p/b/", "exclusive")]),
     ev.TaskChanged(task="T-1", state="claimed", claimed_by="ann", claimed_at="c1", claim_until="c2", claim_max="c3", ttl_ms=9,
                    partial="R-1", **TASK),
@@ -78,7 +85,7 @@ LOG: list[ev.Event] = [
     ev.TaskChanged(task="T-1", state="failed", not_before="n", result="r", **TASK),
     ev.TaskChanged(task="T-1", state="ready", **TASK),
     ev.TaskChanged(task="T-2", state="ready", **TASK),
-    ev.TaskAvoids(task="T-2", agent="ann", profile="p", until="u"),
+    TaskAvoids(task="T-2", agent="ann", profile="p", until="u"),
     ev.CandidateJudged(task="T-2", agent="ann", n=1, outcome="PARSE_INVALID", remedy="correct", regions=[("a::f", "h1", "h2"), ("a::g", None, None)],
                        note="it could not be read"),
     ev.CandidateJudged(task="T-2", agent="ann", n=2, outcome="COMMITTED", remedy="none", regions=[("a::f", None, "h3")]),
@@ -94,20 +101,20 @@ LOG: list[ev.Event] = [
     ev.SetAside(what="task", subject="T-1", reason="s", tries=2, retry_at="q2"),
     ev.TaskChanged(task="T-1", state="done", **TASK),
     # hints
-    ev.SignalLeft(resource="task:T-1", scope="k/task/T-1/", name="warning", strength=1.0, half_life_ms=1000, agent="ann", note="n"),
-    ev.SignalLeft(resource="task:T-1", scope="k/task/T-1/", name="warning", strength=1.5, half_life_ms=2000),
-    ev.SignalLeft(resource="a", scope="p/a/", name="warning", strength=2.0, half_life_ms=1000, agent="ann"),
-    ev.SignalsFaded(signals=[("p/a/", "warning")]),
+    SignalLeft(resource="task:T-1", scope="k/task/T-1/", name="warning", strength=1.0, half_life_ms=1000, agent="ann", note="n"),
+    SignalLeft(resource="task:T-1", scope="k/task/T-1/", name="warning", strength=1.5, half_life_ms=2000),
+    SignalLeft(resource="a", scope="p/a/", name="warning", strength=2.0, half_life_ms=1000, agent="ann"),
+    SignalsFaded(signals=[("p/a/", "warning")]),
     # values of keys
-    ev.KeyWritten(resource="key:a", scope="k/key/a/", version=1, content="state:1", size=3, agent="ann"),
-    ev.KeyWritten(resource="key:a", scope="k/key/a/", version=2, content=None, size=0, agent="ann", fencing_token=7),
-    ev.KeyWritten(resource="key:a", scope="k/key/a/", version=101, content="state:2", size=3, agent="bob", change="K-1"),
-    ev.ChangeAsked(change="K-1", n=1, resource="key:a", scope="k/key/a/", agent="bob", content="state:3", attempts_max=3, note="n", during="K-0"),
-    ev.ChangeMoved(change="K-1", resource="key:a", state="given", attempts=1, agent="ann", given_to="ann", given_until="u"),
-    ev.ChangeMoved(change="K-1", resource="key:a", state="done", attempts=1, agent="ann", version=3),
-    ev.ChangeAsked(change="K-2", n=2, resource="key:a", scope="k/key/a/", agent="bob", content="state:4", attempts_max=1),
-    ev.ChangeMoved(change="K-2", resource="key:a", state="queued", attempts=1, not_before="b", why="w"),
-    ev.ChangesForgotten(changes=["K-1"]),
+    KeyWritten(resource="key:a", scope="k/key/a/", version=1, content="state:1", size=3, agent="ann"),
+    KeyWritten(resource="key:a", scope="k/key/a/", version=2, content=None, size=0, agent="ann", fencing_token=7),
+    KeyWritten(resource="key:a", scope="k/key/a/", version=101, content="state:2", size=3, agent="bob", change="K-1"),
+    ChangeAsked(change="K-1", n=1, resource="key:a", scope="k/key/a/", agent="bob", content="state:3", attempts_max=3, note="n", during="K-0"),
+    ChangeMoved(change="K-1", resource="key:a", state="given", attempts=1, agent="ann", given_to="ann", given_until="u"),
+    ChangeMoved(change="K-1", resource="key:a", state="done", attempts=1, agent="ann", version=3),
+    ChangeAsked(change="K-2", n=2, resource="key:a", scope="k/key/a/", agent="bob", content="state:4", attempts_max=1),
+    ChangeMoved(change="K-2", resource="key:a", state="queued", attempts=1, not_before="b", why="w"),
+    ChangesForgotten(changes=["K-1"]),
     # steps
     ev.StepAdded(step="S-1", n=1, step_kind="call", name="f", state="waiting", attempts=0, attempts_max=3, content="state:5", agent="ann", resources=["a"], not_before="b"),
     ev.StepMoved(step="S-1", state="given", attempts=1, agent="bob", given_to="bob", given_until="u"),
@@ -120,11 +127,11 @@ LOG: list[ev.Event] = [
     ev.WriteLost(agent="bob", resource="a", scope="p/a/"),
     ev.WriteStood(agent="ann", resource="a", scope="p/a/"),
     # what was said
-    ev.MessageSent(message="M-1", n=1, agent="ann", to="bob", text="t", thread="M-1", task="T-1"),
-    ev.MessageSent(message="M-2", n=2, agent="bob", to="human", text="u", thread="M-1", reply_to="M-1"),
-    ev.MessageSent(message="M-3", n=3, agent="bob", to="human", text="v", thread="M-3"),
-    ev.MessagesSeen(by="op", up_to=2),
-    ev.MessagesForgotten(messages=["M-1"]),
+    MessageSent(message="M-1", n=1, agent="ann", to="bob", text="t", thread="M-1", task="T-1"),
+    MessageSent(message="M-2", n=2, agent="bob", to="human", text="u", thread="M-1", reply_to="M-1"),
+    MessageSent(message="M-3", n=3, agent="bob", to="human", text="v", thread="M-3"),
+    MessagesSeen(by="op", up_to=2),
+    MessagesForgotten(messages=["M-1"]),
     # the line
     ev.WaiterQueued(acquisition_id="W-1", agent="ann", mode="exclusive", priority=2, asked_at="a", until="u", held=True, ttl_ms=3,
                     task="T-1", description="d", resources=[("b", "file", "p/b/"), ("d", "file", "p/d/")], met="p/m/"),
@@ -165,37 +172,37 @@ LOG: list[ev.Event] = [
     ev.VersionsSeen(versions=[("a", "h", "ann"), ("b", None, None)]),
     ev.VersionsSeen(versions=[("a", "h2", None)]),
     # landing
-    ev.LandingQueued(agent="ann", task="T-1", target="main"),
-    ev.LandingQueued(agent="bob", task="T-2", target="main"),
-    ev.LandingBegun(agent="ann", task="T-1", target="main"),
-    ev.LandingBegun(agent="eve", task="T-3", target="main"),
+    LandingQueued(agent="ann", task="T-1", target="main"),
+    LandingQueued(agent="bob", task="T-2", target="main"),
+    LandingBegun(agent="ann", task="T-1", target="main"),
+    LandingBegun(agent="eve", task="T-3", target="main"),
     # verification
-    ev.VerifiedFrom(base="c0", since=0),
-    ev.WorkFinished(n=1, task="T-1", agent="ann", files=[("a", "h1"), ("b", None)], head="c0"),
-    ev.WorkFinished(n=2, task="T-2", agent="bob", files=[("a", "h2")], head="c0"),
-    ev.WorkFinished(n=3, task="T-3", agent="eve", files=[], head="c1", before="c0", after="c1"),
-    ev.WorkFinished(n=4, task="T-4", agent="eve", files=[("d", "h4")]),
-    ev.VerificationBegun(verification="V-1", n=1, by="coord", command="make test", upto=3),
-    ev.VerificationEnded(verification="V-1", n=1, outcome="broken", runs=5, works=[(1, "broken", "T-1"), (2, "held", "T-1"), (3, "good", None)],
+    VerifiedFrom(base="c0", since=0),
+    WorkFinished(n=1, task="T-1", agent="ann", files=[("a", "h1"), ("b", None)], head="c0"),
+    WorkFinished(n=2, task="T-2", agent="bob", files=[("a", "h2")], head="c0"),
+    WorkFinished(n=3, task="T-3", agent="eve", files=[], head="c1", before="c0", after="c1"),
+    WorkFinished(n=4, task="T-4", agent="eve", files=[("d", "h4")]),
+    VerificationBegun(verification="V-1", n=1, by="coord", command="make test", upto=3),
+    VerificationEnded(verification="V-1", n=1, outcome="broken", runs=5, works=[(1, "broken", "T-1"), (2, "held", "T-1"), (3, "good", None)],
                          tasks=["T-1"], task="T-1", said="s", tail="t", base="c2", head="c1", since=2),
-    ev.VerificationBegun(verification="V-2", n=2, by="eve", command="make test", upto=4),
-    ev.VerificationEnded(verification="V-2", n=2, outcome="base", runs=3, said="s", tail="t"),
-    ev.VerificationBegun(verification="V-3", n=3, by="eve", command="make test", upto=4),
-    ev.VerificationEnded(verification="V-3", n=3, outcome="good", runs=1, works=[(4, "good", None)], base="c3", head="c1", since=4),
-    ev.VerificationBegun(verification="V-202", n=202, by="eve", command="make test", upto=4),
-    ev.VerifiedFrom(base="c4", since=4),
-    ev.WorkFinished(n=5, task="T-5", agent="ann", files=[("a", "h1")], head="c4"),
-    ev.VerifiedFrom(base="", since=5),
+    VerificationBegun(verification="V-2", n=2, by="eve", command="make test", upto=4),
+    VerificationEnded(verification="V-2", n=2, outcome="base", runs=3, said="s", tail="t"),
+    VerificationBegun(verification="V-3", n=3, by="eve", command="make test", upto=4),
+    VerificationEnded(verification="V-3", n=3, outcome="good", runs=1, works=[(4, "good", None)], base="c3", head="c1", since=4),
+    VerificationBegun(verification="V-202", n=202, by="eve", command="make test", upto=4),
+    VerifiedFrom(base="c4", since=4),
+    WorkFinished(n=5, task="T-5", agent="ann", files=[("a", "h1")], head="c4"),
+    VerifiedFrom(base="", since=5),
     # what only the story needs
     ev.AcquisitionRefused(agent="bob", resources=["a", "b"], holders=["ann"]),
     ev.AcquisitionRefused(agent="ann", resources=["a"], holders=["bob"], explained="1@a.md 12"),
     ev.AcquisitionRefused(agent="ann", resources=["a"], holders=["bob"], explained="2@a.md 34"),
     ev.AcquisitionRefused(agent="bob", resources=[], holders=["ann"], task="T-1", redirect="T-2"),
-    ev.UnleasedWrite(resource="a", hash=None),
-    ev.TargetMoved(agent="ann", task="T-1", target="t", before="b", after="c", why="w", paths=["a"], fencing_tokens=[1]),
+    UnleasedWrite(resource="a", hash=None),
+    TargetMoved(agent="ann", task="T-1", target="t", before="b", after="c", why="w", paths=["a"], fencing_tokens=[1]),
     ev.Noted(what="w", facts={"x": 1}),
     ev.CountersRaised(above={"task": 5}),
-    ev.ClaimWaits(agent="bob", until="u"),
+    ClaimWaits(agent="bob", until="u"),
 ]
 
 
@@ -208,13 +215,13 @@ def test_each_event_changes_what_it_always_changed() -> None:
     db, text, before = in_memory(), [], set[str]()
     for n, event in enumerate(LOG):
         line = msgspec.json.encode(event)
-        apply(db, f"at{n}", ev.ANY.decode(line))
+        ev.ANY.decode(line).apply(db, f"at{n}")
         now = rows(db)
         text += [f"{ev.SUBJECT_OF[type(event)](event)} {line.decode()}", *(f"- {row}" for row in sorted(before - now)),
                  *(f"+ {row}" for row in sorted(now - before)), ""]
         before = now
     assert_golden("events_applied.txt", "\n".join(text))
-    assert {type(event) for event in LOG} == APPLY.keys(), "each kind"
+    assert {type(event) for event in LOG} == ev.KIND_OF.keys(), "each kind"
     db.close()
 
 
@@ -223,7 +230,7 @@ def test_who_is_parked_is_offered_when_nobody_holds_it_any_more() -> None:
         return list(db.execute("SELECT task_id, parked_on, offered_from FROM ready_tasks ORDER BY n"))
 
     def added(n: int) -> ev.Event:
-        return ev.TaskAdded(task=f"T-{n}", n=n, title="t", prompt="", priority=-n, state="ready", attempts_max=1, resources=[], after=[])
+        return TaskAdded(task=f"T-{n}", n=n, title="t", prompt="", priority=-n, state="ready", attempts_max=1, resources=[], after=[])
 
     def lease(scope: str) -> ev.Event:
         return ev.LeaseGranted(fencing_token=1, resource="a", agent="ann", expires_at="e", lease_kind="file", mode="exclusive",
@@ -232,11 +239,11 @@ def test_who_is_parked_is_offered_when_nobody_holds_it_any_more() -> None:
     def world(*events: ev.Event) -> Any:
         db = in_memory()
         for event in (added(1), added(2), lease("p/a/")):
-            apply(db, "at", event)
+            event.apply(db, "at")
         for task in ("T-1", "T-2"):
             park(db, task, "p/a/")
         for event in events:
-            apply(db, "at", event)
+            event.apply(db, "at")
         return db
 
     waiter = ev.WaiterQueued(acquisition_id="W-1", agent="x", mode="shared", priority=0, asked_at="a", until="u", held=False, ttl_ms=1,
@@ -265,11 +272,11 @@ def test_who_is_parked_is_offered_when_nobody_holds_it_any_more() -> None:
         db = world(review)
         park(db, "T-2", at_review("R-1"))
         for event in later:
-            apply(db, "at", event)
+            event.apply(db, "at")
         assert ready(db)[-1] == ("T-2", None, at_review("R-1"))
     db = world(review, gone_on)
     park(db, "T-2", at_review("R-1"))
-    apply(db, "at", given_up)
+    given_up.apply(db, "at")
     assert ready(db) == [("T-2", None, at_review("R-1"))]
     db = world(moved)
     park(db, "T-1", "p/a/")

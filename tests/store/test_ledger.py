@@ -14,6 +14,8 @@ import pytest
 from coordinator.files.content import digest
 from coordinator.looking.facts import Bytes, Unready
 from coordinator.store import events as ev
+from coordinator.slices.backlog.events import TaskAdded
+from coordinator.slices.guard.events import UnleasedWrite
 from coordinator.store.database import open_writer
 from coordinator.store.ledger import EVENTS_AT_ONCE, Ledger, Tx, View
 from coordinator.words.refusals import Code, Refusal
@@ -134,9 +136,9 @@ def test_events_are_appended_in_order(ledger: Ledger, count: int) -> None:
 
 def test_a_transaction_knows_its_own_events_latest_first(ledger: Ledger) -> None:
     def job(tx: Tx) -> Any:
-        tx.record(ev.UnleasedWrite(resource="a", hash=None, agent="ann"))
+        tx.record(UnleasedWrite(resource="a", hash=None, agent="ann"))
         tx.record(noted(1))
-        tx.record(ev.UnleasedWrite(resource="b", hash=None))
+        tx.record(UnleasedWrite(resource="b", hash=None))
         return tx.recorded_of(frozenset({"unleased_write"})), tx.recorded, tx.later(5), tx.later(5)
 
     found, recorded, *later = ledger.run(job, NOW)
@@ -254,7 +256,7 @@ def test_a_look_has_to_be_younger_than_the_last_end_of_a_right(ledger: Ledger) -
 
 def test_tasks_that_nothing_holds_up_are_offered_again(ledger: Ledger) -> None:
     def added(n: int) -> ev.Event:
-        return ev.TaskAdded(task=f"T-{n}", n=n, title="t", prompt="", priority=0, state="ready", attempts_max=1, resources=[], after=[])
+        return TaskAdded(task=f"T-{n}", n=n, title="t", prompt="", priority=0, state="ready", attempts_max=1, resources=[], after=[])
 
     lease = ev.LeaseGranted(fencing_token=1, resource="b", agent="ann", expires_at="e", lease_kind="file", mode="exclusive", scope="p/b/",
                             acquisition_id="A-1", ttl_ms=1, max_until="m")

@@ -23,7 +23,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.rules.negotiation import within
 from coordinator.store.ledger import Tx
-from coordinator.store.projections import at_review
+from coordinator.store.parking import at_review
 from coordinator.store.rows import LeaseRow, NearWaiter, WaiterRow
 from coordinator.words.resource_names import (
     Kind,

@@ -13,6 +13,7 @@ from coordinator.kernel.leasing.located import once_wanted
 from coordinator.looking.facts import Place
 from coordinator.rules import backlog as rule
 from coordinator.slices.backlog import known_tasks, text_formats
+from coordinator.slices.backlog.events import TaskAdded
 from coordinator.slices.backlog.task_fields import (
     ATTEMPTS_MAX,
     PRIORITY_MAX,
@@ -20,7 +21,6 @@ from coordinator.slices.backlog.task_fields import (
     TITLE_CHARS_MAX,
     Item,
 )
-from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
@@ -145,7 +145,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
 
 def _draft_event(
     svc: Service, tx: Tx, draft: Draft, task_id: str, n: int, ids: dict[str, str], cwd: str | None
-) -> ev.TaskAdded:
+) -> TaskAdded:
     after = []
     try:
         title, attempts, resources = checked(svc, tx, draft, cwd, NOTHING)
@@ -161,7 +161,7 @@ def _draft_event(
                     "`after`; or name one of `coord task list`.")
         raise Refusal(refusal.code, f"{draft.where}: {said} {NOTHING}", next=step,
                       **refusal.facts) from None
-    return ev.TaskAdded(
+    return TaskAdded(
         task=task_id, n=n, title=title, prompt=draft.prompt, priority=draft.priority,
         state="pending", attempts_max=attempts, resources=resources,
         after=list(dict.fromkeys(after)),

@@ -18,6 +18,7 @@ from coordinator.rules.backlog import told_state
 from coordinator.rules.globs import overlaps
 from coordinator.rules.recovery import REMEDIES
 from coordinator.slices.backlog import dispatch, limits
+from coordinator.slices.backlog.events import ClaimWaits
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, ReviewRow, TaskRow, WaiterRow
@@ -135,7 +136,7 @@ def _nothing(tx: Tx, req: rq.TaskClaim) -> Refusal:
         parts = ", ".join(f"{n} {state}" for state, n in sorted(left.items()))
         message = f"No task can be started by you now ({parts})."
         if counts.get("ready") and req.wait_s >= 1:  # (the report counts nothing shorter)
-            tx.record(ev.ClaimWaits(agent=agent, until=tx.later(round(req.wait_s * 1000))))
+            tx.record(ClaimWaits(agent=agent, until=tx.later(round(req.wait_s * 1000))))
     resting = {"rests_until": rest} if rest is not None and left else {}
     return Refusal(Code.NOTHING_TO_DO, message, counts=counts, open=sum(left.values()), **resting)
 

@@ -10,8 +10,8 @@ from coordinator.kernel import tasks, unserved
 from coordinator.kernel.core import Actor, Service
 from coordinator.rules.backlog import SETTLED, told_state
 from coordinator.slices.backlog.backlog import Draft, check_priority, checked
+from coordinator.slices.backlog.events import TaskEdited
 from coordinator.slices.backlog.placing import priorities_for
-from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
@@ -61,7 +61,7 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
     rows = [(str(name), str(kind), str(scope), str(mode))
             for name, kind, scope, mode in tx.rows("task_resources_of", task.task_id)]
     after = shown.after if req.after is None else _after(tx, task, req.after)
-    event = ev.TaskEdited(
+    event = TaskEdited(
         task=task.task_id, title=title, prompt=draft.prompt, priority=draft.priority,
         attempts_max=attempts, resources=rows if req.resources is None else resources, after=after,
         fields=[],
@@ -90,7 +90,7 @@ def _raise(tx: Tx, name: str, priority: int) -> None:
     task = tasks.find(tx, name)
     rows = [(str(name), str(kind), str(scope), str(mode))
             for name, kind, scope, mode in tx.rows("task_resources_of", task.task_id)]
-    tx.record(ev.TaskEdited(
+    tx.record(TaskEdited(
         task=task.task_id, title=task.title, prompt=task.prompt, priority=priority,
         attempts_max=task.attempts_max, resources=rows, after=tasks.reply(tx, task).after,
         fields=["priority"],

@@ -12,6 +12,7 @@ import re
 from coordinator.kernel.core import Actor, Service, check_at_rest, ms
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing import lapse
+from coordinator.slices.backlog.events import TaskAvoids
 from coordinator.slices.backlog.limits import profile_of
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -50,7 +51,7 @@ def reached(svc: Service, tx: Tx, actor: Actor, req: rq.LimitReached) -> rq.Limi
                                   blocked=True)
         reviews += ending.reviews
         if profile:
-            tx.record(ev.TaskAvoids(task=task.task_id, agent=req.agent, profile=profile,
+            tx.record(TaskAvoids(task=task.task_id, agent=req.agent, profile=profile,
                                     until=until))
     return rq.Limited(agent=req.agent, rests_until=until,
                       given_back=[task.task_id for task in claimed], reviews=reviews)

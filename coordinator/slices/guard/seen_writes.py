@@ -23,6 +23,7 @@ from coordinator.slices.guard.adoption import (
     writer,
 )
 from coordinator.slices.guard.ended_rights import LATE_MS, End, EndedRights, what_of
+from coordinator.slices.guard.events import UnleasedWrite
 from coordinator.slices.guard.foreign_writes import Foreign, hears, is_foreign
 from coordinator.slices.guard.unleased_writes import flag, is_verdict, keep_both, note
 from coordinator.store import events as ev
@@ -234,7 +235,7 @@ def beyond(svc: Service, tx: Tx, found: Divided) -> None:
         free = [name for n, name in enumerate(free) if n >= BEYOND_MAX or not adopt_part(
             svc, tx, agent, name, found.before)]
     for name in free[:BEYOND_MAX]:
-        tx.record(ev.UnleasedWrite(resource=name, hash=None))
+        tx.record(UnleasedWrite(resource=name, hash=None))
     if free and svc.settings.watch.unleased == "review":
         flag(svc, tx, found.change, found.before, f"{', '.join(free[:BEYOND_MAX])} was changed "
               "while agents were active and nobody had leased it.")

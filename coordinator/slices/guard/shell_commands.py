@@ -29,6 +29,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.landing import STATE_DIR
 from coordinator.rules.leases import as_resource
 from coordinator.slices.guard import git_turns, read_versions
+from coordinator.slices.guard.events import UnleasedWrite
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
@@ -405,7 +406,7 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
             kept=kept, worktree=one.worktree, baseline_hash=before,
             flagged_hash=content.hash,
         ))
-        tx.record(ev.UnleasedWrite(resource=name, hash=content.hash, agent=agent))
+        tx.record(UnleasedWrite(resource=name, hash=content.hash, agent=agent))
     held = _holders(svc, tx, agent, broken)
     holders = sorted({holder for those in held for holder in those})
     names = listed([one.name for one in broken])

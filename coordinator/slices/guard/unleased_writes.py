@@ -13,6 +13,7 @@ from coordinator.kernel import repository_files
 from coordinator.kernel.core import Service, listed
 from coordinator.kernel.leasing import partial_work
 from coordinator.slices.guard.ended_rights import LATE_MS
+from coordinator.slices.guard.events import UnleasedWrite
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.words.resource_names import path_scope
@@ -34,7 +35,7 @@ def note(svc: Service, tx: Tx, change: Seen, known: str | None,
     if (change.hash is None and known is None and change.before.hash is None
             and not change.is_in_git):
         return  # it came and went: nothing was there, as far as is known
-    tx.record(ev.UnleasedWrite(resource=change.path, hash=change.hash))
+    tx.record(UnleasedWrite(resource=change.path, hash=change.hash))
     if svc.settings.watch.unleased != "review":
         return
     why = " ".join(f"{listed(names)}, which {holder} holds, was changed while no command of "

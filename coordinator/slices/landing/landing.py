@@ -25,6 +25,7 @@ from coordinator.looking.facts import Below, Content, Part
 from coordinator.rules import landing as rule
 from coordinator.rules.backlog import told_state
 from coordinator.rules.leases import as_resource
+from coordinator.slices.landing.events import TargetMoved
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, TaskRow
@@ -69,7 +70,7 @@ def land(svc: Service, req: rq.Land) -> Steps:
         moved = yield OffLoop(lambda: branches.move(svc, req.target, req.after, req.before, why))
         if isinstance(moved, Refusal):
             return moved
-        event = ev.TargetMoved(
+        event = TargetMoved(
             agent=req.agent, task=req.task, target=branches.short(req.target), before=req.before,
             after=req.after, why=f"{req.task} landed", paths=[c.path for c in req.changes[:1000]],
             fencing_tokens=tokens,
@@ -88,7 +89,7 @@ def land_back(svc: Service, req: rq.LandBack) -> Steps:
     moved = yield OffLoop(lambda: branches.move(svc, req.target, req.before, req.after, why))
     if isinstance(moved, Refusal):
         return moved
-    event = ev.TargetMoved(
+    event = TargetMoved(
         agent=req.agent, task=req.task, target=branches.short(req.target), before=req.after,
         after=req.before, why=f"{req.task} was taken back: {req.why}", paths=[],
         fencing_tokens=[],

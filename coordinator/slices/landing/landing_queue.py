@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from coordinator.kernel import branches
 from coordinator.kernel.core import Actor, Service
+from coordinator.slices.landing.events import LandingBegun, LandingQueued
 from coordinator.slices.landing.landing import claimed_task
-from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LandingRow
 from coordinator.words import requests as rq
@@ -20,7 +20,7 @@ def queue(svc: Service, tx: Tx, actor: Actor, req: rq.LandQueue) -> rq.Landing:
     """See `requests.LandQueue`."""
     task = claimed_task(tx, req.agent, req.task)
     facts = {"agent": req.agent, "task": task.task_id, "target": branches.short(req.target)}
-    tx.record(ev.LandingBegun(**facts) if req.turn else ev.LandingQueued(**facts))
+    tx.record(LandingBegun(**facts) if req.turn else LandingQueued(**facts))
     row = tx.first(LandingRow, "landing_get", task.task_id)
     assert row is not None  # it was recorded a moment ago
     return _reply(row)

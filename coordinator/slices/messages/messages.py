@@ -14,7 +14,7 @@ from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.holders.agents import ALL, HUMAN
-from coordinator.store import events as ev
+from coordinator.slices.messages.events import MessageSent, MessagesForgotten, MessagesSeen
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentRow, MessageRow
 from coordinator.words import requests as rq
@@ -60,7 +60,7 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
     n = tx.number("message")
     message = f"{PREFIX}{n}"
     tx.record(
-        ev.MessageSent(
+        MessageSent(
             message=message, n=n, agent=req.agent, to=req.to, text=text, task=task,
             thread=before.thread if before is not None else message,
             reply_to=before.message_id if before is not None else None,
@@ -119,7 +119,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
 def see(svc: Service, tx: Tx, actor: Actor, req: rq.MessagesSee) -> rq.MessagesSeen:
     """See `requests.MessagesSee`."""
     if waiting(tx):
-        tx.record(ev.MessagesSeen(by="a person", up_to=req.up_to))
+        tx.record(MessagesSeen(by="a person", up_to=req.up_to))
     return rq.MessagesSeen(left=waiting(tx))
 
 
@@ -135,7 +135,7 @@ def forget(svc: Service, tx: Tx) -> None:
     beyond = (str(name) for (name,) in tx.rows("messages_beyond", KEPT_MAX, FORGOTTEN_MAX))
     gone = list(dict.fromkeys([*old, *beyond]))
     if gone:
-        tx.record(ev.MessagesForgotten(messages=gone))
+        tx.record(MessagesForgotten(messages=gone))
 
 
 def find(view: View, text: str) -> MessageRow:

@@ -15,7 +15,7 @@ from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing.located import locate
 from coordinator.looking.facts import AnyNeed, Place
 from coordinator.rules import signals as rule
-from coordinator.store import events as ev
+from coordinator.slices.signals.events import SignalLeft, SignalsFaded
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import SignalRow
 from coordinator.words import requests as rq
@@ -129,7 +129,7 @@ def leave(tx: Tx, subject: Resource, name: str, strength: float, half_life_ms: i
     known = _get(tx, subject.scope, name)
     left = _now(tx, known) if known is not None else 0.0
     tx.record(
-        ev.SignalLeft(
+        SignalLeft(
             resource=subject.name, scope=subject.scope, name=name,
             strength=round(rule.added(left, strength), 3), half_life_ms=half_life_ms,
             agent=agent, note=note,
@@ -143,7 +143,7 @@ def fade(tx: Tx) -> int:
     rows = tx.each(SignalRow, "signals_some", "", "", SIGNALS_MAX)
     gone = [(row.scope, row.name) for row in rows if _now(tx, row) < rule.FAINT]
     if gone:
-        tx.record(ev.SignalsFaded(signals=gone))
+        tx.record(SignalsFaded(signals=gone))
     return len(gone)
 
 

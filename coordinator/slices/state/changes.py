@@ -18,8 +18,8 @@ from coordinator.kernel.unknown_ids import unknown
 from coordinator.rules import state as rule
 from coordinator.rules.backlog import backoff_ms
 from coordinator.slices.state import values
+from coordinator.slices.state.events import ChangeAsked, ChangeMoved, ChangesForgotten
 from coordinator.slices.state.values import ABOVE
-from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import ChangeRow, LeaseRow
 from coordinator.words import requests as rq
@@ -58,7 +58,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
     n = tx.number("change")
     change = f"{PREFIX}{n}"
     tx.record(
-        ev.ChangeAsked(
+        ChangeAsked(
             change=change, n=n, resource=key.name, scope=key.scope, agent=req.agent,
             content=json_values.keep_json(svc, tx, text), attempts_max=req.attempts_max,
             note=req.note,
@@ -177,7 +177,7 @@ def forget(tx: Tx) -> None:
     """Forget what was closed a day ago; what is dead stays until a person acts."""
     old = [str(name) for (name,) in tx.rows("changes_old", tx.later(-KEPT_MS), 1000)]
     if old:
-        tx.record(ev.ChangesForgotten(changes=old))
+        tx.record(ChangesForgotten(changes=old))
 
 
 def revive(tx: Tx, row: ChangeRow, by: str) -> None:
@@ -327,7 +327,7 @@ def _move(tx: Tx, row: ChangeRow, verb: str, *, agent: str | None = None, why: s
             state=row.state,
         )
     tx.record(
-        ev.ChangeMoved(
+        ChangeMoved(
             change=row.change_id, resource=row.key, state=state, agent=agent, why=why,
             attempts=row.attempts if attempts is None else attempts, not_before=not_before,
             given_to=given_to, given_until=given_until, version=version,

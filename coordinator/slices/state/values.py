@@ -20,7 +20,7 @@ from coordinator.kernel.json_values import NULL, check_json, check_size, keep_js
 from coordinator.kernel.leasing import redirect
 from coordinator.kernel.leasing.blockers import Blockers, find_blockers
 from coordinator.rules import state as rule
-from coordinator.store import events as ev
+from coordinator.slices.state.events import KeyWritten
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, StateRow
 from coordinator.words import requests as rq
@@ -290,7 +290,7 @@ def record(svc: Service, tx: Tx, key: Resource, row: StateRow | None, text: byte
     content = keep_json(svc, tx, text) if text is not None else None
     version = row.version + 1 if row is not None else 1
     tx.record(
-        ev.KeyWritten(
+        KeyWritten(
             resource=key.name, scope=key.scope, version=version, content=content,
             size=len(text) if text is not None else 0, agent=agent, fencing_token=token,
             change=change,

@@ -12,11 +12,11 @@ from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.event_sentences import make_event_reply, tell_event
 from coordinator.kernel.leasing.typed_names import held_by_link
+from coordinator.store.events import SENTENCES
 from coordinator.store.ledger import View
 from coordinator.store.rebuild import differences
 from coordinator.store.rows import LogRow, MessageRow, ReviewRow
 from coordinator.words import requests as rq
-from coordinator.words.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WHOLE, kind_of
 from coordinator.words.texts import one_line

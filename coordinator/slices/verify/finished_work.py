@@ -17,7 +17,7 @@ from coordinator.kernel.leasing import partial_work
 from coordinator.kernel.leasing.overlapping import leases_near, near
 from coordinator.looking.facts import Bytes, Content, Rewound
 from coordinator.rules.landing import STATE_DIR
-from coordinator.store import events as ev
+from coordinator.slices.verify.events import WorkFinished
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow, TaskRow
 from coordinator.words import resource_names
@@ -62,7 +62,7 @@ def look(svc: Service, tx: Tx, task: TaskRow, landed: str | None) -> Finished | 
 
 def note(tx: Tx, task: str, agent: str, left: Finished) -> None:
     """Write it down."""
-    tx.record(ev.WorkFinished(n=tx.number("work"), task=task, agent=agent, files=left.files,
+    tx.record(WorkFinished(n=tx.number("work"), task=task, agent=agent, files=left.files,
                               head=left.head, before=left.before, after=left.after))
 
 

@@ -15,7 +15,7 @@ from coordinator.kernel import blackboard, branches, tasks
 from coordinator.kernel.core import Actor, Service, listed, ms
 from coordinator.kernel.holders import notices
 from coordinator.rules.verification import Outcome
-from coordinator.store import events as ev
+from coordinator.slices.verify.events import VerificationBegun, VerificationEnded, VerifiedFrom
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import VerificationRow, WorkRow
 from coordinator.words import requests as rq
@@ -97,7 +97,7 @@ def begin(svc: Service, tx: Tx, by: str) -> VerificationRow:
     n = tx.number("verification")
     upto = int((tx.row("work_highest") or (0,))[0])
     command = svc.settings.verify.command.strip()
-    tx.record(ev.VerificationBegun(verification=f"V-{n}", n=n, by=by, command=command[:2000],
+    tx.record(VerificationBegun(verification=f"V-{n}", n=n, by=by, command=command[:2000],
                                    upto=upto))
     begun = running(tx)
     assert begun is not None
@@ -108,7 +108,7 @@ def begin_with(tx: Tx, commit: str | None) -> None:
     """From now on verifications begin with this commit, and all that was finished until now counts
     as in it. None: nothing is verified any more."""
     since = int((tx.row("work_highest") or (0,))[0])
-    tx.record(ev.VerifiedFrom(base=commit or "", since=since))
+    tx.record(VerifiedFrom(base=commit or "", since=since))
 
 
 def ask(svc: Service, tx: Tx, actor: Actor, req: rq.Verify) -> rq.Verification:
@@ -174,7 +174,7 @@ def end(svc: Service, tx: Tx, row: VerificationRow, found: Result) -> None:
     for culprit in found.culprits:
         works += [(n, "broken", culprit.task) for n in culprit.works]
     base = found.base
-    tx.record(ev.VerificationEnded(
+    tx.record(VerificationEnded(
         verification=row.verification_id, n=row.n, outcome=found.outcome, runs=found.runs,
         works=works, tasks=[one.task for one in found.culprits],
         task=found.culprits[0].task if found.culprits else None,

@@ -1,7 +1,9 @@
-"""The kinds of event: what happened, with all that is needed to make the state again from it.
+"""The kinds of event: what happened, and what each does to the state tables.
 
-An event is a fact; it holds no rule. `coordinator.store.projections` says what each one does to
-the state tables; nothing else may change them.
+An event is a fact; it holds no rule, reads no clock and refuses nothing. Its `apply` is the only
+code that changes the state: applying the whole log to an empty database gives the state, because
+the daemon itself makes its state by no other way (`Tx.record`). The kernel's events are modules of
+this folder; a slice has its own in `slices/NAME/events.py`.
 """
 
 from __future__ import annotations
@@ -27,14 +29,10 @@ from coordinator.store.events.agents import (
 from coordinator.store.events.backlog import (
     CandidateJudged,
     ClaimRenewed,
-    ClaimWaits,
     RippleLeft,
     SetAside,
     TakenUp,
-    TaskAdded,
-    TaskAvoids,
     TaskChanged,
-    TaskEdited,
     TaskResourcesLearned,
 )
 from coordinator.store.events.base import Event
@@ -49,11 +47,6 @@ from coordinator.store.events.leases import (
     LeasesShifted,
     LeaseWarned,
 )
-from coordinator.store.events.messages import (
-    MessageSent,
-    MessagesForgotten,
-    MessagesSeen,
-)
 from coordinator.store.events.reviews import (
     FlaggedFile,
     ReviewDecided,
@@ -66,29 +59,8 @@ from coordinator.store.events.reviews import (
     VerdictStep,
     VerdictStepped,
 )
-from coordinator.store.events.signals import SignalLeft, SignalsFaded
-from coordinator.store.events.state import (
-    ChangeAsked,
-    ChangeMoved,
-    ChangesForgotten,
-    KeyWritten,
-)
 from coordinator.store.events.steps import StepAdded, StepMoved, StepsForgotten
-from coordinator.store.events.story import (
-    CountersRaised,
-    LandingBegun,
-    LandingQueued,
-    Noted,
-    TargetMoved,
-    UnleasedWrite,
-    VersionsSeen,
-)
-from coordinator.store.events.verification import (
-    VerificationBegun,
-    VerificationEnded,
-    VerifiedFrom,
-    WorkFinished,
-)
+from coordinator.store.events.story import CountersRaised, Noted, VersionsSeen
 from coordinator.store.events.waiting import (
     AcquisitionRefused,
     GivesWay,
@@ -100,10 +72,12 @@ from coordinator.store.events.waiting import (
     WaiterQueued,
 )
 from coordinator.store.events.writes import WriteLost, WriteStood
+from coordinator.words.slices import import_parts
 
 __all__ = [
     "ANY",
     "KIND_OF",
+    "SENTENCES",
     "SUBJECT_OF",
     "AcquisitionRefused",
     "AgentHooked",
@@ -112,20 +86,13 @@ __all__ = [
     "AgentSeen",
     "AgentState",
     "CandidateJudged",
-    "ChangeAsked",
-    "ChangeMoved",
-    "ChangesForgotten",
     "ClaimRenewed",
-    "ClaimWaits",
     "ContentRead",
     "CountersRaised",
     "EditsKept",
     "Event",
     "FlaggedFile",
     "GivesWay",
-    "KeyWritten",
-    "LandingBegun",
-    "LandingQueued",
     "LeaseAgreed",
     "LeaseGranted",
     "LeaseLapsed",
@@ -135,9 +102,6 @@ __all__ = [
     "LeaseRenewed",
     "LeaseWarned",
     "LeasesShifted",
-    "MessageSent",
-    "MessagesForgotten",
-    "MessagesSeen",
     "Noted",
     "NoticePosted",
     "NoticesDelivered",
@@ -148,20 +112,13 @@ __all__ = [
     "ReviewUndone",
     "RippleLeft",
     "SetAside",
-    "SignalLeft",
-    "SignalsFaded",
     "StepAdded",
     "StepMoved",
     "StepsForgotten",
     "Subject",
     "TakenUp",
-    "TargetMoved",
-    "TaskAdded",
-    "TaskAvoids",
     "TaskChanged",
-    "TaskEdited",
     "TaskResourcesLearned",
-    "UnleasedWrite",
     "UnlockAnswered",
     "UnlockAsked",
     "UnlockPassed",
@@ -169,17 +126,16 @@ __all__ = [
     "VerdictEnded",
     "VerdictStep",
     "VerdictStepped",
-    "VerificationBegun",
-    "VerificationEnded",
-    "VerifiedFrom",
     "VersionsSeen",
     "WaiterChanged",
     "WaiterLeft",
     "WaiterQueued",
-    "WorkFinished",
     "WriteLost",
     "WriteStood",
 ]
+
+for _ in import_parts("events"):
+    pass  # each has declared its events
 
 #: Reads an event of any class, by its tag.
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(reduce(or_, Event.__subclasses__()))
@@ -188,6 +144,8 @@ ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(reduce(or_, Event.__subcla
 #: The tag under which events of a class stand in the log.
 KIND_OF = {kind: str(kind.__struct_config__.tag) for kind in Event.__subclasses__()}
 
+#: Sentences that tell of events, by their kind.
+SENTENCES = {kind: event.SENTENCE for event, kind in KIND_OF.items()}
 #: (agent, task, resource) of an event, as far as it has them.
 Subject = tuple[str | None, str | None, str | None]
 

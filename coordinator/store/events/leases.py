@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from coordinator.store.events.base import Event
+from coordinator.store.events.base import Database, Event
+from coordinator.store.statements import STATEMENTS as Q
+from coordinator.words.resource_names import path_of
+
+_LEASE_INSERT = Q["lease_insert"]
+_LEASE_DELETE = Q["lease_delete"]
+_READY_OFFER = Q["ready_offer"]
 
 
 class LeaseGranted(Event, tag="lease_granted"):
+    SENTENCE = "{agent} got {resource} ({mode}, token {fencing_token}) until {expires_at}"
+
     fencing_token: int
     resource: str
     agent: str
@@ -29,9 +37,43 @@ class LeaseGranted(Event, tag="lease_granted"):
     began_at: str | None = None  # when what it began with was looked at, if not now; empty: before
     purpose: str = "asked"  # see `words.purposes`; left out of the log where it is that very text
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(
+            _LEASE_INSERT,
+            (
+                self.fencing_token,
+                self.resource,
+                self.agent,
+                at,
+                self.description,
+                self.expires_at,
+                self.lease_kind,
+                self.mode,
+                self.scope,
+                self.slot,
+                self.inode,
+                self.worktree,
+                self.content_hash,
+                self.acquisition_id,
+                self.task,
+                self.ttl_ms,
+                self.max_until,
+                self.agreed_as,
+                self.goes_with,
+                self.lent_by,
+                self.began_at,
+                self.purpose,
+            ),
+        )
+        if self.baselines:
+            rows = [(self.fencing_token, path, digest) for path, digest in self.baselines]
+            db.executemany(Q["baseline_insert"], rows)
+
 
 class LeaseAgreed(Event, tag="lease_agreed"):
     """Its holder shares it from now on with whoever asked: all of them write it."""
+
+    SENTENCE = "{agent} shares {resource} with whoever asked ({agreed_as}): all write it"
 
     fencing_token: int
     agent: str
@@ -39,22 +81,38 @@ class LeaseAgreed(Event, tag="lease_agreed"):
     slot: str
     agreed_as: str
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(Q["lease_agree"], (self.fencing_token, self.slot, self.agreed_as))
+
 
 class LeaseRenewed(Event, tag="lease_renewed"):
+    SENTENCE = "{agent} renewed its leases"
+
     agent: str
     until: list[tuple[int, str]]  # (fencing token, new expires_at)
     asked: list[int] = []  # of these tokens: its holder asks for what was taken for it until now
+
+    def apply(self, db: Database, at: str) -> None:
+        db.executemany(Q["lease_extend"], self.until)
+        db.executemany(Q["lease_asked"], [(token,) for token in self.asked])
 
 
 class LeaseWarned(Event, tag="lease_warned"):
     """Its holder was told that the lease ends soon."""
 
+    SENTENCE = "{agent} was told that its lease on {resource} ends soon"
+
     fencing_token: int
     agent: str
     resource: str
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(Q["lease_warned"], (self.fencing_token,))
+
 
 class LeaseReleased(Event, tag="lease_released"):
+    SENTENCE = "{agent} released {resource}"
+
     fencing_token: int
     resource: str
     scope: str
@@ -63,9 +121,20 @@ class LeaseReleased(Event, tag="lease_released"):
     task: str | None = None
     by: str | None = None  # someone else, by force
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(_LEASE_DELETE, (self.fencing_token,))
+        if self.lease_kind in (
+            "dir",
+            "glob",
+            "region",
+        ):  # these have baselines; most leases are on files
+            db.execute(Q["baselines_delete"], (self.fencing_token,))
+
 
 class LeaseLapsed(Event, tag="lease_lapsed"):
     """Expired, or its holder fell silent, left or failed: see `reason`."""
+
+    SENTENCE = "{agent}'s lease on {resource} ended: {reason}"
 
     fencing_token: int
     resource: str
@@ -77,10 +146,21 @@ class LeaseLapsed(Event, tag="lease_lapsed"):
     expired_at: str
     review: str | None = None
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(_LEASE_DELETE, (self.fencing_token,))
+        if self.lease_kind in (
+            "dir",
+            "glob",
+            "region",
+        ):  # these have baselines; most leases are on files
+            db.execute(Q["baselines_delete"], (self.fencing_token,))
+
 
 class LeasePlaced(Event, tag="lease_placed"):
     """What is there now is what its holder starts from: it works in this linked worktree (None: in
     the main one), or had waited for the lease."""
+
+    SENTENCE = "{agent} works on {resource}"
 
     fencing_token: int
     agent: str
@@ -91,9 +171,18 @@ class LeasePlaced(Event, tag="lease_placed"):
     task: str | None = None
     baselines: list[tuple[str, str]] | None = None
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(Q["lease_place"], (self.fencing_token, self.worktree, self.content_hash))
+        if self.baselines is not None:
+            db.execute(Q["baselines_delete"], (self.fencing_token,))
+            rows = [(self.fencing_token, path, digest) for path, digest in self.baselines]
+            db.executemany(Q["baseline_insert"], rows)
+
 
 class LeaseMoved(Event, tag="lease_moved"):
     """What is leased was renamed, and the lease followed: nothing is to be kept at its old name."""
+
+    SENTENCE = "{moved_from} was renamed to {resource}; {agent}'s lease followed"
 
     fencing_token: int
     agent: str
@@ -103,11 +192,27 @@ class LeaseMoved(Event, tag="lease_moved"):
     slot: str
     moved_from: str
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(Q["lease_move"], (self.fencing_token, self.resource, self.scope, self.slot))
+        if self.resource.endswith("/"):
+            db.execute(Q["baselines_move"], (self.fencing_token, self.moved_from, self.resource))
+        elif "/::" in self.scope:  # the region's file
+            old, new = path_of(self.moved_from, "region"), path_of(self.resource, "region")
+            db.execute(Q["baselines_move"], (self.fencing_token, old, new))
+        db.execute(_READY_OFFER, (self.old_scope,))
+
 
 class LeasesShifted(Event, tag="leases_shifted"):
     """The machine slept, or the wall clock was set: that time is given back to whoever was live."""
+
+    SENTENCE = "the machine's clock jumped; {delta_ms} ms were given back to live leases"
 
     delta_ms: int
     tokens: list[tuple[int, str, str]]  # (fencing token, expires_at, max_until)
     claims: list[tuple[str, str, str]]  # (task, claim_until, claim_max)
     waiters: list[tuple[str, str]] = []  # (acquisition id, until)
+
+    def apply(self, db: Database, at: str) -> None:
+        db.executemany(Q["lease_shift"], self.tokens)
+        db.executemany(Q["task_claim_shift"], self.claims)
+        db.executemany(Q["waiter_shift"], self.waiters)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from coordinator.store.events.base import Event
+import msgspec
+
+from coordinator.rules.steps import CLOSED
+from coordinator.store.events.base import Database, Event
+from coordinator.store.statements import STATEMENTS as Q
+
+_JSON = msgspec.json.Encoder()
 
 
 class StepAdded(Event, tag="step_added"):
     """Something could not be done now, and is to be tried again. `content`: of what is to be done,
     by the name under which it is kept."""
+
+    SENTENCE = "{step}, a {step_kind}, was put off: {name}"
 
     step: str
     n: int
@@ -23,9 +31,33 @@ class StepAdded(Event, tag="step_added"):
     why: str = ""
     event: int | None = None  # which event a webhook tells
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(
+            Q["step_put"],
+            (
+                self.step,
+                self.n,
+                self.step_kind,
+                self.name,
+                self.agent,
+                _JSON.encode(self.resources).decode(),
+                self.content,
+                self.state,
+                self.attempts,
+                self.attempts_max,
+                self.not_before,
+                self.why,
+                at,
+                at if self.state in CLOSED else None,
+                self.event,
+            ),
+        )
+
 
 class StepMoved(Event, tag="step_moved"):
     """All that may change in a step, as it is afterwards."""
+
+    SENTENCE = "{step} is {state}"
 
     step: str
     state: str
@@ -36,8 +68,28 @@ class StepMoved(Event, tag="step_moved"):
     given_until: str | None = None
     why: str = ""
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(
+            Q["step_move"],
+            (
+                self.step,
+                self.state,
+                self.attempts,
+                self.not_before,
+                self.given_to,
+                self.given_until,
+                self.why,
+                at if self.state in CLOSED else None,
+            ),
+        )
+
 
 class StepsForgotten(Event, tag="steps_forgotten"):
     """Steps that were closed long ago."""
 
+    SENTENCE = "steps that were done long ago are forgotten"
+
     steps: list[str]
+
+    def apply(self, db: Database, at: str) -> None:
+        db.executemany(Q["step_delete"], [(one,) for one in self.steps])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from coordinator.store.events.base import Event
+from coordinator.store.events.base import Database, Event
+from coordinator.store.parking import offer_if_free
+from coordinator.store.statements import STATEMENTS as Q
 
 
 class AcquisitionRefused(Event, tag="acquisition_refused"):
+    SENTENCE = "{agent} was refused {resources} (held by {holders})"
+
     agent: str
     resources: list[str]
     holders: list[str]
@@ -14,8 +18,14 @@ class AcquisitionRefused(Event, tag="acquisition_refused"):
     explained: str | None = None  # a section of the archive that it was shown
     before: list[str] = []  # of `holders` those that only stand in line before it
 
+    def apply(self, db: Database, at: str) -> None:
+        if self.explained is not None:
+            db.execute(Q["agent_explained"], (self.agent, f"{at} {self.explained}"))
+
 
 class WaiterQueued(Event, tag="waiter_queued"):
+    SENTENCE = "{agent} stands in line as {acquisition_id}"
+
     acquisition_id: str
     agent: str
     mode: str
@@ -33,17 +43,49 @@ class WaiterQueued(Event, tag="waiter_queued"):
     gives_way_to: str | None = None  # it asked again, and was told before to give way to this one
     purpose: str = "asked"  # of the lease that it waits for
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(
+            Q["waiter_put"],
+            (
+                self.acquisition_id,
+                self.agent,
+                self.mode,
+                self.priority,
+                self.asked_at,
+                self.until,
+                int(self.held),
+                self.ttl_ms,
+                self.task,
+                self.description,
+                self.met,
+                self.gives_way_to,
+                self.purpose,
+            ),
+        )
+        rows = [
+            (self.acquisition_id, *one, self.worktrees.get(one[0]), self.contents.get(one[0]))
+            for one in self.resources
+        ]
+        db.executemany(Q["waiter_resource_put"], rows)
+
 
 class WaiterChanged(Event, tag="waiter_changed"):
     """Whether a request is still held open for it."""
+
+    SENTENCE = "{agent} goes on standing in line as {acquisition_id}"
 
     acquisition_id: str
     agent: str
     held: bool
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(Q["waiter_change"], (self.acquisition_id, int(self.held)))
+
 
 class GivesWay(Event, tag="gives_way"):
     """Of a circle of agents that wait for each other one was chosen, and told to give way."""
+
+    SENTENCE = "{size} agents wait for each other ({circle}); {agent} was told to give way"
 
     agent: str
     acquisition_id: str  # by which it is in the circle
@@ -51,17 +93,32 @@ class GivesWay(Event, tag="gives_way"):
     circle: list[str]  # itself first; not all, where they are many
     size: int
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(Q["waiter_gives_way"], (self.acquisition_id, self.to))
+
 
 class WaiterLeft(Event, tag="waiter_left"):
     """Granted, withdrawn, timed out or its agent is gone: see `reason`."""
+
+    SENTENCE = "{agent} left the line ({acquisition_id}): {reason}"
 
     acquisition_id: str
     agent: str
     reason: str
 
+    def apply(self, db: Database, at: str) -> None:
+        scopes = db.execute(Q["waiter_resources_of"], (self.acquisition_id,)).fetchall()
+        db.execute(Q["waiter_resources_delete"], (self.acquisition_id,))
+        db.execute(Q["waiter_delete"], (self.acquisition_id,))
+        db.execute(Q["aside_delete"], ("waiter", self.acquisition_id))
+        for _, _, scope in scopes:
+            offer_if_free(db, str(scope))
+
 
 class UnlockAsked(Event, tag="unlock_asked"):
     """A holder is asked to release a resource; the asker stands in line under `request`."""
+
+    SENTENCE = "{agent} asked {holder} to release {resource} ({request}): {reason}"
 
     request: str
     n: int
@@ -73,18 +130,42 @@ class UnlockAsked(Event, tag="unlock_asked"):
     mode: str
     reason: str
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(
+            Q["unlock_insert"],
+            (
+                self.request,
+                self.n,
+                self.agent,
+                self.holder,
+                self.resource,
+                self.resource_kind,
+                self.scope,
+                self.mode,
+                self.reason,
+                at,
+            ),
+        )
+
 
 class UnlockPassed(Event, tag="unlock_passed"):
     """What is asked for went to a sub-agent, or back: its holder answers now."""
+
+    SENTENCE = "{request}, on {resource}, is {holder}'s to answer now"
 
     request: str
     agent: str
     holder: str
     resource: str
 
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(Q["unlock_pass"], (self.request, self.holder))
+
 
 class UnlockAnswered(Event, tag="unlock_answered"):
     """approved, rejected or withdrawn, by whom and with which words."""
+
+    SENTENCE = "{request} of {agent} on {resource} was {status} by {by}"
 
     request: str
     agent: str  # who had asked
@@ -93,3 +174,9 @@ class UnlockAnswered(Event, tag="unlock_answered"):
     by: str
     override: bool
     answer: str
+
+    def apply(self, db: Database, at: str) -> None:
+        db.execute(
+            Q["unlock_answer"],
+            (self.request, self.status, at, self.by, int(self.override), self.answer or None),
+        )

@@ -21,9 +21,6 @@ SELECT agent FROM agents WHERE agent = ?1 OR substr(agent, 1, length(?1) + 1) = 
 -- Heard of last longer ago than they promised: seen_at is compared by the caller.
 SELECT agent, seen_at, silence_ms FROM agents WHERE state = 'active' AND silence_ms IS NOT NULL;
 
--- name: agents_active
-SELECT count(*) FROM agents WHERE state = 'active';
-
 -- name: agent_put
 INSERT INTO agents (agent, parent, profile, description, token_hash, state, registered_at, seen_at,
                     progress_at, silence_ms, origin)
@@ -60,11 +57,6 @@ WHERE agent = ?1;
 
 -- name: agent_rest
 UPDATE agents SET rests_until = ?2, rests_why = ?3 WHERE agent = ?1;
-
--- name: agents_of_others
--- Whether there is a live agent of another profile that does not rest.
-SELECT 1 FROM agents WHERE state = 'active' AND profile NOT IN (?1, 'manual', '')
-  AND (rests_until IS NULL OR rests_until <= ?2) LIMIT 1;
 
 -- name: children_in_line
 -- Sub-agents of an agent that stand in line.

@@ -1,22 +1,5 @@
--- name: task_insert
-INSERT INTO tasks (task_id, n, title, prompt, priority, state, attempts, attempts_max, created_at,
-    updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8);
-
 -- name: task_resource_insert
 INSERT OR IGNORE INTO task_resources (task_id, name, kind, scope, mode) VALUES (?, ?, ?, ?, ?);
-
--- name: task_after_insert
-INSERT OR IGNORE INTO task_after (task_id, after) VALUES (?, ?);
-
--- name: task_edit
-UPDATE tasks SET title = ?2, prompt = ?3, priority = ?4, attempts_max = ?5, updated_at = ?6
-WHERE task_id = ?1;
-
--- name: task_resources_forget
-DELETE FROM task_resources WHERE task_id = ?;
-
--- name: task_after_forget
-DELETE FROM task_after WHERE task_id = ?;
 
 -- name: candidate_insert
 INSERT INTO candidates (task_id, n, agent, at, outcome, remedy, note) VALUES (?, ?, ?, ?, ?, ?, ?);
@@ -85,13 +68,6 @@ UPDATE tasks SET state = ?2, attempts = ?3, not_before = ?4, claimed_by = ?5, cl
     claim_until = ?7, claim_max = ?8, ttl_ms = ?9, partial = ?10, result = ?11, updated_at = ?12
 WHERE task_id = ?1;
 
--- name: task_avoid
-UPDATE tasks SET avoids = ?2, avoids_until = ?3 WHERE task_id = ?1;
-
--- name: tasks_avoided
--- Ready tasks that agents of this profile leave to others for now.
-SELECT task_id FROM tasks WHERE avoids = ?1 AND avoids_until > ?2 AND state = 'ready' LIMIT 200;
-
 -- name: task_claim_extend
 UPDATE tasks SET claim_until = ?2 WHERE task_id = ?1;
 
@@ -113,82 +89,8 @@ SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_b
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
 FROM tasks WHERE n IN (SELECT n FROM tasks WHERE n > ?1 ORDER BY n LIMIT ?2 OFFSET ?3) ORDER BY n;
 
--- name: tasks_in_state
-SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
-       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
-FROM tasks WHERE n IN (
-    SELECT n FROM tasks WHERE state = ?4 AND n > ?1 ORDER BY n LIMIT ?2 OFFSET ?3)
-ORDER BY n;
-
--- name: tasks_ranked
--- A window of all tasks, the next to be given out first.
-SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
-       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
-FROM tasks WHERE n IN (SELECT n FROM tasks INDEXED BY tasks_by_rank
-                       ORDER BY priority DESC, n LIMIT ?1 OFFSET ?2)
-ORDER BY priority DESC, n;
-
--- name: tasks_ranked_in_state
-SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
-       claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
-FROM tasks WHERE n IN (
-    SELECT n FROM tasks WHERE state = ?3 ORDER BY priority DESC, n LIMIT ?1 OFFSET ?2)
-ORDER BY priority DESC, n;
-
--- name: tasks_earlier
--- Tasks whose place can be changed and that are given out before this place, nearest first.
-SELECT task_id, priority, n FROM tasks
-WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
-  AND (priority > ?2 OR (priority = ?2 AND n < ?3)) ORDER BY priority, n DESC LIMIT ?4;
-
--- name: tasks_later
-SELECT task_id, priority, n FROM tasks
-WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
-  AND (priority < ?2 OR (priority = ?2 AND n > ?3)) ORDER BY priority DESC, n LIMIT ?4;
-
--- name: landing_queue
-INSERT OR REPLACE INTO landings (task_id, agent, target, queued_at) VALUES (?, ?, ?, ?);
-
--- name: landing_begin
-INSERT INTO landings (task_id, agent, target, queued_at, began_at) VALUES (?1, ?2, ?3, ?4, ?4)
-ON CONFLICT (task_id) DO UPDATE SET began_at = excluded.began_at;
-
 -- name: landing_over
 DELETE FROM landings WHERE task_id = ?;
-
--- name: landing_get
-SELECT l.task_id, title, agent, target, queued_at, began_at
-FROM landings l JOIN tasks USING (task_id) WHERE l.task_id = ?;
-
--- name: landings_list
-SELECT l.task_id, title, agent, target, queued_at, began_at
-FROM landings l JOIN tasks USING (task_id)
-ORDER BY began_at IS NULL, queued_at, n LIMIT ?1 OFFSET ?2;
-
--- name: tasks_found
--- All tasks that say this (?1; empty: all), in id, title, holder or a resource.
-SELECT task_id, n, priority, state FROM tasks t
-WHERE (?2 IS NULL OR claimed_by = ?2) AND (
-    ?1 = '' OR instr(lower(title), lower(?1)) OR instr(lower(task_id), lower(?1))
-    OR instr(lower(coalesce(claimed_by, '')), lower(?1))
-    OR EXISTS (SELECT 1 FROM task_resources r
-               WHERE r.task_id = t.task_id AND instr(lower(name), lower(?1))));
-
--- name: task_wrote
--- What a task was seen to change: what it committed, had changed when it was done, or left half done.
-SELECT r.resource FROM candidates c JOIN candidate_regions r USING (task_id, n)
-WHERE c.task_id = ?1 AND c.outcome = 'COMMITTED'
-UNION SELECT path FROM finished_work JOIN finished_files USING (n) WHERE task_id = ?1
-UNION SELECT path FROM reviews JOIN review_files USING (review_id) WHERE task_id = ?1
-ORDER BY 1 LIMIT ?2;
-
--- name: task_leased
--- What was leased for a task to be written, by the log.
-SELECT DISTINCT resource FROM events
-WHERE task = ?1 AND kind = 'lease_granted' AND data ->> 'mode' = 'exclusive' ORDER BY 1 LIMIT ?2;
-
--- name: task_come_after
-SELECT task_id FROM task_after WHERE after = ? ORDER BY task_id;
 
 -- name: tasks_claimed
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
@@ -202,12 +104,6 @@ FROM tasks WHERE claimed_by = ? ORDER BY n;
 
 -- name: tasks_backed_off
 SELECT task_id FROM tasks WHERE state = 'failed' AND not_before <= ? ORDER BY not_before, n LIMIT ?;
-
--- name: task_counts
-SELECT state, count(*) FROM tasks GROUP BY state;
-
--- name: task_count
-SELECT count(*) FROM tasks;
 
 -- name: task_resources_of
 SELECT name, kind, scope, mode FROM task_resources WHERE task_id = ? ORDER BY name;
@@ -234,11 +130,6 @@ SELECT EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
                WHERE a.task_id = ?1 AND t.state IN ('dead', 'cancelled', 'blocked')),
        EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
                WHERE a.task_id = ?1 AND t.state <> 'done');
-
--- name: task_dependents_begun
--- Tasks that come after this one and are further than waiting for it.
-SELECT a.task_id, t.state FROM task_after a JOIN tasks t USING (task_id)
-WHERE a.after = ? AND t.state NOT IN ('pending', 'blocked', 'cancelled') ORDER BY t.n;
 
 -- name: ready_enter
 INSERT INTO ready_tasks (task_id, rank, n)
@@ -271,10 +162,6 @@ UPDATE ready_tasks SET parked_on = NULL, offered_from = ?1 WHERE task_id = (
 -- name: ready_unpark
 UPDATE ready_tasks SET parked_on = NULL, offered_from = NULL WHERE task_id = ?1 AND parked_on = ?2;
 
--- name: ready_next
--- The next candidates, the best first.
-SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT ?;
-
 -- name: parked_on_nothing
 -- Scopes that tasks are parked on and that nobody holds or waits for, and reviews that keep nobody
 -- back any more.
@@ -287,33 +174,14 @@ SELECT DISTINCT parked_on FROM ready_tasks r WHERE parked_on IS NOT NULL AND par
                                   AND t.state IN ('ready', 'failed')))))
 LIMIT ?;
 
--- name: ready_best
-SELECT task_id, rank, n FROM ready_tasks WHERE parked_on IS NULL ORDER BY rank, n LIMIT 1;
-
 -- name: parked_best
 SELECT task_id, rank, n FROM ready_tasks WHERE parked_on = ? ORDER BY rank, n LIMIT 1;
-
--- name: parked_after
--- The next one parked there, after one of this rank and number: none that needs what this agent holds
--- for a task already.
-SELECT task_id, rank, n FROM ready_tasks r WHERE parked_on = ?1 AND (rank, n) > (?2, ?3)
-  AND NOT EXISTS (SELECT 1 FROM task_resources t JOIN file_locks l ON l.scope = t.scope
-    WHERE t.task_id = r.task_id AND l.kind = t.kind AND l.file_path = t.name AND l.locked_by = ?4
-    AND l.task_id IS NOT NULL)
-ORDER BY rank, n LIMIT 1;
 
 -- name: claim_that_needs
 -- The task that an agent is at and that needs this.
 SELECT t.task_id, r.mode, t.claim_until, t.claim_max, t.ttl_ms FROM tasks t
   JOIN task_resources r ON r.task_id = t.task_id
 WHERE t.claimed_by = ?1 AND r.name = ?2 AND r.kind = ?3 AND t.claim_until > ?4 LIMIT 1;
-
--- name: ready_read_beside
--- Those offered that read what this agent reads for a task already.
-SELECT DISTINCT r.task_id FROM file_locks l CROSS JOIN task_resources t ON t.scope = l.scope
-  CROSS JOIN ready_tasks r ON r.task_id = t.task_id
-WHERE l.locked_by = ? AND l.task_id IS NOT NULL AND l.mode = 'shared' AND t.mode = 'shared'
-  AND l.kind = t.kind AND l.file_path = t.name AND r.parked_on IS NULL;
 
 -- name: ready_clear
 DELETE FROM ready_tasks;

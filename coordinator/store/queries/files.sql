@@ -27,11 +27,6 @@ ON CONFLICT (path) DO UPDATE SET hash = excluded.hash, seen_at = excluded.seen_a
 -- name: read_get
 SELECT hash, at, partial, base, told FROM agent_reads WHERE agent = ? AND path = ?;
 
--- name: reads_of_holders
--- What agents that hold something have read.
-SELECT agent, path FROM agent_reads
-WHERE agent IN (SELECT locked_by FROM file_locks WHERE expires_at > ?1) LIMIT ?2;
-
 -- name: read_put
 -- ?5: read, written or told. What it is told of, it has not read: `base` stays what it had read.
 INSERT INTO agent_reads (agent, path, hash, at) VALUES (?1, ?2, ?3, ?4)

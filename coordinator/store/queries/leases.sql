@@ -92,14 +92,6 @@ SELECT {lease} FROM file_locks WHERE inode = ?;
 -- name: leases_of_holder
 SELECT {lease} FROM file_locks WHERE locked_by = ? ORDER BY fencing_token;
 
--- name: leases_named
-SELECT {lease} FROM file_locks WHERE file_path = ? ORDER BY fencing_token;
-
--- name: windows_of_holder
--- The write windows that an agent has: which of its edits are in the middle.
-SELECT {lease} FROM file_locks WHERE locked_by = ? AND scope >= 'k/edit/' AND scope < 'k/edit0'
-ORDER BY fencing_token;
-
 -- name: leases_of_commits
 -- Write windows that coord itself has, while it commits regions.
 SELECT {lease} FROM file_locks WHERE locked_by >= 'coord/C-' AND locked_by < 'coord/C.';
@@ -146,10 +138,6 @@ WHERE expires_at > ?1 AND (?2 IS NULL OR locked_by = ?2) AND kind <> ?3;
 SELECT {lease} FROM file_locks
 WHERE expires_at > ?1 AND fencing_token > ?2 AND (?3 IS NULL OR locked_by = ?3)
 ORDER BY fencing_token LIMIT ?4;
-
--- name: held_by_others
-SELECT 1 FROM file_locks
-WHERE expires_at > ?1 AND locked_by NOT IN (?2, ?3) AND kind != 'key' LIMIT 1;
 
 -- name: lease_count
 SELECT count(*) FROM file_locks WHERE locked_by = ?1 AND expires_at > ?2;

@@ -17,16 +17,6 @@ SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at
 FROM reviews WHERE (?1 = 'all' OR state = ?1) AND (?3 IS NULL OR agent = ?3)
   AND (?4 IS NULL OR task_id = ?4) AND n > ?5 ORDER BY n LIMIT ?2 OFFSET ?6;
 
--- name: reviews_decided
-SELECT review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at, opened_at,
-       decided_at, decided_by, note, events_from, task_before, part_of
-FROM reviews WHERE decided_at IS NOT NULL AND (?3 IS NULL OR agent = ?3)
-  AND (?4 IS NULL OR task_id = ?4) ORDER BY decided_at DESC, n DESC LIMIT ?1 OFFSET ?2;
-
--- name: reviews_count
-SELECT state, count(*) FROM reviews
-WHERE (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR task_id = ?2) GROUP BY state;
-
 -- name: review_part_insert
 -- What is known of the whole is known of its part.
 INSERT INTO reviews (review_id, n, state, reason, agent, task_id, summary, log_tail, leased_at,
@@ -46,24 +36,9 @@ WHERE review_id = ?1 AND path = ?2;
 -- name: review_file_rest
 UPDATE review_files SET baseline_hash = ?3, flagged_hash = ?4 WHERE review_id = ?1 AND path = ?2;
 
--- name: review_files_of_kept_parts
--- What was kept of a review by itself, the latest last.
-SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash)
-FROM reviews v JOIN review_files f USING (review_id)
-WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
-
--- name: parts_decided
--- The parts of a review that have been decided, the last one first.
-SELECT review_id, state FROM reviews WHERE part_of = ? AND state <> 'open' ORDER BY n DESC LIMIT ?;
-
 -- name: review_files_of
 SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash,
        verdict_mode, inode, last_hash FROM review_files WHERE review_id = ? ORDER BY path;
-
--- name: review_written_last
--- What a verdict last wrote to a path; NULL: it removed it.
-SELECT f.written_hash FROM review_files f JOIN reviews v USING (review_id)
-WHERE f.path = ? AND f.written_hash IS NOT f.verdict_hash ORDER BY v.n DESC LIMIT 1;
 
 -- name: review_set
 UPDATE reviews SET state = ?2, decided_at = ?3, decided_by = ?4, note = ?5, task_before = ?6
@@ -100,11 +75,6 @@ DELETE FROM verdicts WHERE review_id = ?;
 -- name: verdict_steps_delete
 DELETE FROM verdict_steps WHERE review_id = ?;
 
--- name: review_of_unleased
--- Whether it was flagged that somebody wrote this content without a lease.
-SELECT 1 FROM review_files JOIN reviews USING (review_id)
-WHERE scope = ?1 AND flagged_hash IS ?2 AND reason = 'unleased' LIMIT 1;
-
 -- name: verdict_get
 SELECT review_id, what, by, note, begun_at FROM verdicts WHERE review_id = ?;
 
@@ -117,9 +87,6 @@ FROM verdict_steps WHERE review_id = ? ORDER BY n;
 
 -- name: review_saved_insert
 INSERT OR IGNORE INTO review_saved (review_id, path, hash) VALUES (?, ?, ?);
-
--- name: review_saved_of
-SELECT path, hash FROM review_saved WHERE review_id = ? ORDER BY path, hash;
 
 -- name: oldest_needed
 -- The log from the oldest open review or unfinished task on is kept.

@@ -13,12 +13,6 @@ DELETE FROM steps WHERE step_id = ?;
 SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
        given_to, given_until, why, asked_at, closed_at FROM steps WHERE step_id = ?;
 
--- name: steps_list
-SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
-       given_to, given_until, why, asked_at, closed_at FROM steps
-WHERE n > ?1 AND (?2 = 'all' OR state = ?2 OR (?2 = 'open' AND state IN ('waiting', 'given')))
-  AND (?3 IS NULL OR kind = ?3) ORDER BY n LIMIT ?4;
-
 -- name: steps_due
 -- Steps of a kind whose time has come, the oldest first.
 SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
@@ -36,30 +30,15 @@ SELECT max(event) FROM steps;
 -- name: steps_late
 SELECT step_id FROM steps WHERE state = 'given' AND given_until <= ? ORDER BY n LIMIT 200;
 
--- name: steps_open
-SELECT count(*) FROM steps WHERE state IN ('waiting', 'given');
-
 -- name: steps_old
 SELECT step_id FROM steps WHERE closed_at <= ? AND state IN ('done', 'dropped')
 ORDER BY closed_at LIMIT ?;
-
--- name: steps_dead_newest
-SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
-       given_to, given_until, why, asked_at, closed_at FROM steps
-WHERE state = 'dead' AND (?1 = '' OR (closed_at, step_id) < (?1, ?2)) AND (?4 IS NULL OR kind = ?4)
-ORDER BY closed_at DESC, step_id DESC LIMIT ?3;
 
 -- name: tasks_dead_newest
 SELECT task_id, n, title, prompt, priority, state, attempts, attempts_max, not_before, claimed_by,
        claimed_at, claim_until, claim_max, ttl_ms, partial, result, created_at, updated_at
 FROM tasks WHERE state = 'dead' AND (?1 = '' OR (updated_at, task_id) < (?1, ?2))
 ORDER BY updated_at DESC, task_id DESC LIMIT ?3;
-
--- name: changes_dead_newest
-SELECT change_id, n, key, scope, asked_by, content, note, during, state, attempts, attempts_max,
-       not_before, given_to, given_until, version, why, asked_at, closed_at
-FROM changes WHERE state = 'dead' AND (?1 = '' OR (closed_at, change_id) < (?1, ?2))
-ORDER BY closed_at DESC, change_id DESC LIMIT ?3;
 
 -- name: steps_kept_alike
 -- What waits to be tried again, and is the very same.

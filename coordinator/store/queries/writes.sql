@@ -16,7 +16,3 @@ WHERE ?1 IS NULL OR agent = ?1 ORDER BY total DESC, agent, resource LIMIT 1000;
 
 -- name: lost_writes_of
 DELETE FROM lost_writes WHERE agent = ?;
-
--- name: lost_by
--- What an agent has lost writes of since it last wrote it.
-SELECT agent, resource, scope FROM lost_writes WHERE agent = ? AND in_a_row > 0;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.store.projections.base import Database
+from coordinator.store.events.base import Database
 from coordinator.store.statements import STATEMENTS as Q
 
 #: What a task that was set aside is parked on; no resource has such a scope.

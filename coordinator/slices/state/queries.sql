@@ -89,3 +89,9 @@ SELECT count(*) FROM changes WHERE state IN ('queued', 'given') AND scope = ?;
 -- name: changes_old
 SELECT change_id FROM changes WHERE closed_at <= ? AND state IN ('done', 'refused', 'dropped')
 ORDER BY closed_at LIMIT ?;
+
+-- name: changes_dead_newest
+SELECT change_id, n, key, scope, asked_by, content, note, during, state, attempts, attempts_max,
+       not_before, given_to, given_until, version, why, asked_at, closed_at
+FROM changes WHERE state = 'dead' AND (?1 = '' OR (closed_at, change_id) < (?1, ?2))
+ORDER BY closed_at DESC, change_id DESC LIMIT ?3;

@@ -84,3 +84,9 @@ INSERT OR REPLACE INTO verified_base (one, base_commit, head, since, at) VALUES 
 
 -- name: verified_base_delete
 DELETE FROM verified_base;
+
+-- name: review_files_of_kept_parts
+-- What was kept of a review by itself, the latest last.
+SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash)
+FROM reviews v JOIN review_files f USING (review_id)
+WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
