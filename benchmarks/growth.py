@@ -25,9 +25,9 @@ from benchmarks.measuring.samples import exponent
 from coordinator.kernel.leasing.blockers import below, find_blockers
 from coordinator.looking.facts import Looked
 from coordinator.settings import Settings, Signalling
+from coordinator.slices.backlog.events import TaskAdded
 from coordinator.slices.signals import signals as hints
 from coordinator.store import events as ev
-from coordinator.slices.backlog.events import TaskAdded
 from coordinator.store.ledger import Tx
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words import requests as rq

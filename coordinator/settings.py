@@ -24,7 +24,6 @@ import msgspec
 from msgspec import Meta
 
 from coordinator.files import trusted
-from coordinator.store.events import SENTENCES
 from coordinator.words import wrong_values
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import convert
@@ -378,6 +377,8 @@ def _impossible(settings: Settings) -> Iterator[str]:
                    "(a space is written %20)")
         elif parts.scheme not in ("http", "https") or not parts.hostname:
             yield f"`webhooks.urls` names {url!r}, which is no address (https://…)"
+        if kinds:  # few name any, and all events are read in for it
+            from coordinator.store.events import SENTENCES
         for kind in kinds:
             if kind not in SENTENCES:
                 near = get_close_matches(kind, SENTENCES, 3, 0.5)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from generators import shape_table
+from generators import source_tables
 
 
 def main(arguments: list[str]) -> int:
-    """The table of shapes first: without it the program cannot be imported, and nothing be made."""
+    """The tables first: without them the program cannot be imported, and nothing be made."""
     write = "--write" in arguments
-    if not shape_table.update(write) and not write:
-        sys.stderr.write(f"coordinator/{shape_table.TABLE} is not current: run `make docs`.\n")
+    stale = source_tables.update(write)
+    if stale and not write:
+        sys.stderr.write(f"stale: {', '.join(stale)}; `make docs` writes it again\n")
         return 1
     from generators import documents
 

@@ -21,8 +21,8 @@ import grimp
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "coordinator"
 #: Made by `make docs` and `make client`, and checked by `make check`.
-GENERATED = ("client/blocking/", "client/asynchronous/", "client/client.py",
-             "client/connection.py", "client/held.py")
+GENERATED = ("words/requests/table.py", "cli/command_table.py", "client/blocking/",
+             "client/asynchronous/", "client/client.py", "client/connection.py", "client/held.py")
 #: Names that say nothing of the thing that they stand for.
 VAGUE = re.compile(r"\b(?:one|found|told|said|known|at|out|of)\b")
 ROW_NAMES = {"row", "raw"}

@@ -9,56 +9,10 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated
 
+from coordinator.cli.command_table import MODULES
 from coordinator.commands.signatures import Option, command, declare_group
 from coordinator.words.pickled import Pickled
 
-#: Modules below `coordinator`, and the commands that each declares: by their first word, or whole
-#: where the module is needed for these alone.
-MODULES = {
-    "cli.trust": ("trust",),
-    "cli.init": ("init",),
-    "cli.doctor": ("doctor",),
-    "cli.daemon": ("up", "serve", "compact"),
-    "cli.help": ("help",),
-    "cli.coordinators": ("ps", "down"),
-    "commands.leases": ("lock", "unlock", "renew", "locks"),
-    "cli.regions": ("regions", "commit-region"),
-    "cli.merging": ("merge-driver", "merge-file"),
-    "cli.impact": ("impact",),
-    "commands.requests": ("request",),
-    "commands.agents": ("agents", "lost-writes", "sweep"),
-    "cli.agents": ("agents profiles",),
-    "commands.backlog": ("task",),
-    "cli.tasks": ("task import", "task export"),
-    "cli.task_files": ("task template", "task schema", "task edit"),
-    "commands.limits": ("limit",),
-    "commands.signals": ("signal",),
-    "commands.messages": ("tell", "messages"),
-    "commands.state": ("state",),
-    "cli.state": ("state watch", "state own"),
-    "cli.propose": ("propose",),
-    "commands.dead_letters": ("dead",),
-    "commands.reviews": ("review",),
-    "cli.reviews": ("review",),
-    "cli.verify": ("verify",),
-    "commands.dashboard": ("status",),
-    "cli.status": ("status",),
-    "cli.web": ("web",),
-    "commands.story": ("events", "explain", "archive"),
-    "cli.story": ("events", "replay", "archive index"),
-    "cli.report": ("report",),
-    "cli.launch": ("launch",),
-    "cli.logs": ("logs",),
-    "cli.attach": ("attach",),
-    "cli.run": ("run",),
-    "cli.shims": ("shims",),
-    "cli.wiring": ("hook",),
-    "cli.guard": ("guard",),
-    "cli.commit": ("commit",),
-    "cli.mcp": ("mcp",),
-    "commands.completion": ("__complete",),
-    "cli.completion": ("completion", "__complete"),
-}
 #: What other programs call it -> what it is called here: in one group or another.
 MEANT = {"rm": ("cancel",), "remove": ("cancel",), "delete": ("cancel",), "ls": ("list",),
          "new": ("add",), "create": ("add",), "start": ("up",), "stop": ("down",),
@@ -79,8 +33,16 @@ NAMED_MAX = 3
 _IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task show {}"),
         "request": ("U-", "coord request list")}
 
+#: How they stand in a list; others follow.
+ORDER = (
+    "trust shims hook init ps down doctor up serve compact help lock unlock renew locks tell "
+    "messages regions commit-region merge-file merge-driver impact request agents lost-writes "
+    "sweep task limit signal state propose dead review verify status web explain archive events "
+    "replay report launch logs attach run guard commit mcp completion "
+)
+
 declare_group(
-    "", "Run several AI coding agents in one repository at once.",
+    "", "Run several AI coding agents in one repository at once.", ORDER,
     epilog="`coord init` prepares a repository; `coord COMMAND --help` tells more of one command.")
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from coordinator.cli.app import agent_or_refuse, ask, carry_out, print_json, say
 from coordinator.cli.text_files import read_text
-from coordinator.commands.messages import news
 from coordinator.commands.signatures import AgentName, Argument, AsJson, Option, command
+from coordinator.slices.messages.commands import news
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 

@@ -16,10 +16,10 @@ from coordinator.cli.app import agent_or_refuse, as_text, ask, carry_out, print_
 from coordinator.cli.text_files import read_text
 from coordinator.client.locating import locate_root
 from coordinator.commands.lists import columns, wrapped
-from coordinator.commands.messages import news
 from coordinator.commands.signatures import AgentName, Argument, AsJson, Option, command
 from coordinator.files.content import BINARY_PROBE_BYTES
 from coordinator.files.roots import root_in_worktree
+from coordinator.slices.messages.commands import news
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -27,7 +27,6 @@ from coordinator.cli.app import (
 )
 from coordinator.cli.text_files import read_text
 from coordinator.client.locating import locate_root
-from coordinator.commands import reviews as bodies
 from coordinator.commands.lists import in_line, path
 from coordinator.commands.signatures import (
     COMMANDS,
@@ -39,6 +38,7 @@ from coordinator.commands.signatures import (
 )
 from coordinator.files.git import Git
 from coordinator.files.state import StateDir
+from coordinator.slices.review import commands as bodies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 

@@ -15,11 +15,11 @@ import msgspec
 from coordinator.cli.app import EndedError, client, complain, here, say, seconds, tell
 from coordinator.cli.app import fail as refuse
 from coordinator.client.owner import ChangeFailed, ChangeRefused, Owner
-from coordinator.commands import state as bodies
 from coordinator.commands.lists import in_line
 from coordinator.commands.signatures import AgentName, Argument, AsJson, Option, command
-from coordinator.commands.state import Key
 from coordinator.files.programs import missing
+from coordinator.slices.state import commands as bodies
+from coordinator.slices.state.commands import Key
 from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
 from coordinator.words.refusals import Code, Refusal

@@ -19,8 +19,9 @@ from rich.panel import Panel
 from rich.text import Text
 
 from coordinator.cli.app import carry_out, client, complain, out
-from coordinator.commands import dashboard as bodies
 from coordinator.commands.signatures import in_program
+from coordinator.slices.story import dashboard as bodies
+from coordinator.slices.story.commands import status
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
@@ -33,7 +34,7 @@ STYLES = {"title": "bold cyan"}
 def show_status(**values: Any) -> None:
     """The dashboard: one snapshot, or live."""
     if not values["watch"] or values["as_json"]:
-        carry_out(bodies.status, **values)
+        carry_out(status, **values)
     else:
         _watch(values["events"])
 

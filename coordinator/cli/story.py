@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import msgspec
 
 from coordinator.cli.app import ask, carry_out, client, print_json, say
-from coordinator.commands import story as bodies
 from coordinator.commands.lists import in_line
 from coordinator.commands.signatures import AsJson, Option, command, in_program
+from coordinator.slices.story import commands as bodies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import counted

@@ -16,9 +16,9 @@ from typing import Annotated, Any, get_args
 from coordinator.cli.app import ask, complain, one_of, print_json, say
 from coordinator.cli.screens import tools
 from coordinator.cli.tasks import Form
-from coordinator.commands.backlog import TaskId
 from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.slices.backlog import task_fields, text_formats
+from coordinator.slices.backlog.commands import TaskId
 from coordinator.slices.backlog.task_fields import Item
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

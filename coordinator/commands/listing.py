@@ -6,21 +6,16 @@ from collections.abc import Sequence
 
 from coordinator.commands import (  # noqa: F401 - each declares its commands
     agents,
-    backlog,
     completion,
-    dashboard,
-    dead_letters,
     leases,
-    limits,
-    messages,
     requests,
-    reviews,
-    signals,
-    state,
-    story,
 )
 from coordinator.commands.parsing import Typed, parse
 from coordinator.commands.signatures import COMMANDS, Parameter
+from coordinator.words.slices import import_parts
+
+for _ in import_parts("commands"):
+    pass  # each declares its commands
 
 
 def parse_served(words: Sequence[str]) -> Typed | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator.commands.differences import split
-from coordinator.commands.lists import in_line, path, printable
+from coordinator.commands.lists import Names, in_line, path, printable
 from coordinator.words import requests as rq
 
 #: Of the agent's last lines, so many are shown.
@@ -74,3 +74,13 @@ def plain(row: rq.Review) -> Iterator[str]:
                     yield "\\ No newline at end of file"
         if part.cut:
             yield CUT
+
+
+def what_happened(row: rq.Review) -> str:
+    """Its summary, and of what it is a part."""
+    return f"a part of {row.part_of}: {row.summary}" if row.part_of else row.summary
+
+
+def files_in_line(row: rq.Review) -> Names:
+    """Its files in one line."""
+    return Names([path(file.path) for file in row.files])

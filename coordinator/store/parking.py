@@ -45,6 +45,6 @@ def offer_next(
 
 
 def offer_if_free(db: Database, scope: str) -> None:
-    """Offer the best task parked on this, unless somebody holds it."""
-    if not db.execute(Q["lease_at_scope"], (scope,)).fetchall():
+    """Offer the best task parked on this, unless somebody holds it alone: readers share it."""
+    if not db.execute(Q["lease_at_scope_for_one"], (scope,)).fetchall():
         db.execute(Q["ready_offer"], (scope,))

@@ -15,8 +15,9 @@ import pytest
 from rich.cells import cell_len
 
 from coordinator.cli import modules
-from coordinator.commands import dashboard, signatures
+from coordinator.commands import signatures
 from coordinator.commands.lists import cut
+from coordinator.slices.story import dashboard
 from coordinator.words import requests as rq
 from coordinator.words.exit_codes import Exit
 from tests.conftest import Repo

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from coordinator.commands import dashboard
 from coordinator.commands.listing import parse_served
 from coordinator.commands.lists import columns
 from coordinator.commands.shell import Shell
 from coordinator.commands.signatures import COMMANDS
+from coordinator.slices.story import dashboard
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo

@@ -10,7 +10,7 @@ import unicodedata
 import pytest
 
 from coordinator import Refusal
-from coordinator.commands import dashboard
+from coordinator.slices.story import dashboard
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.conftest import Repo

@@ -129,6 +129,15 @@ def test_parked_tasks_come_back_one_after_the_other(world: World) -> None:
     assert [claim(world, f"w{i}") for i in range(5)] == tasks
 
 
+def test_a_reader_goes_on_when_a_writer_leaves_the_line_that_other_readers_hold(world: World) -> None:
+    world.acquire("ann", "a.py", mode="shared")
+    asked = world.ask(rq.RequestFile(agent="bob", resource="a.py", reason="r"))
+    task = world.task("t", "shared:a.py")
+    assert world.refused(rq.TaskClaim(agent="cyd")).code is Code.NOTHING_TO_DO, "a writer stands before it"
+    world.ask(rq.RequestWithdraw(agent="bob", request=asked.request))
+    assert claim(world, "cyd") == task
+
+
 def test_the_same_claim_again_is_the_same(world: World) -> None:
     task = world.task("t", "a.py")
     claim(world, "ann")

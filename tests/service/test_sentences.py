@@ -9,10 +9,10 @@ import pytest
 
 from coordinator.kernel.event_sentences import make_event_reply, tell_event
 from coordinator.store import events as ev
+from coordinator.store.events import SENTENCES
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LogRow
 from coordinator.words import requests as rq
-from coordinator.store.events import SENTENCES
 from coordinator.words.refusals import Code, Refusal
 from tests.golden import assert_golden, said
 from tests.world import World

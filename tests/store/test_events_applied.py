@@ -7,14 +7,19 @@ from typing import Any
 
 import msgspec
 
-from coordinator.store import events as ev
-from coordinator.slices.state.events import ChangeAsked, ChangeMoved, ChangesForgotten, KeyWritten
 from coordinator.slices.backlog.events import ClaimWaits, TaskAdded, TaskAvoids, TaskEdited
+from coordinator.slices.guard.events import UnleasedWrite
 from coordinator.slices.landing.events import LandingBegun, LandingQueued, TargetMoved
 from coordinator.slices.messages.events import MessageSent, MessagesForgotten, MessagesSeen
 from coordinator.slices.signals.events import SignalLeft, SignalsFaded
-from coordinator.slices.guard.events import UnleasedWrite
-from coordinator.slices.verify.events import VerificationBegun, VerificationEnded, VerifiedFrom, WorkFinished
+from coordinator.slices.state.events import ChangeAsked, ChangeMoved, ChangesForgotten, KeyWritten
+from coordinator.slices.verify.events import (
+    VerificationBegun,
+    VerificationEnded,
+    VerifiedFrom,
+    WorkFinished,
+)
+from coordinator.store import events as ev
 from coordinator.store.database import in_memory
 from coordinator.store.parking import at_review, park
 from coordinator.store.rebuild import state

@@ -13,9 +13,9 @@ import pytest
 
 from coordinator.files.content import digest
 from coordinator.looking.facts import Bytes, Unready
-from coordinator.store import events as ev
 from coordinator.slices.backlog.events import TaskAdded
 from coordinator.slices.guard.events import UnleasedWrite
+from coordinator.store import events as ev
 from coordinator.store.database import open_writer
 from coordinator.store.ledger import EVENTS_AT_ONCE, Ledger, Tx, View
 from coordinator.words.refusals import Code, Refusal

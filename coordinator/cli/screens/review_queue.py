@@ -26,7 +26,7 @@ from coordinator.cli.screens.pages import KEYS_OF_QUEUE, Page, story
 from coordinator.cli.screens.session_app import SessionApp
 from coordinator.client.client import Client
 from coordinator.commands.lists import ago, in_line, path
-from coordinator.commands.reviews import what_happened
+from coordinator.commands.review_page import what_happened
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
 
-from coordinator.commands import forms
 from coordinator.commands.leases import copies
 from coordinator.commands.lists import (
     ago,
@@ -22,34 +20,14 @@ from coordinator.commands.lists import (
     span,
     wrapped,
 )
-from coordinator.commands.reviews import files_in_line, what_happened
-from coordinator.commands.shell import Asking, Shell, ask
-from coordinator.commands.signatures import AsJson, Option, Short, command
+from coordinator.commands.review_page import files_in_line, what_happened
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
-from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WINDOW, path_of, region_of
 
 ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "done", "cancelled")
 #: Text and style.
 Line = tuple[str, str]
-
-
-@command("status")
-def status(
-    shell: Shell, *,
-    watch: Annotated[bool, Option("Live, once a second.", "-w", needs_program=True)] = False,
-    events: Annotated[int, Option("Recent events shown.")] = 8,
-    short: Short = False, as_json: AsJson = False,
-) -> Asking:
-    """Agents, leases and who waits, the backlog, reviews, recent events, health."""
-    if events < 0:
-        raise Refusal(Code.INVALID, f"--events is {events}; it counts what is shown: 0 or more.")
-    reply = yield from ask(rq.Status(events=events))
-    if forms.printed(shell, reply, (), quiet=False, short=short, as_json=as_json):
-        return
-    for text, style in lines(reply, shell.width, None):
-        shell.say(text, style)
 
 
 @dataclass(frozen=True, slots=True)

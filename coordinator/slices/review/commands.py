@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from coordinator.commands import forms, review_page
-from coordinator.commands.lists import Names, ago, path
+from coordinator.commands.lists import ago
 from coordinator.commands.shell import Asking, Shell, ask, choices, one_of
 from coordinator.commands.signatures import (
     Argument,
@@ -54,8 +54,8 @@ def listing(
             f"{row.state} ({row.under_way} under way)" if row.under_way else row.state,
             ago(row.decided_at or row.opened_at, now),
             row.agent or "",
-            files_in_line(row),
-            what_happened(row),
+            review_page.files_in_line(row),
+            review_page.what_happened(row),
         )
         for row in reply.items
     ]
@@ -63,16 +63,6 @@ def listing(
                 rows, reply.next is not None, f"coord review list --limit {limit * 10}")
     if state == "open":
         shell.say(f"next: coord review show {reply.items[0].review}")
-
-
-def what_happened(row: rq.Review) -> str:
-    """Its summary, and of what it is a part."""
-    return f"a part of {row.part_of}: {row.summary}" if row.part_of else row.summary
-
-
-def files_in_line(row: rq.Review) -> Names:
-    """Its files in one line."""
-    return Names([path(file.path) for file in row.files])
 
 
 @command("review show")

@@ -7,7 +7,10 @@ from typing import Annotated
 import msgspec
 
 from coordinator.commands import forms
-from coordinator.commands.lists import in_line, printable
+from coordinator.commands.lists import (
+    in_line,
+    printable,
+)
 from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.commands.signatures import (
     Argument,
@@ -18,7 +21,9 @@ from coordinator.commands.signatures import (
     command,
     declare_group,
 )
+from coordinator.slices.story import dashboard
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Code, Refusal
 
 declare_group("archive", "The Markdown that explains the code to agents.")
 
@@ -107,3 +112,20 @@ def event_line(row: rq.EventRow, as_json: bool) -> str:
     if as_json:
         return msgspec.json.encode(row).decode()
     return f"{row.seq:>6}  {row.at[11:19]}  {in_line(row.text)}"
+
+
+@command("status")
+def status(
+    shell: Shell, *,
+    watch: Annotated[bool, Option("Live, once a second.", "-w", needs_program=True)] = False,
+    events: Annotated[int, Option("Recent events shown.")] = 8,
+    short: Short = False, as_json: AsJson = False,
+) -> Asking:
+    """Agents, leases and who waits, the backlog, reviews, recent events, health."""
+    if events < 0:
+        raise Refusal(Code.INVALID, f"--events is {events}; it counts what is shown: 0 or more.")
+    reply = yield from ask(rq.Status(events=events))
+    if forms.printed(shell, reply, (), quiet=False, short=short, as_json=as_json):
+        return
+    for text, style in dashboard.lines(reply, shell.width, None):
+        shell.say(text, style)

@@ -1,0 +1,191 @@
+"""Where each command is. Made by `make docs`, checked by `make check`."""
+
+from __future__ import annotations
+
+#: Module below `coordinator` -> the commands that it declares, or carries out in the program.
+MODULES = {
+    "cli.agents": (
+        "agents profiles",
+    ),
+    "cli.attach": (
+        "attach",
+    ),
+    "cli.commit": (
+        "commit",
+    ),
+    "cli.completion": (
+        "completion",
+        "__complete",
+    ),
+    "cli.coordinators": (
+        "ps",
+        "down",
+    ),
+    "cli.daemon": (
+        "up",
+        "serve",
+        "compact",
+    ),
+    "cli.doctor": (
+        "doctor",
+    ),
+    "cli.guard": (
+        "guard install",
+        "guard check",
+        "guard remove",
+    ),
+    "cli.help": (
+        "help",
+    ),
+    "cli.impact": (
+        "impact",
+    ),
+    "cli.init": (
+        "init",
+    ),
+    "cli.launch": (
+        "launch",
+    ),
+    "cli.logs": (
+        "logs",
+    ),
+    "cli.mcp": (
+        "mcp",
+    ),
+    "cli.merging": (
+        "merge-file",
+        "merge-driver install",
+        "merge-driver remove",
+    ),
+    "cli.propose": (
+        "propose",
+    ),
+    "cli.regions": (
+        "regions",
+        "commit-region",
+    ),
+    "cli.report": (
+        "report",
+    ),
+    "cli.reviews": (
+        "review",
+        "review show",
+        "review keep",
+        "review revert",
+        "review reassign",
+        "review undo",
+    ),
+    "cli.run": (
+        "run",
+    ),
+    "cli.shims": (
+        "shims install",
+        "shims remove",
+    ),
+    "cli.state": (
+        "state watch",
+        "state own",
+    ),
+    "cli.status": (
+        "status",
+    ),
+    "cli.story": (
+        "events",
+        "replay",
+        "archive index",
+    ),
+    "cli.task_files": (
+        "task template",
+        "task schema",
+        "task edit",
+    ),
+    "cli.tasks": (
+        "task import",
+        "task export",
+    ),
+    "cli.trust": (
+        "trust",
+    ),
+    "cli.verify": (
+        "verify",
+    ),
+    "cli.web": (
+        "web",
+    ),
+    "cli.wiring": (
+        "hook",
+    ),
+    "commands.agents": (
+        "agents",
+        "lost-writes",
+        "sweep",
+    ),
+    "commands.completion": (
+        "__complete",
+    ),
+    "commands.leases": (
+        "lock",
+        "unlock",
+        "renew",
+        "locks",
+    ),
+    "commands.requests": (
+        "request file",
+        "request list",
+        "request approve",
+        "request narrow",
+        "request coexist",
+        "request reject",
+        "request withdraw",
+    ),
+    "slices.backlog.commands": (
+        "task add",
+        "task list",
+        "task show",
+        "task claim",
+        "task done",
+        "task fail",
+        "task retry",
+        "task cancel",
+        "task outcome",
+        "limit",
+    ),
+    "slices.messages.commands": (
+        "tell",
+        "messages",
+    ),
+    "slices.review.commands": (
+        "review list",
+        "review show",
+    ),
+    "slices.signals.commands": (
+        "signal add",
+        "signal list",
+    ),
+    "slices.state.commands": (
+        "state get",
+        "state list",
+        "state put",
+        "state patch",
+        "state delete",
+        "state history",
+        "state change",
+        "state changes",
+        "state next",
+        "state done",
+        "state fail",
+    ),
+    "slices.steps.commands": (
+        "dead list",
+        "dead show",
+        "dead retry",
+        "dead drop",
+    ),
+    "slices.story.commands": (
+        "explain",
+        "archive search",
+        "archive show",
+        "events",
+        "status",
+    ),
+}
