@@ -21,10 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing
 
-#: The exit code of an answer that says: do it yourself.
-NOT_SERVED = 250
-#: The exit code of an answer that says: I am ending; ask the next one, under the same key.
-ENDING = 251
 #: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
 #: After so long (seconds) a person is told that it is waited for.
@@ -53,6 +49,7 @@ def main() -> int:
     if not words or words[0] in _OWN or "--help" in words or "-h" in words:
         return itself()
     key = b""
+    served = hook("_served.py")
     try:
         path = found()
         if path is None:
@@ -72,9 +69,9 @@ def main() -> int:
         # Nobody is there, or it was killed in the middle: the same is asked again under the same
         # key, and takes effect once.
         return itself(key)
-    if code == NOT_SERVED:
+    if code == served["NOT_SERVED"]:
         return itself()
-    if code == ENDING:
+    if code == served["ENDING"]:
         return itself(key)
     say(1, out)
     say(2, err)
@@ -103,18 +100,13 @@ def said(words: "list[str]", key: bytes) -> bytes:
     for name in (b"LOGNAME", b"USER", b"LNAME", b"USERNAME"):
         user = user or setting(name)
     fields = [
-        stamp().encode(), system.getcwdb(), setting(b"COORD_AGENT"),
+        hook("_served.py")["make_stamp"](__file__).encode(), system.getcwdb(),
+        setting(b"COORD_AGENT"),
         program if program and not on_path() else b"", b"%d" % width() if width() else b"",
         b"1" if colour() else b"", b"1" if system.isatty(1) else b"", b"%d" % system.getpid(),
         user, key,
     ]
     return b"\0".join(fields + [word.encode("utf-8", "surrogateescape") for word in words])
-
-
-def stamp() -> str:
-    """Which program this is: this very file, as it was installed."""
-    found = system.stat(__file__)
-    return "%d %d %d" % (found.st_dev, found.st_ino, found.st_mtime_ns)
 
 
 def once() -> bytes:
@@ -141,16 +133,6 @@ def answered(link: socket.socket) -> "tuple[int, bytes, bytes]":
         have += len(parts[-1])
     rest = b"".join(parts)
     return code, rest[:out], rest[out : out + err]
-
-
-def interrupted(words: "list[str]") -> str:
-    """What a person is told who presses Ctrl-C. To wait no longer is not to leave the line."""
-    waits = "--wait" in words or any(word.startswith("--wait=") for word in words)
-    if words[:1] != ["lock"] or not waits or "--no-retry" in words:
-        return "coord: interrupted"
-    return ("coord: interrupted; an agent that is there stands in line still.\n  next: "
-            "`coord locks --waiting` tells its place; `coord request withdraw PLACE --agent NAME` "
-            "leaves it.")
 
 
 def _first(link: socket.socket) -> bytes:
@@ -296,7 +278,7 @@ def run() -> None:
         code = main()
     except KeyboardInterrupt:
         code = 130
-        say(2, interrupted(sys.argv[1:]).encode() + b"\n")
+        say(2, hook("_served.py")["tell_interrupted"](sys.argv[1:]).encode() + b"\n")
     except BrokenPipeError:
         code = 141
     except OSError as bad:  # of writing: all other is left to the program itself

@@ -15,6 +15,7 @@ import os
 import sys
 from typing import Any
 
+from coordinator._served import tell_interrupted
 from coordinator.cli import lazy_imports
 
 if __name__ == "__main__":
@@ -112,7 +113,7 @@ def main(arguments: list[str]) -> int:
         done = _carry_out(typed, arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        app.complain(_interrupted(arguments))
+        app.complain(tell_interrupted(arguments))
         return Exit.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -120,7 +121,7 @@ def main(arguments: list[str]) -> int:
     except Exception as bad:
         return _end(bad, arguments)
     if done == Exit.INTERRUPTED and word != "run":  # Typer has caught it (`run`: the agent's)
-        app.complain(_interrupted(arguments))
+        app.complain(tell_interrupted(arguments))
     return done
 
 
@@ -155,12 +156,6 @@ def _stands_somewhere() -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _interrupted(arguments: list[str]) -> str:
-    from coordinator._command import interrupted
-
-    return interrupted(arguments)
 
 
 def _wants_json(arguments: list[str]) -> bool:

@@ -18,11 +18,12 @@ from typing import Any
 
 import msgspec
 
-from coordinator import _command
+from coordinator._served import ENDING, NOT_SERVED, make_stamp
 from coordinator.commands.listing import parse_served
 from coordinator.commands.parsing import Typed
 from coordinator.commands.shell import Asking, Shell, carried_out
 from coordinator.commands.signatures import COMMANDS
+from coordinator.daemon.coord_command import QUICK_PROGRAM
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.hook_protocol import Answer
 from coordinator.daemon.request_router import RequestRouter
@@ -51,15 +52,15 @@ class CommandLines:
         try:
             fields = payload.decode("utf-8").split("\0")
         except UnicodeDecodeError:  # a name that is no text: the program knows how to say it
-            answer(Answer(_command.NOT_SERVED))
+            answer(Answer(NOT_SERVED))
             return
         typed = parse_served(fields[FIELDS:])
         if typed is None or fields[0] != self._same:
-            answer(Answer(_command.NOT_SERVED))
+            answer(Answer(NOT_SERVED))
             return
         _, cwd, agent, program, columns, colour, terminal, pid, user, key = fields[:FIELDS]
         if typed.name in PAGED and terminal:
-            answer(Answer(_command.NOT_SERVED))
+            answer(Answer(NOT_SERVED))
             return
         shell = Shell(
             cwd=cwd, now_ms=self._router.now_ms(), agent=agent or None, user=user or _own_name(),
@@ -98,7 +99,7 @@ class _Run:
     def _replied(self, request: rq.Request[Any], value: Any) -> None:
         if isinstance(value, Refusal):
             if value.code is Code.SHUTTING_DOWN:
-                self._answer(Answer(_command.ENDING))
+                self._answer(Answer(ENDING))
                 return
             # A copy: what is raised carries a traceback.
             self._step(partial(self._asking.throw, Refusal(
@@ -145,7 +146,7 @@ class _Run:
 def _stamp() -> str:
     """Which program this is: a client of another one does for itself."""
     with contextlib.suppress(OSError):
-        return _command.stamp()
+        return make_stamp(QUICK_PROGRAM)
     return ""
 
 

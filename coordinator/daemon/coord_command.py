@@ -12,11 +12,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from coordinator import _command
+import coordinator
 from coordinator.files.content import write_atomic
 
 log = logging.getLogger("coord.hooks")
 NAME = "coord"
+#: The program, as far as the coordinator does the work for it.
+QUICK_PROGRAM = str(Path(coordinator.__file__).with_name("_command.py"))
 
 
 class CoordCommand:
@@ -24,7 +26,7 @@ class CoordCommand:
 
     def __init__(self, folder: Path) -> None:
         self._program = folder / NAME
-        words = shlex.join([sys.executable, "-I", "-S", _command.__file__])
+        words = shlex.join([sys.executable, "-I", "-S", QUICK_PROGRAM])
         script = f'#!/bin/sh\nexport COORD_PROGRAM="$0"\nexec {words} "$@"\n'
         try:
             if not self._program.is_file() or self._program.read_text("utf-8") != script:

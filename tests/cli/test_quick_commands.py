@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator import _command
+from coordinator import _command, _served
 from coordinator.cli import modules, typer_program
 from coordinator.commands.listing import parse_served
 from coordinator.commands.parsing import Typed, parse
@@ -183,13 +183,13 @@ def test_where_nobody_serves_the_program_starts_one(repo: Repo) -> None:
 
 def test_another_program_does_for_itself(busy: Repo) -> None:
     """A client that was installed at another time is not served: it may mean other words."""
-    for stamp, served in ((_command.stamp(), True), ("1 2 3", False), ("", False)):
+    for stamp, served in ((_served.make_stamp(_command.__file__), True), ("1 2 3", False), ("", False)):
         frame = b"\0".join([stamp.encode(), os.fsencode(busy.root), *[b""] * (FIELDS - 2), b"locks"])
         with socket.socket(socket.AF_UNIX) as link:
             link.connect(str(busy.state.socket()))
             link.sendall(b"hook =cli - %d\n%b" % (len(frame), frame))
             code, out, _ = _command.answered(link)  # type: ignore[arg-type]
-        assert (code == 0 and b"a.py" in out) if served else code == _command.NOT_SERVED
+        assert (code == 0 and b"a.py" in out) if served else code == _served.NOT_SERVED
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0" * (FIELDS - 1), b"\0" * FIELDS, b"\0" * 50, b"\xff\xfe", b"x" * 100_000])
@@ -197,7 +197,7 @@ def test_frames_of_nonsense_are_answered(busy: Repo, frame: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(str(busy.state.socket()))
         link.sendall(b"hook =cli - %d\n%b" % (len(frame), frame))
-        assert _command.answered(link)[0] == _command.NOT_SERVED  # type: ignore[arg-type]
+        assert _command.answered(link)[0] == _served.NOT_SERVED  # type: ignore[arg-type]
 
 
 def test_a_coordinator_that_is_killed_while_it_waits(busy: Repo) -> None:
