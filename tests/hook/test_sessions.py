@@ -521,9 +521,8 @@ def test_a_hook_that_is_killed_while_it_waits_to_write_shuts_the_file_to_nobody(
         repo.write("m.py", repo.read("m.py").replace("return 1", "return 11"))
         bob._call("Edit", given, "PostToolUse", tool_response={})
         until(lambda: not [one for one in client.call(rq.Locks()).items if one.resource.startswith("edit:")])
-    began = time.monotonic()
     more = {"file_path": path, "old_string": "return 11", "new_string": "return 111"}
-    assert bob._call("Edit", more) == {} and time.monotonic() - began < 15
+    assert bob._call("Edit", more) == {}, "it is refused where it has waited"
     del ann
 
 
