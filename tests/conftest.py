@@ -22,6 +22,7 @@ from coordinator.client import connection
 from coordinator.client.client import Client
 from coordinator.files import trusted
 from coordinator.files.state import StateDir
+from coordinator.looking import file_regions
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from tests.effort import examples
@@ -33,6 +34,8 @@ from tests.world import World
 #: wait while a client starts.
 FORKS, STARTS = Server(), Server()
 REAL_START = connection.start
+#: The worlds of this process share a process for the grammars.
+file_regions.Outlines = asked.Shared  # type: ignore[assignment,misc]
 #: With `CI` in the environment the examples are the same each time (as Hypothesis has it, too): what
 #: fails there is the change's doing. Everywhere else each run tries others.
 settings.register_profile(
