@@ -25,7 +25,7 @@ test: setup      ## the default test suite (under 5 minutes on 2 cores)
 
 test-slow: setup ## the slower tests: many processes, and sessions as another user (about 6 minutes on 2 slow cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
-	@COORD_TEST_EFFORT=$${COORD_TEST_EFFORT:-2} $(BIN)/python -m pytest -n 4 --dist worksteal tests/invariants tests/service/test_region_reverts.py
+	@COORD_TEST_EFFORT=$${COORD_TEST_EFFORT:-2} $(BIN)/python -m pytest -n 4 --dist worksteal tests/invariants tests/service/test_region_reverts.py tests/client/test_bodies_at_random.py
 
 check: lint types layers house docs-check client-check plugins-check  ## linter, types, layers, the measures of the house, generated documents and plugins
 

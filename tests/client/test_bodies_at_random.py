@@ -46,7 +46,7 @@ def test_tasks_of_two_agents(repo: Repo, cancels: float, wait: float) -> None:
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
             lost: list[LeaseLost] = []
-            for turn in range(examples(120)):
+            for turn in range(examples(60)):
                 await asyncio.gather(*[one(client, lost) for client in (ann, bob, ann, ann, bob, ann)])
                 assert lost == [] and await held(ann) == [] and (await ann.locks()).waiters == [], turn
 
@@ -58,7 +58,7 @@ def test_threads(repo: Repo) -> None:
 
     def work(client: Client, seed: int, start: threading.Barrier) -> None:
         dice = random.Random(seed)
-        for _ in range(examples(40)):
+        for _ in range(examples(20)):
             start.wait(60)
             try:
                 with client.lease(*dice.choice(SETS), mode=dice.choice(MODES), wait=dice.choice([0, 2]), ttl=30):  # type: ignore[arg-type]

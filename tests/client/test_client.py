@@ -389,7 +389,7 @@ def test_a_name_that_is_no_text_is_refused(repo: Repo) -> None:
 HALF = "half a sign: \ud800"
 
 
-@pytest.mark.parametrize(("field", "ask"), [
+SAYS_HALF: list[tuple[str, Callable[[Any], Any]]] = [
     ("value", lambda client: client.state_put("key:a", {"deep": [HALF]}, version=0)),
     ("value", lambda client: client.state_put("key:a", {HALF: 1}, version=0)),
     ("patch", lambda client: client.state_patch("key:a", HALF, version=0)),
@@ -402,14 +402,14 @@ HALF = "half a sign: \ud800"
     ("prompt", lambda client: client.task_add("one", prompt=HALF)),
     ("key", lambda client: client.call(rq.TaskAdd(title="one"), key=HALF)),
     ("after", lambda client: client.task_add("one", after=[HALF])),
-])
+]
+
+
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_a_text_that_is_no_unicode_is_refused_wherever_it_stands(
-    repo: Repo, kind: type, field: str, ask: Callable[[Any], Any]
-) -> None:
+def test_a_text_that_is_no_unicode_is_refused_wherever_it_stands(repo: Repo, kind: type) -> None:
     async def run() -> None:
         client: Any = kind(repo.root, agent="ann")
-        for _ in range(2):  # and the connection goes on
+        for field, ask in SAYS_HALF * 2:  # and the connection goes on
             with pytest.raises(Refusal, match="UTF-8") as no:
                 answer = ask(client)
                 if kind is AsyncClient:

@@ -287,8 +287,8 @@ def test_a_session_that_ends_is_over_whatever_becomes_of_the_coordinator(when: s
     assert '"noted":[]' in (repo.state.path / "processes.json").read_text()
 
 
-@pytest.mark.parametrize("what", ["a.py", "./"])
-@pytest.mark.parametrize("how", ["down", "killed"])
+@pytest.mark.parametrize(("how", "what"), [
+    ("down", "./"), ("killed", "a.py"), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("down", "a.py"), ("killed", "./")))])
 def test_what_a_person_saved_while_no_coordinator_ran_is_not_overwritten(how: str, what: str, repo: Repo, begin: Begin) -> None:
     (repo.root / "a.py").write_text("one\n")
     one = begin().begins()
