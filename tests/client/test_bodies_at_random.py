@@ -12,7 +12,7 @@ from coordinator.client.async_client import AsyncClient
 from coordinator.client.client import Client, LeaseLost
 from coordinator.words.refusals import Refusal
 from tests.conftest import Repo
-from tests.effort import examples
+from tests.effort import crossed, examples
 
 SETS = [("key:a",), ("key:b",), ("key:a", "key:b"), ("key:b", "key:a")]
 MODES = ["exclusive", "shared"]
@@ -22,8 +22,7 @@ async def held(client: AsyncClient) -> list[tuple[str, str, str]]:
     return [(one.resource, one.mode, one.locked_by) for one in (await client.locks()).items]
 
 
-@pytest.mark.parametrize("cancels", [0.0, 0.5])
-@pytest.mark.parametrize("wait", [0, 0.3])
+@pytest.mark.parametrize(("cancels", "wait"), crossed([0.0, 0.5], [0, 0.3]))
 def test_tasks_of_two_agents(repo: Repo, cancels: float, wait: float) -> None:
     dice = random.Random(f"{cancels} {wait}")
 
