@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -71,6 +72,12 @@ NEUTRAL = {"COORD_NOTIFY_DESKTOP": "false", "HOME": HOME.name, "GIT_CONFIG_GLOBA
 os.environ.update(NEUTRAL)
 #: All that a program's environment needs here.
 BARE = {"XDG_STATE_HOME": NOTES.name, **NEUTRAL}
+
+
+def pytest_collection_finish() -> None:
+    """All that was read in stays: it is looked through for garbage once, and not again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
