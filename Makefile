@@ -25,7 +25,7 @@ test: setup      ## the default test suite (under 5 minutes on 2 cores)
 
 test-slow: setup ## the slower tests: many processes, and sessions as another user (about 6 minutes on 2 slow cores)
 	@$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
-	@COORD_TEST_EFFORT=$${COORD_TEST_EFFORT:-2} $(BIN)/python -m pytest -n 4 --dist worksteal tests/invariants tests/service/test_region_reverts.py
+	@COORD_TEST_EFFORT=$${COORD_TEST_EFFORT:-2} $(BIN)/python -m pytest -n 4 --dist worksteal tests/invariants tests/service/test_region_reverts.py tests/client/test_bodies_at_random.py tests/daemon/test_extremes.py
 
 check: lint types layers house docs-check client-check plugins-check  ## linter, types, layers, the measures of the house, generated documents and plugins
 
@@ -70,7 +70,7 @@ SEED   ?= 1
 SAMPLE ?= 120
 mutants: setup   ## change one thing in the rules at a time, and see whether a test notices (SEED=2, SAMPLE=500, SLICE=3/200, BOUND=90)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group mutants
-	@$(BIN)/python scripts/mutants.py --seed $(SEED) $(if $(SLICE),--slice $(SLICE),--sample $(SAMPLE)) $(if $(BOUND),--bound $(BOUND))
+	@COORD_TEST_EFFORT=$${COORD_TEST_EFFORT:-0.7} $(BIN)/python scripts/mutants.py --seed $(SEED) $(if $(SLICE),--slice $(SLICE),--sample $(SAMPLE)) $(if $(BOUND),--bound $(BOUND))
 
 agents:          ## install the real coding agents that test-agents runs, at pinned versions
 	@PYTHON=$(PYTHON) scripts/agents.sh $(AGENTS)

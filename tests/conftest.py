@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ from coordinator.client import connection
 from coordinator.client.client import Client
 from coordinator.files import trusted
 from coordinator.files.state import StateDir
+from coordinator.looking import file_regions
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from tests.effort import examples
@@ -33,6 +35,8 @@ from tests.world import World
 #: wait while a client starts.
 FORKS, STARTS = Server(), Server()
 REAL_START = connection.start
+#: The worlds of this process share a process for the grammars.
+file_regions.Outlines = asked.Shared  # type: ignore[assignment,misc]
 #: With `CI` in the environment the examples are the same each time (as Hypothesis has it, too): what
 #: fails there is the change's doing. Everywhere else each run tries others.
 settings.register_profile(
@@ -68,6 +72,12 @@ NEUTRAL = {"COORD_NOTIFY_DESKTOP": "false", "HOME": HOME.name, "GIT_CONFIG_GLOBA
 os.environ.update(NEUTRAL)
 #: All that a program's environment needs here.
 BARE = {"XDG_STATE_HOME": NOTES.name, **NEUTRAL}
+
+
+def pytest_collection_finish() -> None:
+    """All that was read in stays: it is looked through for garbage once, and not again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

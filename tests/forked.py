@@ -28,6 +28,7 @@ from typing import IO, Any, NoReturn
 
 from coordinator.client import starting
 from coordinator.files.state import StateDir
+from coordinator.store import database
 from coordinator.words.refusals import Refusal
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -100,6 +101,7 @@ def serve() -> None:
             importlib.import_module(name)
     starting.subprocess = types.SimpleNamespace(  # type: ignore[assignment]
         Popen=_Daemon, DEVNULL=subprocess.DEVNULL)
+    database.WAL_WARM_BYTES = 0  # no commit is waited for so shortly that a log which has grown before would tell
     gc.collect()
     gc.freeze()  # what all share stays shared
 

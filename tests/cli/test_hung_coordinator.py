@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,8 +27,7 @@ def hung(repo: Repo) -> Iterator[int]:
 
 @pytest.mark.slow
 def test_each_command_names_its_process(repo: Repo, hung: int) -> None:
-    began = time.monotonic()
-    with ThreadPoolExecutor(4) as pool:  # each waits for seconds
+    with ThreadPoolExecutor(4) as pool:  # each waits for seconds, and `Repo.coord` for a minute at most
         listed, as_json, doctor, down = pool.map(lambda words: repo.coord(*words), (
             ["ps"], ["ps", "--json"], ["doctor"], ["down"]))
     assert listed.returncode == 0 and f"{hung}" in listed.stdout and "does not answer" in listed.stdout
@@ -38,7 +36,6 @@ def test_each_command_names_its_process(repo: Repo, hung: int) -> None:
     assert doctor.returncode == 1 and down.returncode == 5
     for said in (listed.stdout, doctor.stdout, down.stderr):
         assert f"`kill -9 {hung}`" in said, said
-    assert time.monotonic() - began < 50, "they wait for seconds, not for minutes"
 
 
 def test_a_quick_command_says_that_it_waits(repo: Repo, hung: int) -> None:

@@ -75,7 +75,7 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize("columns", ["", "60", "120"])
+@pytest.mark.parametrize("columns", ["", "60", pytest.param("120", marks=pytest.mark.slow)])
 def test_what_is_printed_is_what_the_program_prints(busy: Repo, columns: str) -> None:
     env = {"COLUMNS": columns} if columns else {}
     for line in SAME:

@@ -17,7 +17,7 @@ from coordinator import AsyncClient, Code, LeaseLost, Refusal
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from tests.conftest import Repo
-from tests.effort import examples
+from tests.effort import crossed, examples
 from tests.waiting import patience
 
 
@@ -517,8 +517,7 @@ def test_events_are_followed(repo: Repo) -> None:
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("kind", ["step", "change"])
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(("kind", "late"), crossed(["step", "change"], [False, True]))
 def test_who_is_cancelled_while_it_waits_for_work_is_given_none(make_repo: Callable[..., Repo], kind: str, late: bool) -> None:
     """`late`: just as something is there to be given."""
     repo = make_repo(config="[backlog]\nbackoff_s = 0.1\nbackoff_max_s = 0.1\n")

@@ -12,7 +12,7 @@ from coordinator.client.async_client import AsyncClient
 from coordinator.client.client import Client, LeaseLost
 from coordinator.words.refusals import Refusal
 from tests.conftest import Repo
-from tests.effort import examples
+from tests.effort import crossed, examples
 
 SETS = [("key:a",), ("key:b",), ("key:a", "key:b"), ("key:b", "key:a")]
 MODES = ["exclusive", "shared"]
@@ -22,8 +22,7 @@ async def held(client: AsyncClient) -> list[tuple[str, str, str]]:
     return [(one.resource, one.mode, one.locked_by) for one in (await client.locks()).items]
 
 
-@pytest.mark.parametrize("cancels", [0.0, 0.5])
-@pytest.mark.parametrize("wait", [0, 0.3])
+@pytest.mark.parametrize(("cancels", "wait"), crossed([0.0, 0.5], [0, 0.3]))
 def test_tasks_of_two_agents(repo: Repo, cancels: float, wait: float) -> None:
     dice = random.Random(f"{cancels} {wait}")
 
@@ -46,7 +45,7 @@ def test_tasks_of_two_agents(repo: Repo, cancels: float, wait: float) -> None:
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
             lost: list[LeaseLost] = []
-            for turn in range(examples(120)):
+            for turn in range(examples(60)):
                 await asyncio.gather(*[one(client, lost) for client in (ann, bob, ann, ann, bob, ann)])
                 assert lost == [] and await held(ann) == [] and (await ann.locks()).waiters == [], turn
 
@@ -58,7 +57,7 @@ def test_threads(repo: Repo) -> None:
 
     def work(client: Client, seed: int, start: threading.Barrier) -> None:
         dice = random.Random(seed)
-        for _ in range(examples(40)):
+        for _ in range(examples(20)):
             start.wait(60)
             try:
                 with client.lease(*dice.choice(SETS), mode=dice.choice(MODES), wait=dice.choice([0, 2]), ttl=30):  # type: ignore[arg-type]

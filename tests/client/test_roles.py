@@ -14,6 +14,7 @@ from coordinator import Client, Code, Refusal
 from coordinator.client.roles import Command, Work, carry
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.effort import crossed
 from tests.launch.conftest import alive
 from tests.waiting import until
 
@@ -149,8 +150,7 @@ def test_a_role_that_fails_leaves_no_claim(repo: Repo, ann: Client) -> None:
     assert {one.state for one in ann.call(rq.Tasks()).items} == {"failed"}
 
 
-@pytest.mark.parametrize("by_lease", [True, False])
-@pytest.mark.parametrize("where", ["worktree", "sub"])
+@pytest.mark.parametrize(("by_lease", "where"), crossed([True, False], ["worktree", "sub"]))
 def test_it_is_carried_where_the_program_works(repo: Repo, monkeypatch: pytest.MonkeyPatch, where: str, by_lease: bool) -> None:
     for name in ("a.py", "sub/a.py"):
         repo.write(name, TEXT)

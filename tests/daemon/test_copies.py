@@ -16,6 +16,7 @@ from coordinator import _command, _enter
 from coordinator.plugins import coord_plain
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.effort import crossed
 
 #: As it is typed (tests/cli/test_quick_commands.py).
 QUICK = [sys.executable, "-I", "-S", _command.__file__]
@@ -23,8 +24,7 @@ QUICK = [sys.executable, "-I", "-S", _command.__file__]
 LONG = "a-long-name-of-a-folder/" * 6
 
 
-@pytest.mark.parametrize("where", ["", LONG], ids=["short", "long"])
-@pytest.mark.parametrize("stopped", [False, True], ids=["running", "stopped"])
+@pytest.mark.parametrize(("where", "stopped"), crossed(["", LONG], [False, True]))
 def test_a_copy_is_on_its_own(make_repo: Callable[..., Repo], tmp_path: Path, where: str, stopped: bool) -> None:
     first = make_repo(f"{where}one")
     first.write("f", "x\n")

@@ -141,8 +141,9 @@ def test_down_and_the_next_command_work(repo: Repo, lose: Loss) -> None:
     assert repo.coord("down").stdout == "The coordinator has stopped.\n"
 
 
-@losses
-@pytest.mark.parametrize("quick", [False, True], ids=["program", "quick"])
+@pytest.mark.parametrize(("lose", "quick"), [
+    *((one, False) for one in LOSSES),
+    *(pytest.param(one, True, marks=[pytest.mark.slow] if one not in (clean, only_socket) else []) for one in LOSSES)])
 def test_the_next_command_alone_works(repo: Repo, lose: Loss, quick: bool) -> None:
     """Whether it meets the old coordinator before, or in the middle of, the end of it."""
     assert repo.coord("lock", "f", "--agent", "one").returncode == 0

@@ -120,11 +120,9 @@ def test_a_call_that_is_cancelled_in_line_leaves_the_line(client: Client, repo: 
 
         task = asyncio.create_task(work())
         await eventually(lambda: locks(other).waiters)
-        began = time.monotonic()
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert time.monotonic() - began < 60
+        await asyncio.wait({task}, timeout=patience(60))
+        assert task.done() and task.cancelled()
         assert locks(other).waiters == []
         other.release("key:a")
         async with lease("key:a", client=client):

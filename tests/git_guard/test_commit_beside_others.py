@@ -30,7 +30,7 @@ class Beside(Guarded):
             repo.write(name, "x = 1\n")
         repo.write(".gitignore", "node_modules/\n")
         self.git("add", "-A")
-        self.git("commit", "-qm", "Two")
+        self.git("commit", "-qnm", "Two")
         self.hold("bob", "theirs.py")
         repo.write("theirs.py", "x = 1\nhalf  done\n")
         repo.write("mine.py", "x  =  2\n")
@@ -42,8 +42,10 @@ class Beside(Guarded):
         path.chmod(0o755)
 
     def commits(self, *words: str, code: int = 0, cwd: Path | None = None) -> str:
-        done = subprocess.run([sys.executable, "-P", "-m", "coordinator.cli.main", "commit", *words], cwd=cwd or self.root, capture_output=True, text=True, check=False,
-                              env={**os.environ, **IDENTITY, **self.env, "COORD_AGENT": "ann"}, timeout=60)
+        env = {**os.environ, **IDENTITY, **self.env, "COORD_AGENT": "ann"}
+        done = self.repo.coord("commit", *words, cwd=cwd, env=env) if "PYTHONPATH" not in self.env else subprocess.run(
+            [sys.executable, "-P", "-m", "coordinator.cli.main", "commit", *words], cwd=cwd or self.root, capture_output=True, text=True, check=False,
+            env=env, timeout=60)
         assert done.returncode == code, done.stdout + done.stderr
         assert not list((self.root / ".git").glob("coord-commit-*")), "nothing is left behind"
         return done.stdout + done.stderr

@@ -18,6 +18,7 @@ from coordinator.client.client import Client
 from coordinator.words import requests as rq
 from tests.agent_process import AgentProcess
 from tests.conftest import Repo
+from tests.effort import crossed
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open") or not os.path.exists("/proc/self/stat"),
@@ -139,8 +140,7 @@ def test_two_processes_that_go_on_with_one_session_are_two(repo: Repo, begin: Be
     assert begin().begins().writes("a.py") != "deny", "and who goes on with it later is the one"
 
 
-@pytest.mark.parametrize("how", ["it said so", "killed"])
-@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("how", "restarted"), crossed(["it said so", "killed"], [False, True]))
 def test_the_second_process_of_a_session_stays_who_it_is_when_the_first_ends(how: str, restarted: bool, repo: Repo, begin: Begin) -> None:
     one = begin().begins()
     assert one.writes("a.py") != "deny"
@@ -287,8 +287,8 @@ def test_a_session_that_ends_is_over_whatever_becomes_of_the_coordinator(when: s
     assert '"noted":[]' in (repo.state.path / "processes.json").read_text()
 
 
-@pytest.mark.parametrize("what", ["a.py", "./"])
-@pytest.mark.parametrize("how", ["down", "killed"])
+@pytest.mark.parametrize(("how", "what"), [
+    ("down", "./"), ("killed", "a.py"), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("down", "a.py"), ("killed", "./")))])
 def test_what_a_person_saved_while_no_coordinator_ran_is_not_overwritten(how: str, what: str, repo: Repo, begin: Begin) -> None:
     (repo.root / "a.py").write_text("one\n")
     one = begin().begins()

@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.effort import crossed
 from tests.hook.test_sessions import Claude, held
 from tests.waiting import patience, until
 
@@ -21,8 +22,7 @@ def given(repo: Repo, text: str, tool: str) -> dict[str, Any]:
     return said | ({"content": text} if tool == "Write" else {"old_string": "hi\n", "new_string": text})
 
 
-@pytest.mark.parametrize("tool", ["Write", "Edit"])
-@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize(("tool", "reads"), crossed(["Write", "Edit"], [True, False]))
 def test_what_a_parent_is_writing_is_handed_down_when_it_is_written(up: Repo, tool: str, reads: bool) -> None:
     up.write(FILE, "hi\n")
     parent, sub = Claude(up, "ann", here=True), Claude(up, "ann", "s1", here=True)

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.words import requests as rq
 from tests.conftest import Repo
-from tests.effort import examples
+from tests.effort import crossed, examples
 from tests.hook.test_sessions import Claude, held
 from tests.waiting import until
 
@@ -352,14 +352,14 @@ def test_what_is_gone_is_not_taken_for_what_came(repo: Repo) -> None:
 PARTS = "def g():\n    return 1\n\n\ndef h():\n    return 2\n\n\ndef k():\n    return 3\n"
 
 
-@pytest.mark.parametrize("watched", [False, True, "first"])
-@pytest.mark.parametrize(("sed", "theirs"), [
+@pytest.mark.parametrize(("change", "watched"), crossed([
     ("s/return 1/return 11/", False), ("s/return 3/return 33/", False), ("s/return 1/return 11/;s/return 2/return 22/", True),
     ("1i import os", True), ("s/def h/def hh/", True),
-])
-def test_a_command_that_changes_a_file_of_which_another_holds_a_part(make_repo: Callable[..., Repo], sed: str, theirs: bool,
+], [False, True, "first"]))
+def test_a_command_that_changes_a_file_of_which_another_holds_a_part(make_repo: Callable[..., Repo], change: tuple[str, bool],
                                                                      watched: bool | str) -> None:
     """It is told of what is the other's, not of the rest of the file."""
+    sed, theirs = change
     repo = make_repo(config="[watch]\ndebounce_s = 0.05\n" if watched else LATE)
     repo.write("m.py", PARTS)
     repo.write("change.sh", f"sed -i '{sed}' m.py\n" + ("sleep 0.5\n" if watched == "first" else ""))
@@ -384,11 +384,12 @@ def test_a_command_that_changes_a_file_of_which_another_holds_a_part(make_repo: 
     assert any("which you hold" in one for one in notices) == theirs, notices
 
 
-@pytest.mark.parametrize(("sed", "theirs"), [("s/return 1/return 11/", False), ("s/return 3$/return 33/", False), ("s/return 3 - 1/return 22/", True)])
-@pytest.mark.parametrize("mine", ["m.py::g", "other.py"])
-def test_a_program_that_writes_another_file_first_and_renames_it_is_judged_by_what_it_changed(make_repo: Callable[..., Repo], sed: str, theirs: bool,
+@pytest.mark.parametrize(("change", "mine"), crossed(
+    [("s/return 1/return 11/", False), ("s/return 3$/return 33/", False), ("s/return 3 - 1/return 22/", True)], ["m.py::g", "other.py"]))
+def test_a_program_that_writes_another_file_first_and_renames_it_is_judged_by_what_it_changed(make_repo: Callable[..., Repo], change: tuple[str, bool],
                                                                                               mine: str) -> None:
     """As formatters and `sed -i` do. The watcher has seen the new file by then, and leased it to the agent."""
+    sed, theirs = change
     repo = make_repo(config="[watch]\ndebounce_s = 0.05\n")
     repo.write("m.py", PARTS)
     repo.write("change.sh", f"sed '{sed}' m.py > .m.tmp\nsleep 0.7\nmv .m.tmp m.py\n")
@@ -442,9 +443,9 @@ def test_a_link_that_a_command_makes_is_no_work_on_what_it_leads_to(make_repo: C
     assert repo.read("two/f") == "two/f\n" and repo.read("two/person.txt") == "mine\n" and repo.read("two.txt") == "two.txt\nmine\nbob's\n"
 
 
-@pytest.mark.parametrize("over", ["python3 -c \"open('c'+'.txt','w').write('A over')\"", "rm c.tx[t]", "c=c; mv b.tx[t] $c.txt"])
-@pytest.mark.parametrize("held", ["", "c.txt", "./"])
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("over", "held", "times"), crossed(
+    ["python3 -c \"open('c'+'.txt','w').write('A over')\"", "rm c.tx[t]", "c=c; mv b.tx[t] $c.txt"], ["./", "", "c.txt"], [1, 2],
+    possible=lambda over, held, times: "mv" not in over or held != "./"))  # (what it moves is held, too)
 def test_what_a_command_wrote_is_kept_before_anothers_can_destroy_it(make_repo: Callable[..., Repo], over: str, held: str, times: int) -> None:
     """Whether its agent had the file before, has it by that, or has the directory."""
     repo = make_repo(config="[watch]\ndebounce_s = 0.05\n")
@@ -463,8 +464,6 @@ def test_what_a_command_wrote_is_kept_before_anothers_can_destroy_it(make_repo: 
         time.sleep(0.3)
     made = repo.read("c.txt")
     assert made == "c\n" + "".join(f"bob{n} made this\n" for n in range(times))
-    if "mv" in over and held == "./":
-        pytest.skip("what it moves is held, too")
     assert ann.shell(over)[1] == 0
     with repo.client() as client:
         until(lambda: client.call(rq.Reviews()).items)
@@ -500,15 +499,18 @@ def test_what_a_command_wrote_is_its_agents_when_it_has_ended(make_repo: Callabl
         assert file.path == "b.txt" and file.diff is not None and f"-{made}" in file.diff
 
 
-@pytest.mark.parametrize("held", ["new", "old", "dir/", "region"])
-@pytest.mark.parametrize(("command", "to"), [
-    ("mv d1 e$((1))", "e1/x.py"), ("python3 -c 'import os; os.rename(\"d1\", \"e1\")'", "e1/x.py"), ("mv d1/x.py d1/y$((1)).py", "d1/y1.py"), ("mv d1 e$((1)); mv e1/x.py f$((1)).py", "f1.py")])
-def test_what_a_holder_renames_is_nobody_elses_when_its_command_has_ended(make_repo: Callable[..., Repo], command: str, to: str, held: str) -> None:
+def is_followed_at_once(move: tuple[str, str], held: str) -> bool:
+    """What is moved out of a leased directory is told of a moment later; of a file that is new no lease knows by itself
+    yet, and its directory is watched anew."""
+    return not (held == "dir/" and "x.py" in move[0]) and not (held == "new" and "; mv" in move[0])
+
+
+@pytest.mark.parametrize(("move", "held"), crossed([
+    ("mv d1 e$((1))", "e1/x.py"), ("python3 -c 'import os; os.rename(\"d1\", \"e1\")'", "e1/x.py"), ("mv d1/x.py d1/y$((1)).py", "d1/y1.py"), ("mv d1 e$((1)); mv e1/x.py f$((1)).py", "f1.py")],
+    ["new", "dir/", "old", "region"], possible=is_followed_at_once))
+def test_what_a_holder_renames_is_nobody_elses_when_its_command_has_ended(make_repo: Callable[..., Repo], move: tuple[str, str], held: str) -> None:
     """Not for the moment until the watcher has told of it either."""
-    if held == "dir/" and "x.py" in command:
-        pytest.skip("what is moved out of a leased directory is told of a moment later")
-    if held == "new" and "; mv" in command:
-        pytest.skip("no lease knows the file by itself yet, and its directory is watched anew")
+    command, to = move
     repo = make_repo()
     with repo.client() as client:
         client.call(rq.Health())
@@ -528,15 +530,16 @@ def test_what_a_holder_renames_is_nobody_elses_when_its_command_has_ended(make_r
         assert code != 0 and f"leased by {ann.name}" in said, (n, said)
 
 
-@pytest.mark.parametrize("command", ["mv b.txt B$((1 + 1)).txt", "python3 -c 'import os; os.rename(\"b.txt\", \"B2.txt\")'", "git mv b.txt B$((1 + 1)).txt",
-                                     "mv b.txt B$((1 + 1)).txt; echo more >> B$((1 + 1)).txt"])
-@pytest.mark.parametrize("kind", ["committed", "changed", "unknown", "link"])
+def can_be_renamed(command: str, kind: str) -> bool:
+    """Git does not know what is unknown; to add to a link would write what it leads to."""
+    return not (kind == "unknown" and "git" in command) and not (kind == "link" and "more" in command)
+
+
+@pytest.mark.parametrize(("command", "kind"), crossed(
+    ["mv b.txt B$((1 + 1)).txt", "python3 -c 'import os; os.rename(\"b.txt\", \"B2.txt\")'", "git mv b.txt B$((1 + 1)).txt",
+     "mv b.txt B$((1 + 1)).txt; echo more >> B$((1 + 1)).txt"], ["unknown", "link", "committed", "changed"], possible=can_be_renamed))
 def test_both_names_of_what_a_command_renames_are_its_agents(make_repo: Callable[..., Repo], command: str, kind: str) -> None:
     """Held by nobody, and in a review if the agent is killed; the revert gives all back."""
-    if kind == "unknown" and "git" in command:
-        pytest.skip("git does not know it")
-    if kind == "link" and "more" in command:
-        pytest.skip("that would write what it leads to")
     repo = make_repo(config="[watch]\ndebounce_s = 0.05\n")
     repo.write("a.txt", "a\n")
     if kind == "link":
@@ -572,8 +575,8 @@ def test_both_names_of_what_a_command_renames_are_its_agents(make_repo: Callable
     assert not (repo.root / "B2.txt").exists() and repo.read("a.txt") == "a\n"
 
 
-@pytest.mark.parametrize("name", ["current", "current.txt"])
-@pytest.mark.parametrize("command", ["ln -sfn three{} {}", "ln -s three{} new; mv -T new {}", "rm {}", "git rm -q {}", "mv {} moved"])
+@pytest.mark.parametrize(("command", "name"), crossed(
+    ["ln -sfn three{} {}", "ln -s three{} new; mv -T new {}", "rm {}", "git rm -q {}", "mv {} moved"], ["current", "current.txt"]))
 def test_a_link_that_a_command_leads_elsewhere_is_its_agents(make_repo: Callable[..., Repo], name: str, command: str) -> None:
     """The link itself: others go on with what it leads to, and led to."""
     repo = make_repo(config=LATE)

@@ -15,6 +15,7 @@ from coordinator.client.client import Client
 from coordinator.files.content import digest
 from coordinator.words import requests as rq
 from tests.conftest import Repo
+from tests.effort import crossed
 from tests.hook.test_sessions import Claude, held
 from tests.waiting import until
 
@@ -233,8 +234,7 @@ def test_of_several_who_hold_parts_those_are_told_whose_part_was_written(repo: R
     assert said_to(repo, sessions["ann"].name) == ""
 
 
-@pytest.mark.parametrize("first", ["ann", "kim"])
-@pytest.mark.parametrize("hits", ["ann's", "kim's", "both", "nobody's"])
+@pytest.mark.parametrize(("first", "hits"), crossed(["ann", "kim"], ["ann's", "kim's", "both", "nobody's"]))
 def test_who_has_no_hooks_may_not_have_written_anothers_part_unseen(repo: Repo, hits: str, first: str) -> None:
     """Of whom no hook tells every write is taken for its own; but only to what it holds. Whoever's part is the
     `first`."""
@@ -551,8 +551,7 @@ def test_a_command_is_known_after_a_restart_in_the_middle_of_it(repo: Repo, how:
     assert ann.edit("a.py", "more\n") == "", "what its own command did is its own"
 
 
-@pytest.mark.parametrize("in_git", [True, False])
-@pytest.mark.parametrize("how", ["down", "killed"])
+@pytest.mark.parametrize(("in_git", "how"), crossed([True, False], ["down", "killed"]))
 def test_what_a_command_does_to_files_while_no_coordinator_runs_is_known(make_repo: Callable[..., Repo], how: str,
                                                                           in_git: bool) -> None:
     repo = make_repo("r", git=in_git)

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLACES = [ROOT / "coordinator", ROOT / "agents", ROOT / "benchmarks", ROOT / "generators"]
 PYTHON = sorted(file for place in PLACES for file in place.rglob("*.py"))
@@ -31,8 +29,10 @@ def sequences(tree: ast.AST) -> Iterator[list[ast.expr]]:
 
 def unsafe(path: Path) -> list[int]:
     """Lines on which a Python is started, as words of a command, that would import from there."""
-    found = []
-    for words in sequences(ast.parse(path.read_text("utf-8"))):
+    text, found = path.read_text("utf-8"), []
+    if "executable" not in text and "-m" not in text:
+        return []
+    for words in sequences(ast.parse(text)):
         said = [word.value if isinstance(word, ast.Constant) else ast.unparse(word) for word in words]
         for at, word in enumerate(said):
             begins = word == "sys.executable" and at + 1 < len(said) and str(said[at + 1]).startswith("-")
@@ -44,28 +44,34 @@ def unsafe(path: Path) -> list[int]:
 
 def unsafe_text(text: str) -> list[str]:
     """The same where a command is one text, or the data of a profile."""
-    spaced = [found[0] for found in re.finditer(r"(\S+ )?-m coordinator[.\w]*", text) if not found[0].startswith(SAFE)]
+    spaced = [found[0] for found in re.finditer(r"((?<!\S)\S+ )?-m coordinator[.\w]*", text) if not found[0].startswith(SAFE)]
     quoted = [found[0] for found in re.finditer(r"""\{python\}\\?"(?!\n)[^\n-]*(-\w+)?""", text) if found[1] not in SAFE]
     listed = [found[0] for found in re.finditer(r"""(\\?"-\w+\\?", ?)?\\?"-m\\?", ?\\?"coordinator""", text)
               if not any(flag in found[0] for flag in SAFE)]
     return spaced + quoted + listed
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=name)
-def test_commands_in_words(path: Path) -> None:
-    assert unsafe(path) == []
-
-
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.suffix != ".py"], ids=name)
-def test_commands_in_data(path: Path) -> None:
-    assert unsafe_text(path.read_text("utf-8")) == []
-
-
-@pytest.mark.parametrize("path", PYTHON, ids=name)
-def test_commands_in_texts(path: Path) -> None:
-    texts = [node.value for node in ast.walk(ast.parse(path.read_text("utf-8")))
+def unsafe_texts(path: Path) -> list[str]:
+    """The same in each text of a module."""
+    source = path.read_text("utf-8")
+    if "-m" not in source and "python" not in source:
+        return []
+    texts = [node.value for node in ast.walk(ast.parse(source))
              if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    assert [bad for text in texts for bad in unsafe_text(text)] == []
+    return [bad for text in texts for bad in unsafe_text(text)]
+
+
+def test_commands_in_words() -> None:
+    assert {name(path): lines for path in PYTHON if (lines := unsafe(path))} == {}
+
+
+def test_commands_in_data() -> None:
+    assert {name(path): bad for path in TEXTS if path.suffix != ".py"
+            and (bad := unsafe_text(path.read_text("utf-8")))} == {}
+
+
+def test_commands_in_texts() -> None:
+    assert {name(path): bad for path in PYTHON if (bad := unsafe_texts(path))} == {}
 
 
 def test_these_rules_would_see_one(tmp_path: Path) -> None:

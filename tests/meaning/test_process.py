@@ -6,14 +6,13 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from coordinator.meaning.process import PIECE_FILES, Meaning, MeaningError
-from tests.waiting import gone, until
+from tests.waiting import gone, patience, until
 
 FILES = {"a.py": "def f(x): ...\n", "pkg/__init__.py": "", "pkg/b.py": "from a import f\ndef g():\n    f(1)\n"}
 NEW = b"def f(x, y): ...\n"
@@ -87,18 +86,25 @@ def test_the_index_outlives_the_worker(tree: Path) -> None:
         assert required(second, tree) == ["pkg/b.py::g"]
 
 
-def test_reading_in_the_background_lets_judgements_pass(tree: Path) -> None:
+def test_reading_in_the_background_lets_judgements_pass(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged, update = threading.Event(), Meaning.update
+
+    def waits_after_a_piece(meaning: Meaning, paths: Sequence[str]) -> int:
+        read = update(meaning, paths)
+        judged.wait(patience(60))
+        return read
+
+    monkeypatch.setattr(Meaning, "update", waits_after_a_piece)
     for number in range(PIECE_FILES * 4):
         (tree / f"m{number}.py").write_text("def k():\n    pass\n" * 200)
     with Meaning(str(tree), ":memory:") as meaning:
         meaning.start()
         meaning.start()
         assert threading.active_count() >= 2
-        while meaning.progress().state in ("not begun", "listing"):
-            time.sleep(0.01)
-        began = time.monotonic()
+        until(lambda: meaning.progress().state not in ("not begun", "listing"))
         meaning.judge("a.py", b"", b"")
-        assert time.monotonic() - began < 15
+        assert meaning.progress().state == "reading" and not judged.is_set()
+        judged.set()
         until(lambda: meaning.progress().state == "done", 60)
         assert meaning.progress().read == PIECE_FILES * 4 + 3
         assert required(meaning, tree) == ["pkg/b.py::g"]

@@ -136,8 +136,14 @@ class Stand:
     def read(self, path: str) -> str:
         return (self.root / path).read_text()
 
-    def agent(self, program: str = OBEYS, cwd: Path | None = None) -> Agent:
-        """One that `coord run` has started; it works already."""
+    def agent(self, program: str = OBEYS, cwd: Path | None = None, *, starts: bool = False) -> Agent:
+        """One that `coord run` has started; it works already.
+
+        Args:
+            starts: no coordinator runs before, and `coord run` starts it, from nothing.
+        """
+        if not starts and not self._agents:
+            self.tries("up")
         process = subprocess.Popen(
             [*self.become, self.python, "-P", "-m", "coordinator.cli.main", "run", "shell", "--", "sh", "-c", program],
             cwd=cwd or self.root, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors(), text=True)

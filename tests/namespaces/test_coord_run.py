@@ -215,7 +215,7 @@ def test_a_killed_coordinator_opens_nothing(stand: Stand) -> None:
 def test_a_coordinator_that_an_agent_starts_runs_outside_of_its_session(stand: Stand) -> None:
     """By its hooks, or by any command: inside it would have no power over the sessions."""
     stand.write("a.py", "one\n")
-    one, two = stand.agent(), stand.agent()
+    one, two = stand.agent(starts=True), stand.agent()
     pid = stand.daemon()
     os.kill(pid, signal.SIGKILL)
     until(lambda: gone(pid))
@@ -227,7 +227,8 @@ def test_a_coordinator_that_an_agent_starts_runs_outside_of_its_session(stand: S
     until(lambda: one.does("echo H >> b.py") != 0)
 
 
-def test_no_number_of_leases_ends_a_session(stand: Stand) -> None:
+@pytest.mark.parametrize("parts", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_no_number_of_leases_ends_a_session(stand: Stand, parts: int) -> None:
     """Not told now, nor all at once when the next coordinator learns what there is: files that are not there, hard links
     (which are told to their holder), and names as long as they may be."""
     stand.write("a.py", "one\n")
@@ -235,7 +236,7 @@ def test_no_number_of_leases_ends_a_session(stand: Stand) -> None:
     stand.run("sh", "-c", "mkdir linked && for n in $(seq 400); do ln one.txt linked/a_name_that_is_quite_long_for_a_hard_link_$n; done")
     agent = stand.agent()
     long = "/".join(["ä" * 120] * 11)
-    for part in range(4):
+    for part in range(parts):
         stand.coord("lock", *(f"{long}/{part}/{n}" for n in range(500)), "--agent", "ann")
     stand.coord("lock", *(f"linked/a_name_that_is_quite_long_for_a_hard_link_{n}" for n in range(1, 401)), "--agent", "ann")
     stand.coord("lock", "a.py", "--agent", "ann")

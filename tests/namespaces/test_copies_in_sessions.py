@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.effort import crossed
 from tests.namespaces.conftest import ONCE, Stand
 
 
 @ONCE
-@pytest.mark.parametrize("name", ["src/a.py", "src/", "src/*.py", "src/a.py::f"])
-@pytest.mark.parametrize("order", [("w", "."), (".", "w")])
+@pytest.mark.parametrize(("name", "order"), crossed(["src/a.py", "src/", "src/*.py", "src/a.py::f"], [("w", "."), (".", "w")]))
 def test_each_copy_is_kept_from_other_sessions(stand: Stand, name: str, order: tuple[str, str]) -> None:
     stand.write("src/a.py", "def f():\n    return 1\n")
     for words in ("add .", "-c user.name=x -c user.email=x@x commit -qm one", "worktree add -q --detach w"):

@@ -47,6 +47,7 @@ def cli(stand: Stand) -> Iterator[Cli]:
         stand.write(path, "one\n")
     stand.run("git", "add", "-A", "*.py")
     stand.run("git", "commit", "-qm", "one")
+    stand.coord("up")  # (its first hook would start it, from nothing)
     made = Cli(stand)
     yield made
     made.ends()

@@ -78,6 +78,7 @@ def cli(stand: Stand) -> Iterator[Cli]:
     stand.coord("init", "--agent", "claude-code", "--yes")
     stand.write("a.py", "one\n")
     stand.write("b.py", "one\n")
+    stand.coord("up")  # (its first hook would start it, from nothing)
     made = Cli(stand)
     yield made
     made.ends()

@@ -1,6 +1,7 @@
 """`outline` and `read`, asked of the worker: what tests throw at a grammar may end its process, not
-theirs. One worker for all of them; `close` ends it when the tests are over (tests/conftest.py), and
-who runs them again in the same process gets another."""
+theirs. One worker for all of them, and for each `FileRegions` of the test process: it remembers
+nothing from one question to the next. `close` ends it when the tests are over (tests/conftest.py),
+and who runs them again in the same process gets another."""
 
 from __future__ import annotations
 
@@ -9,6 +10,17 @@ from coordinator.regions.process import Outlines
 from coordinator.regions.reading import Reading
 
 _open: list[Outlines] = []
+
+
+class Shared(Outlines):
+    """What a `FileRegions` takes for a worker of its own; who closes it leaves it to the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._worker = _asked()._worker
+
+    def close(self) -> None:
+        """Nothing is its own."""
 
 
 def _asked() -> Outlines:

@@ -562,7 +562,7 @@ def _play_any(world: World, data: st.DataObject) -> None:
 # ------------------------------------------------------------ a long one
 
 
-@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize("order", ["forward", pytest.param("backward", marks=pytest.mark.slow)])
 def test_a_long_circle_is_found_outside_of_the_transaction(
     world: World, monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from coordinator.profiles import profiles
 from tests.conftest import Repo
+from tests.effort import crossed
 
 FILE = ".claude/settings.local.json"
 
@@ -52,8 +53,7 @@ def owned(repo: Repo) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for place in places for file in sorted(place.rglob("*")) if file.is_file()}
 
 
-@pytest.mark.parametrize("mine", [None, "*.log\n", "*.log", "# a\n\n\n"])
-@pytest.mark.parametrize("hook", [None, "#!/bin/sh\necho mine\n"])
+@pytest.mark.parametrize(("mine", "hook"), crossed([None, "*.log\n", "*.log", "# a\n\n\n"], [None, "#!/bin/sh\necho mine\n"]))
 def test_init_wires_hooks_tools_and_guard_and_takes_out_exactly_that(mine: str | None, hook: str | None, repo: Repo) -> None:
     exclude, commit = repo.root / ".git/info/exclude", repo.root / ".git/hooks/pre-commit"
     if mine is None:

@@ -24,6 +24,7 @@ from coordinator.wiring.hook_commands import HOOK
 from coordinator.wiring.settings_wiring import Change, Wirer
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
+from tests.effort import crossed
 
 WIRED = [one.name for one in profiles(Path("/nowhere")) if one.wire]
 scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=6)
@@ -138,9 +139,7 @@ def folders(*roots: Path) -> set[str]:
     return {str(p) for root in roots for p in root.rglob("*") if p.is_dir() and not {".coord", ".git"} & set(p.parts)}
 
 
-@pytest.mark.parametrize("user", [False, True])
-@pytest.mark.parametrize("name", WIRED)
-@pytest.mark.parametrize("there", ["", "all", "some"])
+@pytest.mark.parametrize(("user", "name", "there"), crossed([False, True], WIRED, ["", "all", "some"]))
 def test_folders_that_it_made_go_and_others_stay(name: str, user: bool, there: str, repo: Repo, tmp_path: Path) -> None:
     one, found = wirer(repo, tmp_path, user=user), profile(name)
     places = [change.path for change in one.plan(found)]
@@ -227,9 +226,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
-@pytest.mark.parametrize("user", [False, True], ids=["project", "user"])
-@pytest.mark.parametrize("lost", [_its_file, _all, _a_link, _no_program, _another_machine, _broken])
-@pytest.mark.parametrize("name", HOOKS)
+@pytest.mark.parametrize(("user", "lost", "name"), crossed([False, True], [_its_file, _all, _a_link, _no_program, _another_machine, _broken], HOOKS))
 def test_once_coord_is_gone_only_the_hook_before_a_tool_stops_anything(
     name: str, lost: Callable[[Path, Path], None], user: bool, repo: Repo, tmp_path: Path, installed: Path,
     monkeypatch: pytest.MonkeyPatch,
