@@ -383,7 +383,7 @@ class Daemon:
 
     def _retry(self) -> None:
         """Refused acquisitions are looked at again, whether or not anything was released."""
-        if self.router.look(lambda view: view.row("waiters_any")):
+        if self.router.look(lambda view: view.has("waiters_any")):
             self.router.tend_now()
 
     def _tend(self) -> None:
@@ -419,7 +419,7 @@ class Daemon:
         called = self._http.called_since()
         if came or called or self._verifier.busy or self.namespaces.agents():
             return True
-        return self.router.look(lambda view: view.row("needed")) is not None
+        return bool(self.router.look(lambda view: view.has("needed")))
 
     def _compact(self) -> None:
         self.router.engine.task(self._compaction.compact(rq.Compact()))

@@ -230,7 +230,7 @@ class HttpServer:
         wake = asyncio.Event()
         stop = self._router.subscribe(wake.set)
         look = self._router.look
-        told = after if after is not None else look(lambda v: int((v.row("event_last") or (0,))[0]))
+        told = after if after is not None else look(lambda v: int(v.value("event_last") or 0))
         try:
             yield b": coord events\n\n"
             while True:

@@ -49,8 +49,8 @@ def put(svc: Service, tx: Tx, kind: str, name: str, content: bytes, *, agent: st
 def find_alike(svc: Service, tx: Tx, kind: str, content: bytes,
                agent: str | None) -> BlockedStepRow | None:
     """What this agent has waiting to be tried again, and is the very same."""
-    row = tx.row("steps_kept_alike", kind, agent, keep_json(svc, tx, content))
-    return find(tx, str(row[0])) if row is not None else None
+    step = tx.value("steps_kept_alike", kind, agent, keep_json(svc, tx, content))
+    return find(tx, step) if step is not None else None
 
 
 def keep_waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow,
@@ -61,7 +61,7 @@ def keep_waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow,
         agent=waiter.agent, resources=names, task=waiter.task_id, description=waiter.description,
         mode="shared" if waiter.mode == "shared" else "exclusive", ttl_s=waiter.ttl_ms / 1000,
     )
-    for (before,) in tx.rows("steps_dead_alike", waiter.agent, msgspec.json.encode(names).decode()):
+    for before in tx.values("steps_dead_alike", waiter.agent, msgspec.json.encode(names).decode()):
         move(tx, find(tx, str(before)), "drop", why="it was waited for again, in vain")
     return put(svc, tx, "acquire", ", ".join(names)[:200], msgspec.json.encode(asked),
                agent=waiter.agent, resources=names, attempts_max=1, dead=True,
@@ -99,7 +99,7 @@ def finish(tx: Tx, row: BlockedStepRow) -> None:
 
 def end_late(svc: Service, tx: Tx) -> int:
     """Steps whose time is over: whoever was given them hangs, or has gone; how many."""
-    rows = [find(tx, str(name)) for (name,) in tx.rows("steps_late", tx.now)]
+    rows = [find(tx, str(name)) for name in tx.values("steps_late", tx.now)]
     for row in rows:
         fail(svc, tx, row, f"{row.given_to} did not answer in time")
     return len(rows)
@@ -108,9 +108,9 @@ def end_late(svc: Service, tx: Tx) -> int:
 def forget_old(tx: Tx) -> None:
     """Forget what was done or dropped a day ago. What is dead stays until a person acts, but for
     places in line of agents that have left."""
-    for (name,) in tx.rows("steps_dead_left"):
+    for name in tx.values("steps_dead_left"):
         move(tx, find(tx, str(name)), "drop", why="its agent has left")
-    old = [str(name) for (name,) in tx.rows("steps_old", tx.later(-KEPT_MS), 1000)]
+    old = tx.values("steps_old", tx.later(-KEPT_MS), 1000)
     if old:
         tx.record(ev.StepsForgotten(steps=old))
 

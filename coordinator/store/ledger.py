@@ -40,7 +40,7 @@ from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.effects import Effects
 from coordinator.store.packing import packed
 from coordinator.store.projections import APPLY, Apply, park
-from coordinator.store.rows import AgentRow
+from coordinator.store.rows import AgentRow, CountRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.writer_cache import COUNTER_BLOCKS, Present, WriterCache
 from coordinator.words.clock import iso
@@ -99,14 +99,21 @@ class View:
         #: What was looked at on the disk for the request that is being served.
         self.looked = Looked()
 
-    def rows(self, name: str, *params: Any) -> list[tuple[Any, ...]]:
-        """All rows of the statement called `name`."""
-        return self.cursor.execute(Q[name], params).fetchall()
+    def values(self, name: str, *params: Any) -> list[Any]:
+        """What the statement called `name` gives: it has one column."""
+        return [value for (value,) in self.cursor.execute(Q[name], params)]
 
-    def row(self, name: str, *params: Any) -> tuple[Any, ...] | None:
-        """Its first row, or None."""
-        row: tuple[Any, ...] | None = self.db.execute(Q[name], params).fetchone()
-        return row
+    def value(self, name: str, *params: Any) -> Any:
+        """The first of its values; None: it has none."""
+        row = self.db.execute(Q[name], params).fetchone()
+        if row is None:
+            return None
+        (value,) = row
+        return value
+
+    def has(self, name: str, *params: Any) -> bool:
+        """Whether the statement called `name` gives any row."""
+        return self.db.execute(Q[name], params).fetchone() is not None
 
     def each(self, shape: type[R], name: str, *params: Any) -> list[R]:
         """All rows of the statement called `name`, as rows of this shape."""
@@ -116,6 +123,10 @@ class View:
         """Its first row, as one of this shape; None: it has none."""
         row = self.db.execute(Q[name], params).fetchone()
         return None if row is None else shape(*row)
+
+    def counts(self, name: str, *params: Any) -> dict[str, int]:
+        """What the statement called `name` counts, by name."""
+        return {row.name: row.count for row in self.each(CountRow, name, *params)}
 
     def each_of(self, shape: type[R], name: str, keys: Iterable[Any]) -> list[R]:
         """The rows that there are of these keys, by a statement that gives one row for a key."""
@@ -310,7 +321,7 @@ class Tx(View):
     def keep_found(self, found: Bytes) -> bool:
         """Keep what a look has found, if its bytes came along; whether they are kept then."""
         if found.hash is None or found.kept or found.data is None:
-            return self.row("blob_has", found.hash) is not None  # (nothing has no name)
+            return self.has("blob_has", found.hash)  # (nothing has no name)
         self.keep(found.hash, found.data, found.mode)
         return True
 
@@ -333,9 +344,8 @@ class Tx(View):
         event that may have changed it."""
         found = self._present
         if found is None:
-            row = self.row("presence")
-            assert row is not None
-            found = self._present = Present(*row)
+            (found,) = self.each(Present, "presence")
+            self._present = found
         return found
 
     def park(self, task: str, scope: str) -> None:
@@ -347,8 +357,8 @@ class Tx(View):
     def offer_parked_on_nothing(self) -> None:
         """Offer tasks whose scope nobody holds, waits for or has under review: whatever parked
         them is gone, and would not wake them."""
-        for (scope,) in self.rows("parked_on_nothing", 1000):
-            while self.row("parked_best", scope) is not None:
+        for scope in self.values("parked_on_nothing", 1000):
+            while self.has("parked_best", scope):
                 self.db.execute(Q["ready_offer"], (scope,))
                 self.effects.offers = True
 

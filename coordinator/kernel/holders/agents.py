@@ -13,7 +13,7 @@ from coordinator.kernel.leasing import lapse
 from coordinator.rules.leases import renewed_until
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AgentRow, LeaseRow, TaskRow
+from coordinator.store.rows import AgentRow, LeaseRow, PlaceRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.clock import from_iso, iso
@@ -44,7 +44,7 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
     row = tx.first(AgentRow, "agent_get", name)
     if row is not None and row.state != "gone":
         if req.unique:
-            taken = {str(r[0]) for r in tx.rows("agents_named", name)}
+            taken = set(tx.values("agents_named", name))
             tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
             name = next(one for one in tries if one not in taken)
         elif not _only_a_label(row):
@@ -210,14 +210,14 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
     progress = req.progress[:500] if req.progress is not None else None
     heard_of(tx, row, moved=progress is not None, progress=progress)
     if req.ack:
-        first = tx.row("notices_first", req.agent)
-        if first and first[0] is not None and first[0] <= req.ack:
+        first = tx.value("notices_first", req.agent)
+        if first is not None and first <= req.ack:
             tx.record(ev.NoticesDelivered(agent=req.agent, up_to=req.ack))
     box = settled_notices.waiting(tx, req.agent, req.ack)
     if box.settled:
         tx.record(ev.NoticesDelivered(agent=req.agent, up_to=box.settled))
-    notices = [rq.Notice(notice=n, at=at, kind=kind, text=text, data=facts)
-               for n, at, kind, text, facts in box.standing]
+    notices = [rq.Notice(notice=notice.notice, at=notice.at, kind=notice.kind, text=notice.text,
+                         data=facts) for notice, facts in box.standing]
     return rq.Alive(
         agent=req.agent, state="active", notices=notices,
         hears="hooks" if row.hooked_at is not None else
@@ -244,19 +244,18 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
     """Agents with what they hold and wait for."""
     out = []
     for row in view.each(AgentRow, "agents_all", everyone):
-        ((held,),) = view.rows("lease_count", row.agent, view.now)
         waiting = [
-            str(name)
-            for waiter in view.rows("waiters_of_agent", row.agent)
-            for name, _, _ in view.rows("waiter_resources_of", waiter[0])
+            place.name
+            for waiter in view.each(WaiterRow, "waiters_of_agent", row.agent)
+            for place in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
         ]
         out.append(
             rq.AgentRow(
                 agent=row.agent, parent=row.parent, profile=row.profile,
                 description=row.description, state=row.state, registered_at=row.registered_at,
                 seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
-                leases=int(held),
-                tasks=[str(r[0]) for r in view.rows("tasks_of_holder", row.agent)],
+                leases=int(view.value("lease_count", row.agent, view.now)),
+                tasks=[task.task_id for task in view.each(TaskRow, "tasks_of_holder", row.agent)],
                 waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
                 rests_until=row.rests_until if (row.rests_until or "") > view.now else None,
                 rests_why=row.rests_why if (row.rests_until or "") > view.now else None,

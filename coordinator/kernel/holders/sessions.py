@@ -98,7 +98,7 @@ def ended(svc: Service, tx: Tx, actor: Actor, agent: str, *, why: str) -> None:
     if row is None or row.state == "gone":
         return
     if actor.agent == agent:
-        if not tx.rows("tasks_of_holder", agent):
+        if not tx.has("tasks_of_holder", agent):
             turn_over(tx, agent)
     else:
         lapse.end_agent(svc, tx, agent, clean=True, reason=why)

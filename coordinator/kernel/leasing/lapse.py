@@ -20,7 +20,7 @@ from coordinator.kernel.leasing import kept_edits, partial_work, pending_unlocks
 from coordinator.looking.facts import Lapsed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
+from coordinator.store.rows import AgentRow, LeaseRow, PlaceRow, Row, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WINDOW, is_window
@@ -58,11 +58,19 @@ def subject(which: Lapsed) -> str:
 
 def due(view: View, most: int = 200) -> list[Lapsed]:
     """Groups of leases and claims that have ended by now and were not closed, the oldest first."""
-    if view.row("any_lapsed", view.now) is None:
+    if not view.has("any_lapsed", view.now):
         return []
-    found = (Lapsed(str(holder), task) for holder, task, _
-             in view.rows("lapsed_groups", view.now, most))
+    found = (Lapsed(row.locked_by, row.task_id)
+             for row in view.each(LapsedRow, "lapsed_groups", view.now, most))
     return [one for one in found if not unserved.rests(view, "lapse", subject(one))]
+
+
+class LapsedRow(Row, frozen=True):
+    """Whose leases have expired, and for which task."""
+
+    locked_by: str
+    task_id: str | None
+    expires_at: str
 
 
 def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> Ending:
@@ -93,8 +101,8 @@ def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> End
 def silent(view: View) -> list[str]:
     """Agents that were not heard of for longer than they promised."""
     return [
-        str(name) for name, seen_at, silence_ms in view.rows("agents_silent")
-        if view.now_ms - from_iso(seen_at) >= silence_ms
+        row.agent for row in view.each(AgentRow, "agents_silent")
+        if view.now_ms - from_iso(row.seen_at) >= (row.silence_ms or 0)
     ]
 
 
@@ -122,9 +130,9 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     ending = Ending()
     family = [name]
     for one in family:  # grows while it is read; each name once, whatever names its parent
-        family += [str(child) for (child,) in tx.rows("agent_children", one)
+        family += [str(child) for child in tx.values("agent_children", one)
                    if child not in family]
-    at_rest = {one for one in family if clean and not tx.rows("tasks_of_holder", one)}
+    at_rest = {one for one in family if clean and not tx.has("tasks_of_holder", one)}
     partial_work.look_at(svc, tx, [
         row for one in family if one not in at_rest for row in _leases_of(tx, one)])
     for one in family:
@@ -147,7 +155,7 @@ def check_may_end(svc: Service, tx: Tx, name: str) -> None:
     Raises:
         Refusal: LOCKED.
     """
-    mine = {str(raw[0]) for raw in tx.rows("tasks_of_holder", name)}
+    mine = {task.task_id for task in tx.each(TaskRow, "tasks_of_holder", name)}
     if mine & svc.landing:
         raise Refusal(
             Code.LOCKED, f"A task of {name} is landing just now; nothing was changed.",
@@ -172,8 +180,8 @@ def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
         if task is not None and waiter.task_id != task:
             continue
-        tx.freed += [(n, k, s) for n, k, s in
-                     tx.rows("waiter_resources_of", waiter.acquisition_id)]
+        tx.freed += [(place.name, place.kind, place.scope) for place in
+                     tx.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)]
         tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=agent, reason=reason))
         pending_unlocks.left_line(tx, waiter.acquisition_id, reason)
 

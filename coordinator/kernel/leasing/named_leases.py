@@ -113,8 +113,8 @@ def chosen(
         if not rows and located.resource.kind == "file":
             rows = _parts(tx, agent, located.resource)
         own = [row for row in rows if row.locked_by == agent]
-        if not rows and does[0] == "renew" and tx.row(
-                "lapsed_once", located.resource.name, agent) is not None:
+        if not rows and does[0] == "renew" and tx.has(
+                "lapsed_once", located.resource.name, agent):
             raise stale(located.resource.name)
         if not rows:
             raise _not_leased(svc, tx, agent, located.resource, resources, cwd, does)

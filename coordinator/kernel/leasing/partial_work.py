@@ -22,7 +22,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import ContentRow, LeaseRow, VersionRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import path_scope
@@ -77,10 +77,7 @@ def flag(
                        tuple(one.review for one in each[1:]))
     n = tx.number("review")
     review = f"R-{n}"
-    started = None
-    if task is not None:
-        first = tx.row("task_first_event", task)
-        started = first[0] if first else None
+    started = tx.value("task_first_event", task) if task is not None else None
     tx.record(
         ev.ReviewOpened(
             review=review, n=n, reason=reason, agent=agent, task=task, summary=why,
@@ -265,7 +262,9 @@ def _compare_file(svc: Service, tx: Tx, compare: Callable[..., None], row: Lease
 
 def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
     """What lay below a lease at its grant, what lies there now, and what of the first does not."""
-    before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+    before = {
+        file.path: str(file.hash)
+        for file in tx.each(ContentRow, "baselines_of", row.fencing_token)}
     if now_at is not None and not _is_gone(svc, tx, row, list(before)):
         before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
     now, unlisted = {}, ""
@@ -311,9 +310,10 @@ def _with_what_was(svc: Service, tx: Tx, files: dict[Rewound, list[LeaseRow]]
             one = msgspec.structs.replace(
                 one, wholes=earlier_content.wholes_of(tx, rows),
                 others=leased_meanwhile.by_others(svc, tx, rows) if _is_one_gone(tx, one) else None)
-            seen = tx.row("version_get", path_of(last)) if last.worktree is None else None
-            known = None if seen is None or str(seen[1]) < last.began else seen[0] or seen[3]
-            if known is None or tx.row("blob_has", known) is None:
+            seen = (tx.first(VersionRow, "version_get", path_of(last))
+                    if last.worktree is None else None)
+            known = None if seen is None or seen.seen_at < last.began else seen.hash or seen.was
+            if known is None or not tx.has("blob_has", known):
                 known = one.last
             one = msgspec.structs.replace(one, gone=known if now is None else None)
         out[one] = rows
@@ -422,7 +422,7 @@ def _compare(svc: Service, tx: Tx, found: Found, further: earlier_content.Furthe
     if was is not None:
         tx.keep_found(was)
     have = now.hash is None or tx.keep_found(now)
-    kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
+    kept = have and (baseline is None or tx.has("blob_has", baseline))
     change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
     found[path, lease.worktree] = ev.FlaggedFile(
         path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,

@@ -267,5 +267,4 @@ def _retry_after(svc: Service, tx: Tx, blockers: Blockers) -> float:
 def _position(tx: Tx, acquisition: str | None) -> int | None:
     if acquisition is None:
         return None
-    row = tx.row("waiter_position", acquisition)
-    return 1 + int(row[0]) if row is not None else 1
+    return 1 + int(tx.value("waiter_position", acquisition) or 0)

@@ -161,7 +161,7 @@ def _approve(
         )
     if granted:
         message = f"Released {names}; {row.requested_by} has {row.resource} now."
-    elif tx.row("waiter_get", row.request_id) is None:  # its time was over, and it was told
+    elif not tx.has("waiter_get", row.request_id):  # its time was over, and it was told
         message = f"Released {names}; {row.requested_by} does not stand in line any more."
     else:
         closed = flagged is not None and (svc.settings.review.quarantine or not flagged.whole)

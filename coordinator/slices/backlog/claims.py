@@ -20,7 +20,7 @@ from coordinator.rules.recovery import REMEDIES
 from coordinator.slices.backlog import dispatch, limits
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, ReviewRow, TaskRow, WaiterRow
+from coordinator.store.rows import LeaseRow, PlaceRow, ReviewFileRow, ReviewRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.purposes import CLAIM
@@ -123,7 +123,7 @@ def _worktree(tx: Tx, cwd: str | None) -> str | None:
 
 def _nothing(tx: Tx, req: rq.TaskClaim) -> Refusal:
     agent = req.agent
-    counts = {str(state): int(n) for state, n in tx.rows("task_counts")}
+    counts = tx.counts("task_counts")
     left = {s: n for s, n in counts.items() if s not in ("done", "cancelled", "dead")}
     rest = limits.rest_of(tx, agent)
     if not left:
@@ -164,8 +164,8 @@ def _take(
 
 def _let_go_on(tx: Tx, review: str) -> None:
     """Reassigned work is taken up, or given up: who waited for that looks again."""
-    for path, scope, *_ in tx.rows("review_files_of", review):
-        tx.free(path, "file", scope)
+    for file in tx.each(ReviewFileRow, "review_files_of", review):
+        tx.free(file.path, "file", file.scope)
 
 
 def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:
@@ -354,8 +354,8 @@ def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judge
 def _waits_no_more(tx: Tx, agent: str, names: set[str]) -> None:
     """From now on the task waits for these, whoever takes it then."""
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent) if tx.present().waiters else ():
-        wanted = tx.rows("waiter_resources_of", waiter.acquisition_id)
-        if names.issuperset(name for name, _, _ in wanted):
+        wanted = tx.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
+        if names.issuperset(place.name for place in wanted):
             waiting_line.step_out(tx, waiter, "its task waits for it now")
 
 

@@ -18,7 +18,7 @@ from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid
 from coordinator.rules.versions import Known, carries, replaced, shown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import ReadRow
+from coordinator.store.rows import ReadRow, VersionRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, copy_name, path_of
 
@@ -71,14 +71,14 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
                 or (known.base is not None and not written)):
             reads.append((copy, content.hash))
         if edited:
-            last = tx.row("version_get", name)
-            before = known.hash if known is not None else last[0] if last is not None else None
+            last = tx.first(VersionRow, "version_get", name)
+            before = known.hash if known is not None else last.hash if last is not None else None
             before = before if before != content.hash else None
             kept_edits.note_edit(tx, agent, name, located.worktree,
                                  KeptEdit(before, content.hash))
         if written and located.worktree is None:
-            last = tx.row("version_get", name)
-            if last is None or last[0] != content.hash or last[2] != agent:
+            last = tx.first(VersionRow, "version_get", name)
+            if last is None or last.hash != content.hash or last.agent != agent:
                 versions.append((name, content.hash, agent))
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads, how="written" if written else "read"))
@@ -161,8 +161,8 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
                     or not (name in parents or owner(tx, row.locked_by) != owner(tx, agent))):
                 continue
             if row.kind == "region" and parts:
-                whole = tx.row("baseline_get", row.fencing_token, name)
-                began += [(elsewhere, row.locked_at, str(whole[0]))] if whole is not None else []
+                whole = tx.value("baseline_get", row.fencing_token, name)
+                began += [(elsewhere, row.locked_at, whole)] if whole is not None else []
             elif row.kind == "file":
                 began.append((elsewhere, row.locked_at, row.content_hash))
         reads += [(name, known) for *_, known in sorted(began, key=lambda one: one[:2])[:1]]
@@ -261,16 +261,16 @@ def stale(
                 told.append(f"What you write of {name} still lacks what changed since you read it.")
                 continue
             tx.record(ev.ContentRead(agent=agent, reads=[(copy, row.hash)], how="read"))
-        last = tx.row("version_get", copy)
+        last = tx.first(VersionRow, "version_get", copy)
         own = regions.get(name) if regions else None
         known = Known(
-            read=row.hash, now=content.hash, last=last[0] if last else None,
-            last_by=last[2] if last else None, partial=bool(row.partial),
+            read=row.hash, now=content.hash, last=last.hash if last else None,
+            last_by=last.agent if last else None, partial=bool(row.partial),
             held_since_read=name not in agreed and all(
                 locked_at.get(one, tx.now) <= row.at for one in (
                     [name] if own is None else [f"{name}::{region}" for region in own])),
-            by_others=last is not None and last[0] == content.hash and (
-                last[2] is None or owner(tx, last[2]) != owner(tx, agent)),
+            by_others=last is not None and last.hash == content.hash and (
+                last.agent is None or owner(tx, last.agent) != owner(tx, agent)),
         )
         foreign = known.last_by != agent
         if own is not None and known.read != known.now and (foreign or known.partial):
@@ -320,14 +320,14 @@ def unread(tx: Tx, agent: str, files: Sequence[Located]) -> Refusal | None:
     """
     for located in files:
         name = located.resource.name
-        last = tx.row("version_get", name)
+        last = tx.first(VersionRow, "version_get", name)
         if (located.path is None or _read_of(tx, agent, name) is not None
-                or last is None or last[2] in (None, agent)):
+                or last is None or last.agent in (None, agent)):
             continue
         if tx.looked.content(located.path).hash is not None:
             return Refusal(
-                Code.VERSION_CHANGED, f"{last[2]} has written {name}, which you share and have not "
-                "read. Nothing was written.", next="Read it, then write.", resource=name,
+                Code.VERSION_CHANGED, f"{last.agent} has written {name}, which you share and have "
+                "not read. Nothing was written.", next="Read it, then write.", resource=name,
             )
     return None
 

@@ -41,7 +41,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import file_names, purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
@@ -304,8 +304,8 @@ def _alike(said: str | None, now: str | None) -> bool:
 def _changed(view: View, path: str, shown: str, said: str | None, now: str | None,
              data: bytes | None) -> Refusal:
     """VERSION_CHANGED, with the difference."""
-    last = view.row("version_get", path)
-    by = f" by {last[2]}" if last is not None and last[2] and last[0] == now else ""
+    last = view.first(VersionRow, "version_get", path)
+    by = f" by {last.agent}" if last is not None and last.agent and last.hash == now else ""
     before = view.blob(said)
     diff = ""
     if said is None or before is not None:

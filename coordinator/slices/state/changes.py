@@ -41,7 +41,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
     limits = svc.settings.state
     if not 1 <= req.attempts_max <= 100:
         raise Refusal(Code.INVALID, "`attempts_max` must be between 1 and 100. Nothing was asked.")
-    here, all_ = (int((tx.row(*asked) or (0,))[0]) for asked in (
+    here, all_ = (int(tx.value(*asked) or 0) for asked in (
         ("changes_open_at", key.scope), ("changes_open",)))
     if here >= limits.changes_of_key_max or all_ >= limits.changes_max:
         raise Refusal(
@@ -167,7 +167,7 @@ def find(view: View, text: str) -> ChangeRow:
 
 def late(svc: Service, tx: Tx) -> int:
     """Changes whose time is over: whoever was given them hangs, or has gone; how many."""
-    rows = [find(tx, str(name)) for (name,) in tx.rows("changes_late", tx.now)]
+    rows = [find(tx, str(name)) for name in tx.values("changes_late", tx.now)]
     for row in rows:
         _failed(svc, tx, row, f"{row.given_to} did not answer in time")
     return len(rows)
@@ -175,7 +175,7 @@ def late(svc: Service, tx: Tx) -> int:
 
 def forget(tx: Tx) -> None:
     """Forget what was closed a day ago; what is dead stays until a person acts."""
-    old = [str(name) for (name,) in tx.rows("changes_old", tx.later(-KEPT_MS), 1000)]
+    old = tx.values("changes_old", tx.later(-KEPT_MS), 1000)
     if old:
         tx.record(ev.ChangesForgotten(changes=old))
 

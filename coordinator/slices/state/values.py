@@ -277,7 +277,7 @@ def check_room(svc: Service, tx: Tx, row: StateRow | None) -> None:
     """Raises:
     Refusal: LIMIT: too many keys.
     """
-    if row is None and (count := (tx.row("state_count") or (0,))[0]) >= svc.settings.state.keys_max:
+    if row is None and (count := (tx.value("state_count") or 0)) >= svc.settings.state.keys_max:
         raise Refusal(
             Code.LIMIT, f"{count} keys have values, which are the most (state.keys_max). Nothing "
             "was written.", next="Put several into one value.",

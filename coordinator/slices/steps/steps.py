@@ -109,7 +109,7 @@ def _held(view: View, agent: str, row: BlockedStepRow) -> bool:
 
 
 def _check_room(tx: Tx) -> None:
-    count = int((tx.row("steps_open") or (0,))[0])
+    count = int(tx.value("steps_open") or 0)
     if count >= OPEN_MAX:
         raise Refusal(
             Code.LIMIT, f"{count} steps wait to be tried, which are the most. Nothing was put off.",

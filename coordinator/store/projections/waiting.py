@@ -35,11 +35,11 @@ def _gives_way(db: Database, at: str, e: ev.GivesWay) -> None:
 
 
 def _waiter_left(db: Database, at: str, e: ev.WaiterLeft) -> None:
-    scopes = db.execute(Q["waiter_resources_of"], (e.acquisition_id,)).fetchall()
+    scopes = db.execute(Q["waiter_scopes_of"], (e.acquisition_id,)).fetchall()
     db.execute(Q["waiter_resources_delete"], (e.acquisition_id,))
     db.execute(Q["waiter_delete"], (e.acquisition_id,))
     db.execute(Q["aside_delete"], ("waiter", e.acquisition_id))
-    for _, _, scope in scopes:
+    for (scope,) in scopes:
         offer_if_free(db, str(scope))
 
 

@@ -59,7 +59,7 @@ ON CONFLICT (task_id) DO UPDATE SET after_n = min(after_n, excluded.after_n);
 DELETE FROM ripples WHERE task_id = ?;
 
 -- name: ripples_some
-SELECT task_id, after_n FROM ripples ORDER BY task_id LIMIT ?;
+SELECT task_id, after_n AS n FROM ripples ORDER BY task_id LIMIT ?;
 
 -- name: aside_put
 INSERT INTO set_aside (what, subject, reason, since, tries, retry_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -137,12 +137,12 @@ ORDER BY priority DESC, n;
 
 -- name: tasks_earlier
 -- Tasks whose place can be changed and that are given out before this place, nearest first.
-SELECT task_id, priority, n FROM tasks
+SELECT task_id, n, priority, state FROM tasks
 WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
   AND (priority > ?2 OR (priority = ?2 AND n < ?3)) ORDER BY priority, n DESC LIMIT ?4;
 
 -- name: tasks_later
-SELECT task_id, priority, n FROM tasks
+SELECT task_id, n, priority, state FROM tasks
 WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
   AND (priority < ?2 OR (priority = ?2 AND n > ?3)) ORDER BY priority DESC, n LIMIT ?4;
 
@@ -204,7 +204,7 @@ FROM tasks WHERE claimed_by = ? ORDER BY n;
 SELECT task_id FROM tasks WHERE state = 'failed' AND not_before <= ? ORDER BY not_before, n LIMIT ?;
 
 -- name: task_counts
-SELECT state, count(*) FROM tasks GROUP BY state;
+SELECT state AS name, count(*) AS count FROM tasks GROUP BY state;
 
 -- name: task_count
 SELECT count(*) FROM tasks;
@@ -216,7 +216,7 @@ SELECT name, kind, scope, mode FROM task_resources WHERE task_id = ? ORDER BY na
 SELECT after FROM task_after WHERE task_id = ? ORDER BY after;
 
 -- name: task_dependencies
-SELECT a.after, t.state FROM task_after a JOIN tasks t ON t.task_id = a.after
+SELECT a.after AS name, t.state FROM task_after a JOIN tasks t ON t.task_id = a.after
 WHERE a.task_id = ? ORDER BY t.n;
 
 -- name: task_dependents
@@ -229,15 +229,17 @@ WHERE a.after = ?1 AND t.n > ?2 AND t.state IN ('pending', 'blocked', 'ready') O
 SELECT 1 FROM task_after WHERE after = ? LIMIT 1;
 
 -- name: task_due_state
--- Whether a dependency of a task has ended badly, and whether one is not done yet.
-SELECT EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
-               WHERE a.task_id = ?1 AND t.state IN ('dead', 'cancelled', 'blocked')),
-       EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
-               WHERE a.task_id = ?1 AND t.state <> 'done');
+-- The state of a task that nobody has claimed, as what it comes after is now.
+SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
+                 WHERE a.task_id = ?1 AND t.state IN ('dead', 'cancelled', 'blocked')) THEN 'blocked'
+    WHEN EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
+                 WHERE a.task_id = ?1 AND t.state <> 'done') THEN 'pending'
+    ELSE 'ready' END;
 
 -- name: task_dependents_begun
 -- Tasks that come after this one and are further than waiting for it.
-SELECT a.task_id, t.state FROM task_after a JOIN tasks t USING (task_id)
+SELECT a.task_id AS name, t.state FROM task_after a JOIN tasks t USING (task_id)
 WHERE a.after = ? AND t.state NOT IN ('pending', 'blocked', 'cancelled') ORDER BY t.n;
 
 -- name: ready_enter

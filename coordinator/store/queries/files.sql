@@ -3,7 +3,8 @@
 -- resource (parameters as for `overlapping`); the last column: their partial work is kept nowhere.
 SELECT f.review_id, f.path, f.scope, v.state, v.task_id,
        f.kept = 0 AND f.flagged_hash IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) FROM review_files f
+       AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) AS unkept
+FROM review_files f
 JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
     SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
   AND f.scope IN ({scopes})
@@ -29,7 +30,7 @@ SELECT hash, at, partial, base, told FROM agent_reads WHERE agent = ? AND path =
 
 -- name: reads_of_holders
 -- What agents that hold something have read.
-SELECT agent, path FROM agent_reads
+SELECT agent, path AS name FROM agent_reads
 WHERE agent IN (SELECT locked_by FROM file_locks WHERE expires_at > ?1) LIMIT ?2;
 
 -- name: read_put
@@ -53,7 +54,7 @@ WHERE agent = ?1 AND NOT (?2 AND worktree IS NULL AND EXISTS (
 ORDER BY copy, n;
 
 -- name: kept_edits_of_file
-SELECT before, after FROM kept_edits WHERE agent = ? AND copy = ? ORDER BY n;
+SELECT copy, path, worktree, before, after FROM kept_edits WHERE agent = ? AND copy = ? ORDER BY n;
 
 -- name: kept_edit_insert
 INSERT INTO kept_edits (agent, copy, n, path, worktree, before, after)

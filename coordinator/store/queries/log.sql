@@ -13,13 +13,13 @@ SELECT at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1;
 
 -- name: regions_leased_since
 -- Regions of a file that were granted from an instant on, and to whom.
-SELECT DISTINCT agent, resource FROM events
+SELECT DISTINCT agent, resource AS name FROM events
 WHERE seq >= ?1 AND at >= ?2 AND kind = 'lease_granted'
   AND resource > ?3 || '::' AND resource < ?3 || ':;';
 
 -- name: unleased_last_since
 -- Files that somebody changed who had not leased them, from an instant on, and when last.
-SELECT resource, max(at) FROM events
+SELECT resource, max(at) AS at FROM events
 WHERE seq >= ?1 AND at >= ?2 AND kind = 'unleased_write' AND agent IS NULL
 GROUP BY resource;
 
@@ -69,7 +69,7 @@ SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?
 
 -- name: rights_ended_since
 -- Rights that ended from an instant on, in their order: who could write before, the watcher asks.
-SELECT seq, at, agent, resource, data FROM events
+SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE seq > ?1 AND at >= ?2 AND kind IN ('lease_released', 'lease_lapsed') ORDER BY seq;
 
 -- name: events_of_task
@@ -146,10 +146,9 @@ DELETE FROM snapshots WHERE seq < ?;
 SELECT seq, state FROM waypoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1;
 
 -- name: waypoint_begun
-SELECT seq, begun FROM waypoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1;
-
--- name: waypoint_newest
-SELECT seq, length(state) + length(begun) FROM waypoints ORDER BY seq DESC LIMIT 1;
+-- The same, with what had begun by then. `size`: bytes of both.
+SELECT seq, length(state) + length(begun) AS size, begun FROM waypoints WHERE seq <= ?
+ORDER BY seq DESC LIMIT 1;
 
 -- name: waypoint_put
 INSERT OR REPLACE INTO waypoints (seq, state, begun) VALUES (?, ?, ?);
@@ -175,7 +174,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: metrics
 -- Name -> how many there are now: what Prometheus is told (daemon/metrics.py).
-SELECT 'agents:' || state, count(*) FROM agents GROUP BY state
+SELECT 'agents:' || state AS name, count(*) AS count FROM agents GROUP BY state
 UNION ALL SELECT 'leases:' || mode, count(*) FROM file_locks WHERE expires_at > ?1 GROUP BY mode
 UNION ALL SELECT 'waiters', count(*) FROM waiters
 UNION ALL SELECT 'tasks:' || state, count(*) FROM tasks GROUP BY state
@@ -185,7 +184,7 @@ UNION ALL SELECT 'requests', count(*) FROM unlock_requests WHERE status = 'pendi
 -- name: report_events
 -- What a report is gathered from (slices/story/report.py), in its order; with ?4 also what
 -- only the lanes of a timeline show (slices/story/lanes.py).
-SELECT seq, at, kind, data FROM events
+SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE seq > ?1 AND seq <= ?5 AND at <= ?2
   AND (kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',
                'waiter_queued', 'waiter_changed', 'waiter_left', 'lease_granted', 'lease_moved',

@@ -24,7 +24,7 @@ FROM reviews WHERE decided_at IS NOT NULL AND (?3 IS NULL OR agent = ?3)
   AND (?4 IS NULL OR task_id = ?4) ORDER BY decided_at DESC, n DESC LIMIT ?1 OFFSET ?2;
 
 -- name: reviews_count
-SELECT state, count(*) FROM reviews
+SELECT state AS name, count(*) AS count FROM reviews
 WHERE (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR task_id = ?2) GROUP BY state;
 
 -- name: review_part_insert
@@ -48,13 +48,13 @@ UPDATE review_files SET baseline_hash = ?3, flagged_hash = ?4 WHERE review_id = 
 
 -- name: review_files_of_kept_parts
 -- What was kept of a review by itself, the latest last.
-SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash)
+SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash) AS hash
 FROM reviews v JOIN review_files f USING (review_id)
 WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
 
 -- name: parts_decided
 -- The parts of a review that have been decided, the last one first.
-SELECT review_id, state FROM reviews WHERE part_of = ? AND state <> 'open' ORDER BY n DESC LIMIT ?;
+SELECT review_id AS name, state FROM reviews WHERE part_of = ? AND state <> 'open' ORDER BY n DESC LIMIT ?;
 
 -- name: review_files_of
 SELECT path, scope, worktree, change, kept, baseline_hash, flagged_hash, verdict_hash, written_hash,
