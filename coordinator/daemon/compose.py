@@ -443,8 +443,7 @@ class Daemon:
 
     def _fencing_given(self) -> int:
         """No fencing token above this was given."""
-        rows: list[Any] = self._reader.execute(Q["counters_all"]).fetchall()
-        return next((int(value) for name, value in rows if name == "fencing"), 0)
+        return View(self._reader, 0).counts("counters_all").get("fencing", 0)
 
     def _note_down(self, ended: bool = False) -> None:
         """For `coord ps`, and for a coordinator that has to begin afresh here (coordinators.py)."""

@@ -40,7 +40,7 @@ from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.effects import Effects
 from coordinator.store.packing import packed
 from coordinator.store.projections import APPLY, Apply, park
-from coordinator.store.rows import AgentRow, CountRow
+from coordinator.store.rows import AgentRow, BlobRow, CountRow, KeptBlobRow, LogRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.writer_cache import COUNTER_BLOCKS, Present, WriterCache
 from coordinator.words.clock import iso
@@ -154,18 +154,18 @@ class View:
         """The bytes that `digest` names, or the file that has them; None if they are not kept."""
         if digest is None:
             return None
-        row = self.db.execute(Q["blob_get"], (digest,)).fetchone()
+        row = self.first(BlobRow, "blob_get", digest)
         if row is None:
             return None
-        if row[0]:
-            return zlib.decompress(row[0])
+        if row.data:
+            return zlib.decompress(row.data)
         kept = self.blobs
         return kept.place(digest) if kept.has(digest) else None
 
     def blob_mode(self, digest: str) -> int | None:
         """Permission bits that all files of this content had; None if that is not known."""
-        row = self.db.execute(Q["blob_get"], (digest,)).fetchone()
-        return None if row is None or row[2] is None else int(row[2])
+        row = self.first(BlobRow, "blob_get", digest)
+        return None if row is None else row.mode
 
     @property
     def blobs(self) -> BlobFolder:
@@ -258,10 +258,10 @@ class Tx(View):
             note(kind, scope, seq)
         self.ended = []
 
-    def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
-        """(at, agent, resource, data) of its own events of these kinds, the latest first."""
-        return [(at, agent, resource, data) for _, at, kind, agent, _, resource, data
-                in reversed(self._events) if kind in kinds]
+    def recorded_of(self, kinds: frozenset[str]) -> list[LogRow]:
+        """Its own events of these kinds, the latest first."""
+        events = (LogRow(*event) for event in reversed(self._events))
+        return [event for event in events if event.kind in kinds]
 
     @property
     def last_seq(self) -> int:
@@ -286,18 +286,18 @@ class Tx(View):
     def _counters(self) -> dict[str, int]:
         known = self._cache
         if known.counters is None:
-            known.stored = {str(k): int(v) for k, v in self.db.execute(Q["counters_all"])}
+            known.stored = self.counts("counters_all")
             known.counters = dict(known.stored)
         return known.counters
 
     def keep(self, digest: str, data: bytes, mode: int | None = None) -> None:
         """Keep bytes under their name. `mode`: permission bits of the file that has them."""
         self._note_kept(digest)
-        known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
-        if not known or (known[0][1] == 0 and not self.blobs.has(digest)):
+        known = self.first(KeptBlobRow, "blob_has", digest)
+        if known is None or (known.size == 0 and not self.blobs.has(digest)):
             self.db.execute(Q["blob_put"], (digest, len(data), packed(data), mode))
         elif mode is not None:
-            self._narrow(digest, known[0][0], mode)
+            self._narrow(digest, known.mode, mode)
 
     def keep_text(self, name: str, text: bytes) -> None:
         """Keep a short text that is new, most likely, under a name that is made of it."""
@@ -329,11 +329,11 @@ class Tx(View):
         """Keep bytes that are deflated already (`size`: before that), or note, without any, that
         they are kept and who may read them."""
         self._note_kept(digest)
-        known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
-        if not known:
+        known = self.first(KeptBlobRow, "blob_has", digest)
+        if known is None:
             self.db.execute(Q["blob_put"], (digest, size, packed, mode))
         elif mode is not None:
-            self._narrow(digest, known[0][0], mode)
+            self._narrow(digest, known.mode, mode)
 
     def write_beside(self, query: str, *values: str | int | bytes) -> None:
         """Write what is about the conversation, and not the state: no event tells of it."""

@@ -460,16 +460,6 @@ class AgentNameRow(Row, frozen=True):
     name: str
 
 
-class NoticeRow(Row, frozen=True):
-    """A row of `notices`. `data`: JSON of its facts."""
-
-    notice: int
-    at: str
-    kind: str
-    text: str
-    data: str
-
-
 class VersionRow(Row, frozen=True):
     """The content of a path as it was seen last. `agent`: who wrote it; `was`: what was before."""
 
@@ -486,3 +476,19 @@ class ListedRow(Row, frozen=True):
     n: int
     priority: int
     state: str
+
+
+class BlobRow(Row, frozen=True):
+    """A row of `blobs`. `data`: deflated; empty: it is kept as a file."""
+
+    hash: str
+    size: int
+    data: bytes
+    mode: int | None
+
+
+class KeptBlobRow(Row, frozen=True):
+    """How a content is kept. `size`: bytes in the database."""
+
+    mode: int | None
+    size: int

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.store.rows import NoticeRow
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.world import World

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.kernel.leasing import grant
 from coordinator.settings import Leases, Reviewing, Settings
-from coordinator.store.rows import LeaseRow, NoticeRow
+from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal

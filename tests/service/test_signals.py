@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.rules import signals as rule
 from coordinator.settings import Settings, Signalling
 from coordinator.slices.signals import signals
-from coordinator.store.rows import NoticeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.world import World

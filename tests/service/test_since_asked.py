@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from coordinator.store.rows import NoticeRow
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.rules.steps import JITTER, rest_ms
-from coordinator.store.rows import NoticeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.store.rows import NoticeRow
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World

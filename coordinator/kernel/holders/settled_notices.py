@@ -14,12 +14,22 @@ from coordinator.kernel.leasing import circles
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store.ledger import View
-from coordinator.store.rows import LeaseRow, NoticeRow, UnlockRow
+from coordinator.store.rows import LeaseRow, Row, UnlockRow
 from coordinator.words.resource_names import TASK
 
 Facts = dict[str, Any]
 #: Notices of leases that ended by others' doing.
 LOSSES = ("lapsed", "overridden")
+
+
+class NoticeRow(Row, frozen=True):
+    """A row of `notices`. `data`: JSON of its facts."""
+
+    notice: int
+    at: str
+    kind: str
+    text: str
+    data: str
 
 
 class Waiting(NamedTuple):

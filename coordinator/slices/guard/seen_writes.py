@@ -371,8 +371,9 @@ class _Rights:
             self._ended.catch_up(self._tx)
             self._own = EndedRights()  # what this transaction has ended: not in the log yet
             ends = self._tx.recorded_of(_ENDINGS)
-            for number, (at, agent, name, data) in enumerate(reversed(ends)):
-                self._own.note(at, number, agent, name, what_of(data))
+            for number, end in enumerate(reversed(ends)):
+                self._own.note(end.at, number, str(end.agent), str(end.resource),
+                               what_of(end.data))
         if itself:
             return self._own.last_of(asked) or self._ended.last_of(asked)
         return self._own.last(asked) or self._ended.last(asked)

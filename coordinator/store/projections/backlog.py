@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.store import events as ev
 from coordinator.store.projections.base import Apply, Database
-from coordinator.store.projections.parking import ASIDE, at_review, offer_next, park
+from coordinator.store.projections.parking import ASIDE, at_review, offer_next, park, places_of
 from coordinator.store.statements import STATEMENTS as Q
 
 _READY_OFFER = Q["ready_offer"]
@@ -30,11 +30,11 @@ def _task_edited(db: Database, at: str, e: ev.TaskEdited) -> None:
         db.execute(Q[forget], (e.task,))
     db.executemany(Q["task_resource_insert"], [(e.task, *resource) for resource in e.resources])
     db.executemany(Q["task_after_insert"], [(e.task, after) for after in e.after])
-    for offered_from, rank, n in db.execute(Q["ready_get"], (e.task,)).fetchall():
+    for place in places_of(db, e.task):
         # It stands where its priority puts it, and what kept it back may be none of its any more.
         db.execute(Q["ready_leave"], (e.task,))
         db.execute(Q["ready_enter"], (e.task,))
-        offer_next(db, offered_from, rank, n)
+        offer_next(db, place)
 
 
 def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
@@ -54,9 +54,9 @@ def _task_changed(db: Database, at: str, e: ev.TaskChanged) -> None:
         db.execute(Q["ready_enter"], (e.task,))
     else:
         db.execute(Q["aside_delete"], ("task", e.task))
-        for offered_from, rank, n in db.execute(Q["ready_get"], (e.task,)).fetchall():
+        for place in places_of(db, e.task):
             db.execute(Q["ready_leave"], (e.task,))
-            offer_next(db, offered_from, rank, n)
+            offer_next(db, place)
     for partial in dict.fromkeys((e.partial, *(review for (review,) in before))):
         if partial is not None:  # it keeps others back, or not, as its task goes
             db.execute(_READY_OFFER, (at_review(str(partial)),))

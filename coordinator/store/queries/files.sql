@@ -74,7 +74,7 @@ SELECT path FROM file_versions WHERE hash = ? AND path <> ? LIMIT 1;
 DELETE FROM agent_reads WHERE agent = ?;
 
 -- name: blob_has
-SELECT mode, length(data) FROM blobs WHERE hash = ?;
+SELECT mode, length(data) AS size FROM blobs WHERE hash = ?;
 
 -- name: blob_put
 INSERT INTO blobs (hash, size, data, mode) VALUES (?, ?, ?, ?)
@@ -83,14 +83,11 @@ ON CONFLICT (hash) DO UPDATE SET data = excluded.data;
 -- name: blob_mode
 UPDATE blobs SET mode = ?2 WHERE hash = ?1;
 
--- name: blob_get
-SELECT data, size, mode FROM blobs WHERE hash = ?;
-
 -- name: blobs_stored
 -- Contents that are kept as files.
 SELECT hash FROM blobs WHERE length(data) = 0;
 
--- name: blob_row
+-- name: blob_get
 -- As `blob_put` takes it.
 SELECT hash, size, data, mode FROM blobs WHERE hash = ?;
 

@@ -65,7 +65,8 @@ SELECT seq, at, kind, agent, task, resource, data FROM (
     ORDER BY seq DESC LIMIT ?1) ORDER BY seq;
 
 -- name: events_all
-SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
+SELECT seq, at, kind, agent, task, resource, data FROM events WHERE seq > ? AND seq <= ?
+ORDER BY seq LIMIT ?;
 
 -- name: rights_ended_since
 -- Rights that ended from an instant on, in their order: who could write before, the watcher asks.
@@ -130,7 +131,7 @@ SELECT coalesce(max(seq), 0) FROM events WHERE at < ?;
 DELETE FROM events WHERE seq <= min(?1, (SELECT min(seq) FROM events) + ?2 - 1);
 
 -- name: snapshot_latest
-SELECT seq, at, state FROM snapshots ORDER BY seq DESC LIMIT 1;
+SELECT seq, state FROM snapshots ORDER BY seq DESC LIMIT 1;
 
 -- name: snapshot_seq
 SELECT max(seq) FROM snapshots;
@@ -166,7 +167,7 @@ INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET valu
 SELECT value FROM counters WHERE name = ?;
 
 -- name: counters_all
-SELECT name, value FROM counters;
+SELECT name, value AS count FROM counters;
 
 -- name: counter_put
 INSERT INTO counters (name, value) VALUES (?1, ?2)
