@@ -92,8 +92,9 @@ class Webhooks:
         for url, row in due:
             body = {"id": row.seq, "repository": self._service.root,
                     "event": msgspec.to_builtins(make_event_reply(row))}
-            retry_queue.put(self._service, tx, "webhook", url, msgspec.json.encode(body),
-                            agent=None, attempts_max=self._settings.attempts_max, event=row.seq)
+            retry_queue.put(self._service, tx, retry_queue.NewStep(
+                "webhook", url, msgspec.json.encode(body), None,
+                attempts_max=self._settings.attempts_max, event=row.seq))
 
     def _noted(self, value: Any) -> None:
         self._noting = False

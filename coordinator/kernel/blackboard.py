@@ -120,8 +120,7 @@ def judged(svc: Service, tx: Tx, task: TaskRow, agent: str, outcome: str,
 def _give_to_a_person(svc: Service, tx: Tx, task: TaskRow, agent: str, rounds: int,
                       said: str) -> None:
     why = f"after {rounds} rounds: {said}"
-    lapse.fail_claim(svc, tx, task, agent, why=why[:2000], log_tail="", blocked=False,
-                     exhausted=True)
+    lapse.fail_claim(svc, tx, task, tasks.Failure(why[:2000], exhausted=True))
 
 
 class CandidateRow(Row, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator.kernel.core import Service, ms
 from coordinator.kernel.leasing import task_claims
@@ -175,17 +175,28 @@ def go_on_rippling(tx: Tx) -> bool:
     return bool(left)
 
 
-def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why: str,
-                 review: str | None = None, blocked: bool = False,
-                 exhausted: bool = False) -> str:
-    """A claim ended without success: review, backoff, dead letter, or straight back. `exhausted`:
-    whatever attempts it has left, a person is next."""
-    limits = svc.settings.backlog
+class Failure(NamedTuple):
+    """Why an attempt at a task did not succeed.
+
+    Attributes:
+        blocked: it does not count, for something kept it from beginning.
+        exhausted: whatever attempts it has left, a person is next.
+    """
+
+    why: str
+    blocked: bool = False
+    exhausted: bool = False
+
+
+def attempt_over(svc: Service, tx: Tx, task: TaskRow, failure: Failure, *, agent: str | None,
+                 review: str | None = None) -> str:
+    """A claim ended without success: review, backoff, dead letter, or straight back."""
+    limits, why = svc.settings.backlog, failure.why
     if review is not None:
         return move(tx, task, "flag", agent=agent, why=why, partial=review)
-    if blocked:
+    if failure.blocked:
         return move(tx, task, "defer", agent=agent, why=why, attempts=max(0, task.attempts - 1))
-    over = exhausted or task.attempts >= task.attempts_max
+    over = failure.exhausted or task.attempts >= task.attempts_max
     if over and task.partial is not None:
         # Reassigned work that nobody finished: a human looks at it again.
         tx.record(ev.ReviewUndone(review=task.partial, agent=agent, task=task.task_id, by="coord"))

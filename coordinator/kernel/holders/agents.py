@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from functools import lru_cache
+from typing import NamedTuple
 
 from coordinator.kernel import answered
 from coordinator.kernel.core import Actor, Service, ms, token_hash
@@ -53,9 +54,10 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
                 f"{row.seen_at}). It keeps it; nobody was registered.", agent=name,
             )
     token = answered.agent_token(svc, tx.once) if tx.once else secrets.token_hex(16)
-    enrol(tx, name, req.profile, req.parent, req.description, token,
-          ms(req.silence_s) if req.silence_s else None,
-          "launch" if req.launch and actor.operator else "program")
+    enrol(tx, NewSession(
+        name, req.profile, req.parent, req.description, token,
+        silence_ms=ms(req.silence_s) if req.silence_s else None,
+        origin="launch" if req.launch and actor.operator else "program"))
     return rq.Registered(agent=name, token=token)
 
 
@@ -64,17 +66,25 @@ def _only_a_label(row: AgentRow) -> bool:
     return row.is_label and row.token_hash is None
 
 
-def enrol(
-    tx: Tx, name: str, profile: str, parent: str | None, description: str, token: str | None,
-    silence_ms: int | None, origin: str = "program",
-) -> None:
-    """Write the registration of a new session: it inherits nothing from one that had its name.
-    `origin`: how it came, as `schema.sql` lists it."""
+class NewSession(NamedTuple):
+    """A session that is to be registered. `origin`: how it came, as `schema.sql` lists it."""
+
+    agent: str
+    profile: str
+    parent: str | None
+    description: str
+    token: str | None = None
+    silence_ms: int | None = None
+    origin: str = "program"
+
+
+def enrol(tx: Tx, new: NewSession) -> None:
+    """Write the registration of a new session: it inherits nothing from one that had its name."""
     tx.record(
         ev.AgentRegistered(
-            agent=name, parent=parent, profile=profile, description=description,
-            token_hash=token_hash(token) if token else None, silence_ms=silence_ms, anew=True,
-            origin=origin,
+            agent=new.agent, parent=new.parent, profile=new.profile, description=new.description,
+            token_hash=token_hash(new.token) if new.token else None, silence_ms=new.silence_ms,
+            anew=True, origin=new.origin,
         )
     )
 
@@ -157,7 +167,7 @@ def acting(tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
 def noted(tx: Tx, name: str, row: AgentRow | None) -> None:
     """Note that an agent that `may_act` let pass has done something; `row` is what that gave."""
     if row is None:
-        enrol(tx, name, "manual", None, "acted for by a person", None, None, PERSON)
+        enrol(tx, NewSession(name, "manual", None, "acted for by a person", origin=PERSON))
     else:
         heard_of(tx, row, moved=True)
 

@@ -250,14 +250,14 @@ def _is_elsewhere(svc: Service, tx: Tx, file: KeptFile, edit: KeptEdit) -> bool:
 def _flag(svc: Service, tx: Tx, agent: str, file: KeptFile, edit: KeptEdit, now: str) -> None:
     what = "deleted" if not now else "created" if edit.after is None else "modified"
     flagged = partial_work.flag(
-        tx, reason="unleased", agent=None, task=None, leased_at=None,
-        why=f"What {agent} had written in {file.path} was taken out, and no edit of {agent} did "
-        "that. A revert brings it back.",
-        files=[ev.FlaggedFile(
+        tx, [ev.FlaggedFile(
             path=file.path, scope=path_scope(file.path, svc.fold_case), change=what,
             kept=edit.after is None or tx.has("blob_has", edit.after),
             baseline_hash=edit.after, flagged_hash=now or None, worktree=file.worktree)],
-    )
+        partial_work.Occasion(
+            reason="unleased",
+            why=f"What {agent} had written in {file.path} was taken out, and no edit of "
+            f"{agent} did that. A revert brings it back."))
     notices.post(
         tx, agent, "violated",
         f"What you wrote in {file.path} is not there any more, and no edit of yours took it out: "

@@ -25,6 +25,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, region_of
@@ -71,12 +72,12 @@ def of_token(svc: Service, rows: list[LeaseRow], given: str | None) -> list[Leas
             or (row.scope, row.locked_by) not in own] if given is not None and own else rows
 
 
-def chosen(
-    svc: Service, tx: Tx, agent: str, resources: Sequence[str], acquisition: str | None,
-    task: str | None, cwd: str | None, does: tuple[str, str],
-) -> list[LeaseRow]:
+def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
+           does: tuple[str, str]) -> list[LeaseRow]:
     """The leases that a release or renewal names: the agent's own first, else whoever's. `does`:
     the command that asks for it, and what that does."""
+    agent, resources, cwd, acquisition = req.agent, req.resources, req.cwd, req.acquisition_id
+    task = req.task if isinstance(req, rq.Release) else None
     if acquisition is not None:
         first = acquisition.removeprefix("A-")
         known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()

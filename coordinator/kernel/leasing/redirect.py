@@ -60,12 +60,20 @@ def offer(svc: Service, tx: Tx, agent: str) -> Offer:
                  if (task := part.offer_task(svc, tx, agent)) is not None), None)
 
 
-def locked(
-    svc: Service, tx: Tx, agent: str, located: Sequence[Located], blockers: Blockers,
-    acquisition: str | None, other: Offer, circle: Circle | None = None, *,
-    task: str | None = None,
-) -> Refusal:
+class Unserved(NamedTuple):
+    """What an agent asked for and is not given now. `acquisition`: its place in the wait queue, if
+    it has one; `task`: for which it asked."""
+
+    agent: str
+    located: Sequence[Located]
+    acquisition: str | None = None
+    task: str | None = None
+
+
+def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Offer,
+           circle: Circle | None = None) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
+    agent, located, acquisition, task = asked
     if circle is not None and acquisition is None and not circle.gives_way(agent):
         # Who does not stand in line for this is waited out: nobody gives way to it.
         circle = circles.in_line(svc, tx, agent)
@@ -91,7 +99,7 @@ def locked(
             f"Try again in {retry_after:g} s.")
     shown = _section(tx, agent, quotes)
     unlisted = max(0, len(_each_once(blockers.leases)) - CONFLICTS_MAX)
-    message = _message(agent, conflicts_, unlisted, shown, offered, acquisition, circle,
+    message = _message(asked, conflicts_, unlisted, shown, offered, circle,
                        backlog=tx.last_number("task") > 0)
     circles.tell(svc, tx, circle, agent, acquisition)
     tx.record(
@@ -186,10 +194,10 @@ def _conflicts(tx: Tx, blockers: Blockers) -> list[dict[str, Any]]:
 
 
 def _message(
-    agent: str, conflicts_: list[dict[str, Any]], unlisted: int, shown: Shown | None,
-    offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None, *,
-    backlog: bool,
+    asked: Unserved, conflicts_: list[dict[str, Any]], unlisted: int, shown: Shown | None,
+    offered: dict[str, Any] | None, circle: Circle | None, *, backlog: bool,
 ) -> str:
+    agent, acquisition = asked.agent, asked.acquisition
     parts = []
     stands = "You are next in line."
     if conflicts_:

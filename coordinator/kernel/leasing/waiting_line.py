@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 from sys import intern
+from typing import NamedTuple
 
 from coordinator.kernel import answered, retry_queue, unserved
 from coordinator.kernel.core import Actor, Service, listed, ms
@@ -165,7 +166,7 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
         if len(wanted) > 1 and waited_for(tx, waiter.agent):
             circles.look(svc, tx, waiter.agent)  # it may have been in another one besides
         return False
-    _give(svc, tx, waiter, wanted, blockers)
+    _give(svc, tx, waiter, wanted, blockers, _Handed())
     return True
 
 
@@ -234,8 +235,8 @@ def serve_approved(
         return False
     if blockers.leases or blockers.closed or (blockers.waiters and no_longer_than is None):
         return False
-    _give(svc, tx, waiter, wanted, blockers, said,
-          no_longer_than if blockers.waiters else None)
+    _give(svc, tx, waiter, wanted, blockers,
+          _Handed(said, no_longer_than if blockers.waiters else None))
     return True
 
 
@@ -245,7 +246,7 @@ def serve_agreed(
     """Grant to a waiter what its holder shares with it from now on: it was looked at, and nothing
     else is in the way (`agreements.entry`)."""
     wanted, blockers = _weighed(svc, tx, waiter, agreed.name, handed=True)
-    _give(svc, tx, waiter, wanted, blockers, said, no_longer_than, agreed)
+    _give(svc, tx, waiter, wanted, blockers, _Handed(said, no_longer_than, agreed))
 
 
 def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None, *,
@@ -263,11 +264,20 @@ def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None,
     return wanted, blockers
 
 
+class _Handed(NamedTuple):
+    """How a waiter comes by what it is given. `said`: in words, where its holder has given it."""
+
+    said: str = ""
+    no_longer_than: str | None = None
+    agreed: Agreed | None = None
+
+
 def _give(
     svc: Service, tx: Tx, waiter: WaiterRow, wanted: Sequence[Wanted], blockers: Blockers,
-    said: str = "", no_longer_than: str | None = None, agreed: Agreed | None = None,
+    handed: _Handed,
 ) -> None:
-    """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
+    """Grant to a waiter what it waits for, and tell it."""
+    said = handed.said
     check_looked(svc, tx, wanted, blockers)
     changed = since_asked.changed(tx, waiter.acquisition_id, wanted)
     tx.record(
@@ -282,7 +292,7 @@ def _give(
             waiter.ttl_ms, waiter.task_id, waiter.description,
             purposes.OFFERED if offered is not None and waiter.purpose == purposes.ASKED
             else intern(waiter.purpose),
-            first_ttl_ms=offered, no_longer_than=no_longer_than, agreed=agreed),
+            first_ttl_ms=offered, no_longer_than=handed.no_longer_than, agreed=handed.agreed),
     )
     reply.changed = changed
     if said:
@@ -338,7 +348,7 @@ def stop_holding(
         acquisition=acquisition),
     )
     if listens and not is_turn and not (blockers.blocked or blockers.closed):
-        _give(svc, tx, waiter, wanted, blockers)
+        _give(svc, tx, waiter, wanted, blockers, _Handed())
         return None
     other = redirect.offer(svc, tx, waiter.agent)
     circle = circles.find(
@@ -353,10 +363,9 @@ def stop_holding(
         )
     elif last:
         step_out(tx, waiter, "timed out")
-    return redirect.locked(
-        svc, tx, waiter.agent, located, blockers, acquisition if stay or not last else None,
-        other, circle, task=waiter.task_id,
-    )
+    asked = redirect.Unserved(
+        waiter.agent, located, acquisition if stay or not last else None, waiter.task_id)
+    return redirect.locked(svc, tx, asked, blockers, other, circle)
 
 
 def _resources(tx: View, acquisition: str) -> list[Resource]:

@@ -84,10 +84,8 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         grant.check_looked(svc, tx, wanted, blockers)
     agents.acting(tx, actor, req.agent)
     if blockers.blocked:
-        located = [one for one, _ in wanted]
-        return redirect.locked(
-            svc, tx, req.agent, located, blockers, None, other, task=named.task_id
-        )
+        asked = redirect.Unserved(req.agent, [one for one, _ in wanted], task=named.task_id)
+        return redirect.locked(svc, tx, asked, blockers, other)
     if blockers.closed:
         return grant.quarantined(blockers)
     return _take(svc, tx, req.agent, named, wanted, blockers, ttl_ms)
@@ -316,11 +314,10 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     else:
         keeps, why = "itself", req.reason or "the attempt failed"
     lapse.fail_claim(
-        svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
-        blocked=keeps != "itself" or req.model_error,
+        svc, tx, task, tasks.Failure(why[:2000], blocked=keeps != "itself" or req.model_error),
+        log_tail=req.log_tail, worktree=place,
         also=None if req.unlanded is None else unlanded_work.keep_unlanded(
             svc, tx, req.unlanded, left),
-        worktree=place,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 
@@ -382,10 +379,7 @@ def cancel(svc: Service, tx: Tx, actor: Actor, req: rq.TaskCancel) -> rq.Task:
                 f"{task.task_id} is claimed by {task.claimed_by}; cancelling it needs --force.",
                 next=f"`coord task cancel {task.task_id} --force`", state="claimed",
             )
-        lapse.fail_claim(
-            svc, tx, task, str(task.claimed_by), why="cancelled by a person", log_tail="",
-            blocked=False,
-        )
+        lapse.fail_claim(svc, tx, task, tasks.Failure("cancelled by a person"))
         task = tasks.find(tx, task.task_id)
     if task.partial is not None:
         _let_go_on(tx, task.partial)

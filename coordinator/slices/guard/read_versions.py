@@ -7,7 +7,7 @@ somebody has replaced since is refused with the difference (VERSION_CHANGED).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import kept_edits
@@ -224,22 +224,37 @@ def _known_then(tx: Tx, one: Edited, read: str) -> str:
     return made.hash if made.hash is not None and tx.keep_found(made) else read
 
 
-def stale(
-    tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
-    receipt: list[ev.Event], *, by_command: bool = False,
-    regions: Mapping[str, Sequence[str]] | None = None, notes: list[str] | None = None,
-    agreed: Collection[str] = (), whole: Mapping[str, str | None] | None = None,
-) -> Refusal | None:
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What an agent is about to write.
+
+    Attributes:
+        files: the files.
+        locked_at: when the agent's leases on them were granted, by name.
+        agreed: files that others write, too, so that a lease on them keeps nobody out.
+        by_command: a shell command names them. What is not there any more it makes anew (`touch`,
+            `mv`), and can overwrite nobody's work.
+        regions: of which files it is about to write these regions only.
+        whole: of which files the write replaces the whole content, and by what, None where that
+            cannot be told. Until the agent has read such a file, its content has to carry what it
+            was told of.
+    """
+
+    files: Sequence[Located]
+    locked_at: Mapping[str, str]
+    agreed: Collection[str] = ()
+    by_command: bool = False
+    regions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    whole: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
+          notes: list[str]) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
 
-    `locked_at`: when the agent's leases on them were granted, by name. `receipt`: what to record
-    once the agent has been told, so that its next try passes if it is on the new content. `whole`:
-    of which files the write replaces the whole content, and by what, None where that cannot be
-    told. Until the agent has read such a file, its content has to carry what it was told of.
-    `by_command`: a shell command names them. What is not there any more it
-    makes anew (`touch`, `mv`), and can overwrite nobody's work. `regions`: of which files it is
-    about to write these regions only; what else was changed there is no reason, and goes to
-    `notes`. `agreed`: files that others write, too, so that a lease on them keeps nobody out.
+    `receipt`: what to record once the agent has been told, so that its next try passes if it is on
+    the new content. `notes`: what else was changed in files of which it writes only regions, which
+    is no reason.
 
     Raises:
         Unready: a file was not looked at.
@@ -247,27 +262,27 @@ def stale(
     told: list[str] = []
     reads: list[tuple[str, str | None]] = []
     cut = False
-    for located in files:
+    for located in write.files:
         name, copy = located.resource.name, copy_name(located.resource.name, located.worktree)
         row = _read_of(tx, agent, copy)
         if row is None or located.path is None:
             continue
         content = tx.looked.content(located.path)
-        if by_command and content.hash is None:
+        if write.by_command and content.hash is None:
             continue
-        if whole and name in whole and row.base is not None:
-            if not _carries(tx, row, content, whole[name]):
+        if name in write.whole and row.base is not None:
+            if not _carries(tx, row, content, write.whole[name]):
                 cut = True
                 told.append(f"What you write of {name} still lacks what changed since you read it.")
                 continue
             tx.record(ev.ContentRead(agent=agent, reads=[(copy, row.hash)], how="read"))
         last = tx.first(VersionRow, "version_get", copy)
-        own = regions.get(name) if regions else None
+        own = write.regions.get(name)
         known = Known(
             read=row.hash, now=content.hash, last=last.hash if last else None,
             last_by=last.agent if last else None, partial=bool(row.partial),
-            held_since_read=name not in agreed and all(
-                locked_at.get(one, tx.now) <= row.at for one in (
+            held_since_read=name not in write.agreed and all(
+                write.locked_at.get(one, tx.now) <= row.at for one in (
                     [name] if own is None else [f"{name}::{region}" for region in own])),
             by_others=last is not None and last.hash == content.hash and (
                 last.agent is None or owner(tx, last.agent) != owner(tx, agent)),
@@ -276,7 +291,7 @@ def stale(
         if own is not None and known.read != known.now and (foreign or known.partial):
             changed = _changed(tx, located.path, known.read)
             if changed is not None and not _meet(changed, own):
-                if changed and foreign and notes is not None:
+                if changed and foreign:
                     notes.append(_elsewhere(name, changed, known))
                 continue
         if not replaced(known, agent):

@@ -411,11 +411,12 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
     holders = sorted({holder for those in held for holder in those})
     names = listed([one.name for one in broken])
     flagged = partial_work.flag(
-        tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
-        why=f"{names}, held by {listed(holders)}, changed while commands of "
-        f"{listed([agent, *also])} ran; it is not known whose it was."
-        if also else f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
-    )
+        tx, files,
+        partial_work.Occasion(
+            reason="unleased", agent=agent,
+            why=f"{names}, held by {listed(holders)}, changed while commands of "
+            f"{listed([agent, *also])} ran; it is not known whose it was."
+            if also else f"{agent} ran a command that changed {names}, held by {listed(holders)}."))
     review = listed([flagged.review, *flagged.others])
     seen: list[tuple[str, str | None, str | None]] = [
         (f.path, f.flagged_hash, agent) for f in files if f.worktree is None

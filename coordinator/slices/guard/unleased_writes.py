@@ -69,5 +69,5 @@ def flag(svc: Service, tx: Tx, change: Seen, known: str | None, why: str) -> Non
         kept=kept, baseline_hash=known, flagged_hash=change.hash,
     )
     partial_work.flag(
-        tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None, why=why,
-    )
+        tx, [file],
+        partial_work.Occasion("unleased", why))

@@ -224,15 +224,15 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
         tx.has("blob_has", row.content_hash))
     holders = sorted(set(theirs.values()))
     flagged = partial_work.flag(
-        tx, reason="unleased", agent=agent, task=None, leased_at=None,
-        why=f"{listed(list(theirs))}, held by {listed(holders)}, changed while {agent} edited "
-        f"{name}: by that edit, or by somebody else meanwhile.",
-        files=[ev.FlaggedFile(
+        tx, [ev.FlaggedFile(
             path=name, scope=path_scope(name, svc.fold_case),
             change="deleted" if now.hash is None else "modified", kept=kept,
             baseline_hash=row.content_hash, flagged_hash=now.hash,
         )],
-    )
+        partial_work.Occasion(
+            reason="unleased", agent=agent,
+            why=f"{listed(list(theirs))}, held by {listed(holders)}, changed while {agent} edited "
+            f"{name}: by that edit, or by somebody else meanwhile."))
     for holder in holders:
         notices.post(
             tx, holder, "violated",

@@ -110,7 +110,7 @@ def commit(svc: Service, request: rq.CommitRegion) -> Steps:
         begun = yield Write(partial(blackboard.refused, svc, request.agent, [
             blackboard.Tried(one.name, one.was, one.text or None) for one in rights], made))
     else:
-        begun = yield Write(partial(_begin, svc, request, name, asked, rights, made))
+        begun = yield Write(lambda tx, actor: _begin(svc, tx, request, name, asked, rights, made))
     svc.at_work.discard(name)
     if not isinstance(begun, Journal):
         yield decide(lambda tx: close(tx, name, request.agent))
@@ -413,9 +413,8 @@ def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,
     return []
 
 
-def _begin(svc: Service, request: rq.CommitRegion, name: str, asked: Sequence[Meant],
-           rights: Sequence[Right], plan: Plan, tx: Tx,
-           actor: Actor) -> Journal | rq.RegionsCommitted:
+def _begin(svc: Service, tx: Tx, request: rq.CommitRegion, name: str, asked: Sequence[Meant],
+           rights: Sequence[Right], plan: Plan) -> Journal | rq.RegionsCommitted:
     """Note the whole in the journal, if the rights still are what they were.
 
     Raises:
