@@ -28,8 +28,7 @@ VAGUE = re.compile(r"\b(?:one|found|told|said|known|at|out|of)\b")
 ROW_NAMES = {"row", "raw"}
 #: Methods that give bare rows of a database, and functions that give on those that they are given.
 READINGS = {"execute", "executemany", "fetchone", "fetchall", "rows", "row"}
-KEEPING = {"list", "tuple", "iter", "next", "reversed", "sorted", "islice", "min", "max",
-           "enumerate", "zip"}
+KEEPING = {"list", "tuple", "iter", "next", "reversed", "sorted", "islice", "min", "max"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.Assert,
             ast.match_case)
@@ -162,8 +161,8 @@ def is_row_by_position(node: ast.AST, rows: set[str]) -> bool:
     """Whether a row is taken apart by the order of its columns here."""
     if isinstance(node, ast.Subscript):
         return is_number(node.slice) and is_reading(node.value, rows)
-    return any(isinstance(target, ast.Tuple) and len(target.elts) > 1 and is_reading(value, rows)
-               for target, value in list_bindings(node))
+    return any(isinstance(part, ast.Tuple) and len(part.elts) > 1 and is_reading(value, rows)
+               for target, value in list_bindings(node) for part in ast.walk(target))
 
 
 def is_number(node: ast.expr) -> bool:
@@ -186,7 +185,7 @@ def is_reading(node: ast.AST, rows: set[str]) -> bool:
         case ast.Subscript(value=value) | ast.Await(value=value) | ast.NamedExpr(value=value):
             return is_reading(value, rows)
         case ast.ListComp(elt=element, generators=[ast.comprehension(target=target, iter=value)]):
-            return ast.dump(element) == ast.dump(target) and is_reading(value, rows)
+            return ast.unparse(element) == ast.unparse(target) and is_reading(value, rows)
     return False
 
 
