@@ -202,30 +202,9 @@ def _message(
     stands = "You are next in line."
     if conflicts_:
         first = conflicts_[0]
+        parts.append(_describe_conflict(first))
         if first["waiting"]:
             stands = "You are in line, too."
-            parts.append(f"{first['resource']} is next for {first['holder']}, "
-                         "who stands before you in line: leave it.")
-        elif first["kind"] == "key" and git_turn.is_turn_name(first["resource"]):
-            what = quoted(first["description"]) if first["description"] else "git"
-            parts.append(f"{first['holder']} changes the whole working tree just now ({what}). "
-                         "Modify nothing there until that has ended, and read afresh then.")
-        elif is_window(first["kind"], first["resource"]):
-            parts.append(f"{first['holder']} is writing {first['resource'].removeprefix(WINDOW)} "
-                         "just now. That takes a moment.")
-        elif first["resource"].startswith(TASK):
-            why = f" ({quoted(first['description'])})" if first["description"] else ""
-            parts.append(
-                f"{first['resource'].removeprefix(TASK)} is already locked by {first['holder']}"
-                f"{why} until {short(from_iso(first['until']))}. Leave it to {first['holder']}."
-            )
-        else:
-            why = f" ({quoted(first['description'])})" if first["description"] else ""
-            task = f" for {first['task']}" if first["task"] else ""
-            parts.append(
-                f"{first['resource']} is leased by {first['holder']}{task}{why} until "
-                f"{short(from_iso(first['until']))}: leave it."
-            )
         held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
         if held:
             count = len(held) + unlisted
@@ -252,6 +231,26 @@ def _message(
     if acquisition:
         parts.append(stands)
     return _joined(parts)
+
+
+def _describe_conflict(conflict: dict[str, Any]) -> str:
+    """Who has what was asked for or stands before it, and until when."""
+    holder, resource = conflict["holder"], conflict["resource"]
+    if conflict["waiting"]:
+        return f"{resource} is next for {holder}, who stands before you in line: leave it."
+    if conflict["kind"] == "key" and git_turn.is_turn_name(resource):
+        what = quoted(conflict["description"]) if conflict["description"] else "git"
+        return (f"{holder} changes the whole working tree just now ({what}). Modify nothing there "
+                "until that has ended, and read afresh then.")
+    if is_window(conflict["kind"], resource):
+        return f"{holder} is writing {resource.removeprefix(WINDOW)} just now. That takes a moment."
+    until = short(from_iso(conflict["until"]))
+    why = f" ({quoted(conflict['description'])})" if conflict["description"] else ""
+    if resource.startswith(TASK):
+        return (f"{resource.removeprefix(TASK)} is already locked by {holder}{why} until {until}. "
+                f"Leave it to {holder}.")
+    task = f" for {conflict['task']}" if conflict["task"] else ""
+    return f"{resource} is leased by {holder}{task}{why} until {until}: leave it."
 
 
 def _joined(parts: Sequence[str]) -> str:
