@@ -188,7 +188,7 @@ class InProcess:
                     self.granted.append(name)
 
     def _is_kept(self, digest: str) -> bool:
-        return self.view().row("blob_has", digest) is not None
+        return self.view().has("blob_has", digest)
 
     def _committed(self, effects: Effects) -> None:
         self._woken.update(effects.wake)

@@ -92,11 +92,11 @@ def _measure(place: Inside, size: int, tries: int) -> list[Cost]:
         asked[f"moment, {where}"] = rq.Moment(at=iso(at_ms))
     costs = [Cost(size, name, _time(place, request, tries), 0.0) for name, request in asked.items()]
     kept = place.db.execute("SELECT * FROM waypoints").fetchall()
-    place.run(lambda tx: tx.rows("waypoints_delete_before", 2**62))
+    place.run(lambda tx: tx.write_beside("waypoints_delete_before", 2**62))
     for cost, request in zip(costs, asked.values(), strict=True):
         cost.without_ms = _time(place, request, tries)
     for row in kept:
-        place.run(lambda tx, row=row: tx.rows("waypoint_put", *row))  # type: ignore[misc]
+        place.run(lambda tx, row=row: tx.write_beside("waypoint_put", *row))  # type: ignore[misc]
     return costs
 
 

@@ -26,6 +26,9 @@ GENERATED = ("words/requests/table.py", "cli/command_table.py", "client/blocking
 #: Names that say nothing of the thing that they stand for.
 VAGUE = re.compile(r"\b(?:one|found|told|said|known|at|out|of)\b")
 ROW_NAMES = {"row", "raw"}
+#: Methods that give bare rows of a database, and functions that give on those that they are given.
+READINGS = {"execute", "executemany", "fetchone", "fetchall", "rows", "row"}
+KEEPING = {"list", "tuple", "iter", "next", "reversed", "sorted", "islice", "min", "max"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.Assert,
             ast.match_case)
@@ -66,13 +69,13 @@ def measure_sources(sources: list[Path]) -> dict[str, float]:
         lengths.append(text.count("\n"))
         signs += len(text)
         tree = ast.parse(text)
+        positions += count_rows_by_position(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 complexities.append(measure_complexity(node))
-                many += count_parameters(node) > 7
+                many += count_parameters(node) > 7 and not is_command(node)
             if isinstance(node, DOCUMENTED) and (docstring := ast.get_docstring(node, clean=False)):
                 docstrings += docstring.count("\n") + 1
-            positions += is_row_by_position(node)
         vague += sum(1 for name in list_names(tree) if VAGUE.fullmatch(name))
     return {
         "lines": sum(lengths), "modules": len(sources),
@@ -88,6 +91,12 @@ def measure_sources(sources: list[Path]) -> dict[str, float]:
     }
 
 
+def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether `@command` registers it: its parameters are the options that a person types."""
+    return any(isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name)
+               and decorator.func.id == "command" for decorator in function.decorator_list)
+
+
 def count_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """How many a caller may give: `self` and `cls` are not among them."""
     arguments = function.args
@@ -95,22 +104,89 @@ def count_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len([name for name in names if name not in ("self", "cls")])
 
 
-def is_row_by_position(node: ast.AST) -> bool:
-    """Whether a row of the database is taken apart by the order of its columns."""
+def count_rows_by_position(tree: ast.AST) -> int:
+    """How often a row of a database is taken apart by the order of its columns: by a number, or by
+    names for two columns or more, whatever the row is called and however deep it stands within
+    other calls. A row that is given on whole to a shape has names from there on."""
+    count = 0
+    for function in split_functions(tree):
+        rows = find_row_names(function)
+        count += sum(is_row_by_position(node, rows) for node in function)
+    return count
+
+
+def split_functions(tree: ast.AST) -> list[list[ast.AST]]:
+    """The nodes of each function, and those of the module outside of them: names are their own."""
+    scopes: list[list[ast.AST]] = [[]]
+    todo: list[tuple[ast.AST, list[ast.AST]]] = [(tree, scopes[0])]
+    while todo:
+        node, scope = todo.pop()
+        scope.append(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            scope = []
+            scopes.append(scope)
+        todo += [(child, scope) for child in ast.iter_child_nodes(node)]
+    return scopes
+
+
+def find_row_names(function: list[ast.AST]) -> set[str]:
+    """The names that stand for a row, or for rows, in a function."""
+    rows = {node.arg for node in function if isinstance(node, ast.arg) and is_bare(node)}
+    bindings = [binding for node in function for binding in list_bindings(node)]
+    while more := {target.id for target, value in bindings
+                   if isinstance(target, ast.Name) and is_reading(value, rows)} - rows:
+        rows |= more
+    return rows
+
+
+def is_bare(argument: ast.arg) -> bool:
+    """Whether a function is given a bare row, by its name or its type."""
+    return (argument.arg in ROW_NAMES and not isinstance(argument.annotation, ast.Name)) or (
+        argument.annotation is not None and "tuple[Any, ...]" in ast.unparse(argument.annotation))
+
+
+def list_bindings(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """What a node binds, and the expression that it is bound to or runs over."""
+    match node:
+        case ast.Assign(targets=[target], value=value) | ast.NamedExpr(target=target, value=value):
+            return [(target, value)]
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            return [(target, value)]
+        case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
+            return [(target, value)]
+    return []
+
+
+def is_row_by_position(node: ast.AST, rows: set[str]) -> bool:
+    """Whether a row is taken apart by the order of its columns here."""
     if isinstance(node, ast.Subscript):
-        return (isinstance(node.value, ast.Name) and node.value.id in ROW_NAMES
-                and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int))
-    if isinstance(node, ast.For | ast.comprehension):
-        return isinstance(node.target, ast.Tuple) and is_reading(node.iter)
-    if isinstance(node, ast.Assign):
-        return isinstance(node.targets[0], ast.Tuple) and is_reading(node.value)
+        return is_number(node.slice) and is_reading(node.value, rows)
+    return any(isinstance(part, ast.Tuple) and len(part.elts) > 1 and is_reading(value, rows)
+               for target, value in list_bindings(node) for part in ast.walk(target))
+
+
+def is_number(node: ast.expr) -> bool:
+    """Whether an index is a number, or a slice."""
+    return isinstance(node, ast.Slice) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, int))
+
+
+def is_reading(node: ast.AST, rows: set[str]) -> bool:
+    """Whether this expression is a row, or bare rows, of a statement."""
+    match node:
+        case ast.Name(id=name):
+            return name in rows
+        case ast.Call(func=ast.Attribute(attr=method)) if method in READINGS:
+            return True
+        case ast.Call(func=ast.Name(id=function), args=[argument, *_]) if function in KEEPING:
+            return is_reading(argument, rows)
+        case ast.BoolOp(values=values):
+            return any(is_reading(value, rows) for value in values)
+        case ast.Subscript(value=value) | ast.Await(value=value) | ast.NamedExpr(value=value):
+            return is_reading(value, rows)
+        case ast.ListComp(elt=element, generators=[ast.comprehension(target=target, iter=value)]):
+            return ast.unparse(element) == ast.unparse(target) and is_reading(value, rows)
     return False
-
-
-def is_reading(node: ast.AST) -> bool:
-    """Whether this expression runs a named statement and takes its bare rows."""
-    return (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("rows", "row"))
 
 
 def list_names(tree: ast.AST) -> Iterator[str]:

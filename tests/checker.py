@@ -20,7 +20,7 @@ from coordinator.store import events as ev
 from coordinator.store.database import in_memory
 from coordinator.store.ledger import Tx
 from coordinator.store.rebuild import state
-from coordinator.store.rows import AgentRow, LeaseRow, WaiterRow
+from coordinator.store.rows import LeaseRow, PlaceRow, WaiterRow
 from coordinator.store.writer_cache import Present
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -72,8 +72,8 @@ class Shadow:
 def _carried_rows_are_the_databases(world: World) -> None:
     """What is carried in memory from commit to commit is what the database says."""
     for carried in world.ledger._cache.agents.values():
-        raw = world.view().row("agent_get", carried.agent)
-        assert raw is not None and AgentRow(*raw) == carried, f"{carried} is carried, and there is {raw}"
+        row = world.view().agent(carried.agent)
+        assert row == carried, f"{carried} is carried, and there is {row}"
 
 
 def assert_sound(world: World) -> None:
@@ -140,7 +140,7 @@ def assert_settled(world: World) -> None:
             "SELECT acquisition_id, agent, mode, priority, asked_at, until, held, ttl_ms, task_id, "
             "description FROM waiters")
     }
-    wants = {name: [as_resource(*row) for row in view.rows("waiter_resources_of", name)]
+    wants = {name: [as_resource(row.name, row.kind, row.scope) for row in view.each(PlaceRow, "waiter_places_of", name)]
              for name in waiters}
     met = dict(world.db.execute("SELECT acquisition_id, met FROM waiters").fetchall())
     aside = {row[0] for row in world.db.execute(
@@ -266,7 +266,7 @@ def assert_well_answered(world: World, request: rq.Request[Any], answer: Any) ->
 def assert_none_overlooked(tx: Tx) -> None:
     """What a transaction carries of who waits and the like leaves nobody out. (It may say that
     somebody is there who has gone in the same transaction: then one looks in vain.)"""
-    carried, there = tx.present(), Present(*tx.row("presence") or ())
+    carried, there = tx.present(), tx.first(Present, "presence")
     for name in Present.__struct_fields__:
         assert getattr(carried, name) or not getattr(there, name), (name, carried, there)
 

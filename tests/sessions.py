@@ -57,9 +57,9 @@ class Session:
         def job(tx: Tx) -> Heeded:
             actor = OPERATOR if self.token is None else Actor(tx.agent_of(token_hash(self.token)))
             heeded = tool_calls.serve(
-                self.world.service, tx, actor, self.profile, heard, can_add=can_add(self.table, heard),
-                wait_s=wait_s, broken=broken or [], on_the_way=on_the_way, window_wait_s=window_wait_s, goes_on=goes_on,
-                is_busy=lambda agent: self.busy)
+                self.world.service, tx, actor, self.profile, heard, tool_calls.Surroundings(
+                    can_add=can_add(self.table, heard), patience=tool_calls.Patience(wait_s, 0.0, window_wait_s),
+                    broken=broken or [], on_the_way=on_the_way, goes_on=goes_on, is_busy=lambda agent: self.busy))
             if self.prints and not (heeded.waiting and wait_s):
                 tool_calls.settle(tx, heeded)
             return heeded

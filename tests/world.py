@@ -227,7 +227,7 @@ class World:
         upto, events = max(upto, covered), 0
         while some := self.ledger.run(lambda tx: compaction.remove_events(tx, upto, 3), now_ms):
             events += some
-        useless = [str(row[0]) for row in self.view().rows("blobs_unreferenced")]
+        useless = self.view().values("blobs_unreferenced")
         blobs = self.ledger.run(lambda tx: compaction.remove_blobs(tx, useless, set()), now_ms)
         self.ledger.run(lambda tx: compaction.told(tx, events, blobs), now_ms)
         return rq.Compacted(events_removed=events, blobs_removed=blobs)
@@ -253,7 +253,7 @@ class World:
     def live(self) -> list[LeaseRow]:
         """Leases that are live now."""
         view = self.view()
-        return [LeaseRow(*row) for row in view.rows("leases_live", view.now, 0, None, 10_000)]
+        return view.each(LeaseRow, "leases_live", view.now, 0, None, 10_000)
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """The whole state."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import apsw
 
@@ -54,6 +54,29 @@ FROM pragma_user_version, pragma_application_id
 _CANNOT_WRITE = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.BusyError)
 
 T = TypeVar("T")
+
+
+class _DatabaseState(NamedTuple):
+    """Whose file it is, of which version of the tables, and how many it has."""
+
+    version: int
+    owner: int
+    tables: int
+
+
+class _KnownFile(NamedTuple):
+    """A file as it was read last."""
+
+    source: str
+    size: int
+    mtime_ns: int
+
+
+class _Remarked(NamedTuple):
+    """A file, and what was remarked of it: JSON of (line, column, message)."""
+
+    source: str
+    remarks: str
 
 
 def _write_ahead(db: apsw.Connection) -> None:
@@ -186,10 +209,10 @@ class ArchiveIndex:
         db = apsw.Connection(os.fspath(self._path))
         try:
             db.set_busy_timeout(_BUSY_MS)
-            version, owner, tables = next(iter(db.execute(_STATE)))
-            if owner != _APPLICATION_ID and tables:
+            state = _DatabaseState(*next(iter(db.execute(_STATE))))
+            if state.owner != _APPLICATION_ID and state.tables:
                 raise ValueError(f"{self._path} is another program's database")
-            if tables and version != _VERSION:
+            if state.tables and state.version != _VERSION:
                 raise apsw.NotADBError("of another version")
             if db.execute("PRAGMA quick_check(1)").get != "ok":
                 raise apsw.CorruptError("damaged")
@@ -253,10 +276,9 @@ class ArchiveIndex:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             known = {
-                source: (length, mtime_ns)
-                for source, length, mtime_ns in self._db.execute(
-                    "SELECT source, size, mtime_ns FROM file"
-                )
+                file.source: (file.size, file.mtime_ns)
+                for file in map(_KnownFile._make, self._db.execute(
+                    "SELECT source, size, mtime_ns FROM file"))
             }
             seen = dict(self._files())
             removed = sorted(known.keys() - seen.keys())
@@ -312,9 +334,9 @@ class ArchiveIndex:
 
     def _warnings(self) -> Iterator[Remark]:
         rows = self._db.execute("SELECT source, remarks FROM file WHERE remarks != '[]'")
-        for source, packed in rows:
-            for line, column, message in json.loads(packed):
-                yield Remark(source, line, column, message)
+        for file in map(_Remarked._make, rows):
+            for line, column, message in json.loads(file.remarks):
+                yield Remark(file.source, line, column, message)
 
     def _put_living(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")

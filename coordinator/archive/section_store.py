@@ -132,6 +132,36 @@ class Place(NamedTuple):
     about: str  # title and keywords
 
 
+class _LoadedRow(NamedTuple):
+    """A section with its id, as `_LOAD` gives it: the last three are JSON lists."""
+
+    id: int
+    source: str
+    number: str
+    title: str
+    level: int
+    body: str
+    line: int
+    paths: str
+    keywords: str
+    mentions: str
+
+    def section(self) -> Section:
+        """The section."""
+        paths, keywords, mentions = map(json.loads, (self.paths, self.keywords, self.mentions))
+        return Section(self.source, self.number, self.title, self.level, self.body, self.line,
+                       tuple(paths), tuple(keywords), tuple(mentions))
+
+
+class _PlaceRow(NamedTuple):
+    """A section's id and its place, as `_PLACES` gives them."""
+
+    id: int
+    source: str
+    place: int
+    about: str
+
+
 class SectionStore:
     """The sections under one table prefix. Not thread-safe: it shares its index's connection."""
 
@@ -206,13 +236,14 @@ class SectionStore:
     def places(self, ids: Iterable[int]) -> dict[int, Place]:
         """Id -> where it stands; ids that are not there are left out."""
         rows = self._all(_PLACES, (json.dumps(list(ids)),))
-        return {row: Place(source, place, about) for row, source, place, about in rows}
+        return {row.id: Place(row.source, row.place, row.about)
+                for row in map(_PlaceRow._make, rows)}
 
     def load(self, ids: Iterable[int]) -> dict[int, Section]:
         """Id -> section; ids that are not there are left out."""
         return {
-            row[0]: Section(*row[1:7], *(tuple(json.loads(names)) for names in row[7:]))
-            for row in self._all(_LOAD, (json.dumps(list(ids)),))
+            row.id: row.section()
+            for row in map(_LoadedRow._make, self._all(_LOAD, (json.dumps(list(ids)),)))
         }
 
     def _text(self, statement: str) -> str:

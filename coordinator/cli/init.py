@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from coordinator.cli import shims as shims_command
 from coordinator.cli import wiring
@@ -56,21 +56,34 @@ def init(
     writes, and git's hooks so that a commit does (`coord guard`); which files that changes is
     told first, with --diff all of it. --remove takes out exactly that.
     """
-    asked = {name: value for name, value in locals().items() if name != "as_json"}
+    asked = _Asked(agent, everything, yes, remove, user, diff, no_guard, with_shims, apart, adopt)
     if not as_json:
-        _carried_out(**asked, asks=True)
+        _carried_out(asked, asks=True)
         return
     facts: dict[str, Any] = {"root": str(locate_root()), "made": [], "notes": []}
     with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(EndedError):
-        facts = _carried_out(**asked, asks=False)
+        facts = _carried_out(asked, asks=False)
     print_json(facts)
 
 
-def _carried_out(
-    *, agent: list[str] | None, everything: bool, yes: bool, remove: bool, user: bool, diff: bool,
-    no_guard: bool, with_shims: bool | None, apart: bool, adopt: bool, asks: bool,
-) -> dict[str, Any]:
+class _Asked(NamedTuple):
+    """What `coord init` is to do: its options, by their names."""
+
+    agent: list[str] | None
+    everything: bool
+    yes: bool
+    remove: bool
+    user: bool
+    diff: bool
+    no_guard: bool
+    with_shims: bool | None
+    apart: bool
+    adopt: bool
+
+
+def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
     """What was done; it is said, too. `asks`: a person may be asked about shims."""
+    agent, everything, yes, remove, user, diff, no_guard, with_shims, apart, adopt = asked
     root, around = _apart() if apart else (locate_root(), None)
     if adopt:
         from coordinator.cli import restoring
@@ -83,8 +96,8 @@ def _carried_out(
         wanted = (wiring.chosen(root, names, False) if names
                   else [p for p in profiles(root, broken=False) if p.wire])
         every = not names and not user
-        gone = wiring.wire(root, wanted, yes=yes, remove=True, user=user, diff=diff,
-                           guard=not no_guard, every=every)
+        gone = wiring.unwire(root, wanted, yes=yes, user=user, diff=diff, guard=not no_guard,
+                             every=every)
         exclude.take_out(root, gone)
         if not no_guard:
             wiring.guard_out(root, yes=yes, diff=diff, every=every)

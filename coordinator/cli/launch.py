@@ -27,7 +27,7 @@ from coordinator.commands.signatures import Argument, AsJson, Option, command
 from coordinator.files.git import Git
 from coordinator.files.roots import checkout
 from coordinator.launch.attempt import Limits
-from coordinator.launch.launcher import AGENTS_MAX, Launcher
+from coordinator.launch.launcher import AGENTS_MAX, Landing, Launcher
 from coordinator.launch.report import Report
 from coordinator.rules.backlog import told_state
 from coordinator.settings import load
@@ -100,8 +100,7 @@ def launch(
         limits,
         say=screen.say,
         expects_verdicts=(lambda: not launcher.draining.is_set()) if wait else lambda: False,
-        isolated=isolation == "worktree",
-        verify=verify,
+        landing=Landing(isolation == "worktree", verify),
         options=_options(model, max_turns, budget_usd),
     )
     launcher.prepare(None if tasks == "-" else Path(tasks))

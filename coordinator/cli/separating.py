@@ -24,7 +24,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store.database import DISK_ERRORS, open_reader, storage_refusal
 from coordinator.store.ledger import View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, PlaceRow, WaiterRow
 from coordinator.words import resource_names
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
@@ -104,10 +104,10 @@ def _check_free(upper: StateDir, name: str) -> None:
         held = [(row.file_path, row.locked_by, row.expires_at)
                 for row in view.each(LeaseRow, "leases_live", view.now, 0, None, _LEASES_MAX)
                 if overlaps(wanted, as_resource(row.file_path, row.kind, row.scope))]
-        held += [(str(resource), str(waiter[1]), "")
-                 for waiter in view.rows("waiters_all")
-                 for resource, kind, scope in view.rows("waiter_resources_of", waiter[0])
-                 if overlaps(wanted, as_resource(resource, kind, scope))]
+        held += [(row.name, waiter.agent, "")
+                 for waiter in view.each(WaiterRow, "waiters_all")
+                 for row in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
+                 if overlaps(wanted, as_resource(row.name, row.kind, row.scope))]
     except apsw.SQLError:  # its tables are about to be made, or whoever began was killed
         return
     finally:

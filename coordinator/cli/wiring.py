@@ -91,35 +91,31 @@ def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:
     return changed
 
 
-def wire(
-    root: Path, wanted: Sequence[Profile], *, yes: bool, remove: bool, user: bool,
-    diff: bool = False, guard: bool = False, every: bool = False,
+def unwire(
+    root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool, diff: bool, guard: bool,
+    every: bool,
 ) -> list[Path]:
-    """Show what would change, ask, write; the files that were changed. `guard`: see `agreed`;
-    `every`: see `guard_out`."""
+    """Show what would be taken out, ask, take it out; the files that were changed. `guard`: see
+    `agreed`; `every`: see `guard_out`."""
     wirer = Wirer(StateDir(root), Path.home(), user=user)
-    plans = [(one, wirer.unplan(one) if remove else wirer.plan(one)) for one in wanted]
+    plans = [(one, wirer.unplan(one)) for one in wanted]
     if _is_alone(yes):
         goes = guard and not _wired(root, but=[one.name for one in wanted], here=every)
         _show_all(plans, [hook for hook in _hooks_of(root) if hook.state() != "missing"]
-                  if goes else [], diff, remove)
+                  if goes else [], diff, True)
     changed: list[Path] = []
     for profile, changes in plans:
         if not changes:
-            say(f"{profile.name}: " + ("nothing of coord's is in its settings" if remove else
-                                       "wired already"))
+            say(f"{profile.name}: nothing of coord's is in its settings")
             continue
         for change in changes:
             _show(change.shown(), diff, yes)
-        if not yes and not _agreed(profile.name, len(changes), remove):
+        if not yes and not _agreed(profile.name, len(changes), True):
             say(f"{profile.name}: left as it was")
             continue
-        if remove:
-            wirer.remove(changes)
-        else:
-            wirer.apply(profile, changes)
+        wirer.remove(changes)
         changed += [change.path for change in changes]
-        say(f"{profile.name}: {'taken out' if remove else 'wired'}")
+        say(f"{profile.name}: taken out")
     return changed
 
 

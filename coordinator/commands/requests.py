@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Annotated
+
+import msgspec
 
 from coordinator.commands import forms
 from coordinator.commands.lists import ago, in_line
@@ -124,7 +125,8 @@ def approve(
     answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Release it, and grant it to whoever asked, in one step."""
-    yield from _answer(shell, request, "approve", agent, force, answer, as_json)
+    yield from _answer(shell, agent, rq.RequestAnswer(
+        agent="", request=request, verdict="approve", answer=answer, force=force), as_json)
 
 
 @command("request narrow")
@@ -136,7 +138,9 @@ def narrow(
     agent: AgentName = None, force: Force = False, answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Keep parts of what you hold, and grant what is asked to whoever asked, in one step."""
-    yield from _answer(shell, request, "narrow", agent, force, answer, as_json, keep)
+    yield from _answer(shell, agent, rq.RequestAnswer(
+        agent="", request=request, verdict="narrow", answer=answer, force=force, keep=keep,
+        cwd=shell.cwd if keep else None), as_json)
 
 
 @command("request coexist")
@@ -145,7 +149,8 @@ def coexist(
     answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Share it with whoever asked: both write it, one edit at a time, and are told of each."""
-    yield from _answer(shell, request, "coexist", agent, force, answer, as_json)
+    yield from _answer(shell, agent, rq.RequestAnswer(
+        agent="", request=request, verdict="coexist", answer=answer, force=force), as_json)
 
 
 @command("request reject")
@@ -154,32 +159,15 @@ def reject(
     answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
     """Keep it, and say why."""
-    yield from _answer(shell, request, "reject", agent, force, answer, as_json)
+    yield from _answer(shell, agent, rq.RequestAnswer(
+        agent="", request=request, verdict="reject", answer=answer, force=force), as_json)
 
 
-def _answer(
-    shell: Shell,
-    request: str,
-    verdict: rq.UnlockVerdict,
-    agent: str | None,
-    force: bool,
-    answer: str,
-    as_json: bool,
-    keep: Sequence[str] = (),
-) -> Asking:
-    who = agent or shell.user if force else (yield from shell.acting(
+def _answer(shell: Shell, agent: str | None, asked: rq.RequestAnswer, as_json: bool) -> Asking:
+    """Answer a request as this agent, or as whoever acts here."""
+    who = agent or shell.user if asked.force else (yield from shell.acting(
         agent, "Add `--force` to answer as a person; or `--agent NAME`, the holder's."))
-    done = yield from ask(
-        rq.RequestAnswer(
-            agent=who,
-            request=request,
-            verdict=verdict,
-            answer=answer,
-            force=force,
-            keep=list(keep),
-            cwd=shell.cwd if keep else None,
-        )
-    )
+    done = yield from ask(msgspec.structs.replace(asked, agent=who))
     if as_json:
         shell.json(done)
     else:

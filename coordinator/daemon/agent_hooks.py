@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.callers_trees import CallersTrees
@@ -41,7 +41,7 @@ log = logging.getLogger("coord.hooks")
 Told = Callable[[hook_protocol.Answer], None]
 #: How long an edit is held while another writes the same file (seconds): that takes milliseconds.
 WINDOW_WAIT_S = 20.0
-_NO_PATIENCE = (0.0, 0.0, 0.0)
+_NO_PATIENCE = tool_calls.Patience()
 
 
 class _Receipt:
@@ -79,6 +79,19 @@ class _Receipt:
         if self._heeded is not None and self._has_messages:
             self._on_the_way.discard(self._heeded.holder)
         self._heeded = None
+
+
+class _Asked(NamedTuple):
+    """One hook as it came: see `AgentHooks.hook`. `again`: it was held, and is served once more."""
+
+    name: str
+    token: str | None
+    payload: bytes
+    answer: Told
+    confirms: bool
+    caller: int
+    gone: Callable[[], bool]
+    again: bool = False
 
 
 class AgentHooks:
@@ -124,28 +137,25 @@ class AgentHooks:
         nothing is granted unheard."""
         name, first = self._twins.ask(name, token, payload, answer)
         if first is not None:
-            self._serve(name, token, payload, first, True, confirms, caller, gone)
+            self._serve(_Asked(name, token, payload, first, confirms, caller, gone))
 
-    def _serve(self, name: str, token: str | None, payload: bytes, answer: Told, wait: bool,
-               confirms: bool, caller: int, gone: Callable[[], bool]) -> None:
+    def _serve(self, asked: _Asked) -> None:
         try:
             self._router.check_open()
-            profile, _, event = name.partition(":")
+            profile, _, event = asked.name.partition(":")
             table = self._table(profile)
             self.heard[profile] = self._router.now()
-            heard = decode(table, payload, event)
-            if token is None and caller > 0:
-                heard = self._told_apart(profile, heard, caller)
+            heard = decode(table, asked.payload, event)
+            if asked.token is None and asked.caller > 0:
+                heard = self._told_apart(profile, heard, asked.caller)
         except Refusal as refusal:
-            answer(hook_protocol.refused(refusal))
+            asked.answer(hook_protocol.refused(refusal))
             return
-        self._trees.seen_from_here(heard, caller, lambda heard: self._decide(
-            name, profile, table, heard, token, payload, answer, wait, confirms, max(caller, 0),
-            gone))
+        self._trees.seen_from_here(
+            heard, asked.caller, lambda heard: self._decide(asked, profile, table, heard))
 
-    def _decide(self, name: str, profile: str, table: HookTable, heard: HookCall,
-                token: str | None, payload: bytes, answer: Told, wait: bool, confirms: bool,
-                caller: int, gone: Callable[[], bool]) -> None:
+    def _decide(self, asked: _Asked, profile: str, table: HookTable, heard: HookCall) -> None:
+        token, answer, caller = asked.token, asked.answer, max(asked.caller, 0)
         if heard.moment == "settings":
             self._keep_guard(profile, heard.session, answer)
             return
@@ -154,7 +164,7 @@ class AgentHooks:
             answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
             return
         self._note_unknown(profile, heard)
-        wait_s, turn_wait_s, window_wait_s = self._patience(table, heard) if wait else _NO_PATIENCE
+        patience = _NO_PATIENCE if asked.again else self._patience(table, heard)
         receipt, heard_ms = _Receipt(self._router, self._on_the_way), self._now_ms()
 
         sentences: dict[str, list[str]] = {}
@@ -165,17 +175,17 @@ class AgentHooks:
             service = self._router.service
             receipt.lost()  # of a try that was rolled back
             actor = who(tx, token)
-            heeded = tool_calls.serve(
-                service, tx, actor, profile, heard, can_add=can_add(table, heard),
-                wait_s=wait_s, turn_wait_s=turn_wait_s, git_asks=self._git_asks(actor.agent),
+            heeded = tool_calls.serve(service, tx, actor, profile, heard, tool_calls.Surroundings(
+                can_add=can_add(table, heard), patience=patience,
+                git_asks=self._git_asks(actor.agent),
                 broken=[one for said in sentences.values() for one in said],
-                on_the_way=self._on_the_way, kept=kept, window_wait_s=window_wait_s,
+                on_the_way=self._on_the_way, kept=kept,
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
-                goes_on=not wait, is_busy=self._is_busy,
-            )
+                goes_on=asked.again, is_busy=self._is_busy,
+            ))
             self._allowed[receipt] = heeded.holder, heeded.files, self._now_ms()
             if heeded.waiting is None:  # else nothing is told yet
-                if confirms:
+                if asked.confirms:
                     receipt.take(heeded)
                 else:
                     tool_calls.settle(tx, heeded)
@@ -196,8 +206,9 @@ class AgentHooks:
             if waits is not None:
                 self._allowed.pop(receipt, None)
                 self._router.held.hold(waits, value.wait_s, lambda late: self._late(
-                    late, table, heard, answer, lambda: self._serve(
-                        name, token, payload, answer, False, confirms, caller, gone)), gone=gone)
+                    late, table, heard, answer,
+                    lambda: self._serve(asked._replace(caller=caller, again=True))),
+                    gone=asked.gone)
                 return
 
             def say(held: list[shell_commands.Held], others: tuple[str, ...]) -> None:
@@ -347,14 +358,14 @@ class AgentHooks:
                    if holder == agent and at >= since)]
         return frozenset().union(*files)
 
-    def _patience(self, table: HookTable, heard: HookCall) -> tuple[float, float, float]:
-        """How long a call may be held: for what others hold, while another's git is at work, and
-        while another writes the same file."""
+    def _patience(self, table: HookTable, heard: HookCall) -> tool_calls.Patience:
+        """How long a call may be held."""
         if heard.moment != "before":
             return _NO_PATIENCE
         hooks, most = self._router.service.settings.hooks, table.timeout_s - tool_calls.MARGIN_S
-        return (max(0.0, min(hooks.wait_s, most)), max(0.0, min(hooks.git_wait_s, most)),
-                max(0.0, min(WINDOW_WAIT_S, most)))
+        return tool_calls.Patience(*(
+            max(0.0, min(wait_s, most))
+            for wait_s in (hooks.wait_s, hooks.git_wait_s, WINDOW_WAIT_S)))
 
     def _note_unknown(self, profile: str, heard: HookCall) -> None:
         unknown = heard.moment == "other" or (

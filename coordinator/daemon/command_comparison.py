@@ -31,6 +31,7 @@ from coordinator.slices.guard import git_moves, renames, shell_commands
 from coordinator.slices.guard.git_moves import Moved
 from coordinator.slices.guard.shell_commands import NO_FILE, UNKNOWN
 from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import VersionRow
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import path_scope
@@ -100,7 +101,7 @@ class CommandComparison:
         are read before it can begin, but for large ones, and where they are many."""
         known = [one for one in looks if one.hash not in (None, UNKNOWN, *NO_FILE)]
         said = self._router.look(lambda view: [
-            one for one in known if view.row("blob_has", one.hash) is None]) if known else []
+            one for one in known if not view.has("blob_has", one.hash)]) if known else []
         if isinstance(said, list) and said:
             names = {(one.held.worktree, one.held.name): one.stamp for one in said}
             small = [name for name, stamp in names.items()
@@ -272,7 +273,7 @@ class CommandComparison:
 
     def _still_held(self, held: shell_commands.Held) -> bool:
         """Once its lease has ended, a file is anybody's to write."""
-        return self._router.look(lambda view: view.row("lease_get", held.token)) is not None
+        return bool(self._router.look(lambda view: view.has("lease_get", held.token)))
 
     def _recorded(self, one: Look) -> str | None:
         """What the holder is known to have written. Of one with hooks each write of its own is
@@ -282,8 +283,8 @@ class CommandComparison:
             holder = view.agent(one.held.holder)
             if one.held.worktree is not None or (holder and holder.hooked_at is not None):
                 return one.hash
-            version = view.row("version_get", one.held.name)
-            return version[0] if version is not None else one.hash
+            version = view.first(VersionRow, "version_get", one.held.name)
+            return version.hash if version is not None else one.hash
 
         said = self._router.look(reading)
         return one.hash if isinstance(said, Refusal) else said

@@ -116,7 +116,7 @@ class Compaction:
     def _useless(self) -> list[str]:
         db = open_reader(self._ledger.path)
         try:
-            return [str(row[0]) for row in db.execute(Q["blobs_unreferenced"])]
+            return [str(digest) for (digest,) in db.execute(Q["blobs_unreferenced"])]
         finally:
             db.close()
 

@@ -38,7 +38,7 @@ from coordinator.daemon.lock import take_lock
 from coordinator.daemon.log_lines import LogFormat, form_of, log_to
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import Parts
-from coordinator.daemon.namespaces import Namespaces
+from coordinator.daemon.namespaces import Listeners, Namespaces
 from coordinator.daemon.noted_calls import NotedCalls
 from coordinator.daemon.noted_processes import NotedProcesses
 from coordinator.daemon.request_router import RequestRouter
@@ -181,7 +181,7 @@ class Daemon:
         notes = NotedProcesses(self.state.processes)
         self._alive = AgentsAlive(self.router, notes)
         self.namespaces = Namespaces(self._loop, self.service, self._db, self.router.look,
-                                     self._alive.ended, self._tell_holder, notes.note,
+                                     Listeners(self._alive.ended, self._tell_holder, notes.note),
                                      partial(intact.protected, self.state))
         self._wiring = WiringWatch(
             self._loop, self.state, Path.home(),
@@ -383,7 +383,7 @@ class Daemon:
 
     def _retry(self) -> None:
         """Refused acquisitions are looked at again, whether or not anything was released."""
-        if self.router.look(lambda view: view.row("waiters_any")):
+        if self.router.look(lambda view: view.has("waiters_any")):
             self.router.tend_now()
 
     def _tend(self) -> None:
@@ -419,7 +419,7 @@ class Daemon:
         called = self._http.called_since()
         if came or called or self._verifier.busy or self.namespaces.agents():
             return True
-        return self.router.look(lambda view: view.row("needed")) is not None
+        return bool(self.router.look(lambda view: view.has("needed")))
 
     def _compact(self) -> None:
         self.router.engine.task(self._compaction.compact(rq.Compact()))
@@ -443,8 +443,7 @@ class Daemon:
 
     def _fencing_given(self) -> int:
         """No fencing token above this was given."""
-        rows: list[Any] = self._reader.execute(Q["counters_all"]).fetchall()
-        return next((int(value) for name, value in rows if name == "fencing"), 0)
+        return View(self._reader, 0).counts("counters_all").get("fencing", 0)
 
     def _note_down(self, ended: bool = False) -> None:
         """For `coord ps`, and for a coordinator that has to begin afresh here (coordinators.py)."""
@@ -474,12 +473,12 @@ class Daemon:
         watcher = (
             self._watch_bridge.health() if hasattr(self, "_watch_bridge") else {"mode": "starting"}
         )
-        return health.reply(
-            req, state=self.state, reader=self._reader, loaded=self._loaded,
+        return health.reply(req, health.Running(
+            state=self.state, reader=self._reader, loaded=self._loaded,
             started_at=self._started_at, watcher=watcher, http=self._http.address,
             heard=self._heard, warnings=[
                 *self._warnings, *self.namespaces.warnings, *self._unjoined.warnings(),
-                *self._wiring.warnings()])
+                *self._wiring.warnings()]))
 
     async def _join(self, req: rq.JoinSession) -> Any:
         agent = self._agent_of(req.pid)

@@ -20,7 +20,7 @@ from coordinator.kernel.core import Service
 from coordinator.rules.leases import as_resource
 from coordinator.slices.guard.shell_commands import PROTECTED_MAX, UNKNOWN, Held
 from coordinator.store.ledger import View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import ContentRow, LeaseRow
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
 
@@ -116,7 +116,8 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
         if found is None:
             continue
         left -= len(found)
-        known = {str(path): str(digest) for path, digest in view.rows("baselines_of", held.token)}
+        known = {row.path: str(row.hash)
+                 for row in view.each(ContentRow, "baselines_of", held.token)}
         folder = Folder(held)
         if held.kind == "directory":
             folder.top = Look(held, None, read(held.path, 0), top=True)

@@ -7,7 +7,7 @@ import os
 import resource
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -21,26 +21,36 @@ from coordinator.store.migrations import SCHEMA_VERSION
 from coordinator.words import requests as rq
 
 
-def reply(
-    request: rq.Health, *, state: StateDir, reader: apsw.Connection, loaded: Loaded,
-    started_at: str, watcher: Mapping[str, Any], http: str | None, heard: Mapping[str, str],
-    warnings: Sequence[str],
-) -> rq.HealthReply:
-    """The answer to `requests.Health`; `warnings`: those of its parts, beside what is seen here."""
-    told = [*loaded.warnings(), *warnings]
-    if watcher.get("mode") == "polling":
-        told.append(str(watcher.get("detail")))
+class Running(NamedTuple):
+    """A coordinator as it runs. `warnings`: those of its parts, beside what is seen here."""
+
+    state: StateDir
+    reader: apsw.Connection
+    loaded: Loaded
+    started_at: str
+    watcher: Mapping[str, Any]
+    http: str | None
+    heard: Mapping[str, str]
+    warnings: Sequence[str]
+
+
+def reply(request: rq.Health, running: Running) -> rq.HealthReply:
+    """The answer to `requests.Health`."""
+    state, reader, loaded = running.state, running.reader, running.loaded
+    told = [*loaded.warnings(), *running.warnings]
+    if running.watcher.get("mode") == "polling":
+        told.append(str(running.watcher.get("detail")))
     if (full := disk_room.little(state.path)) is not None:
         told.append(full)
     wal = state.database.with_name(state.database.name + "-wal")
     return rq.HealthReply(
         version=program_version(), sqlite=apsw.sqlite_lib_version(), root=str(state.root),
-        pid=os.getpid(), started_at=started_at, schema_version=SCHEMA_VERSION,
+        pid=os.getpid(), started_at=running.started_at, schema_version=SCHEMA_VERSION,
         db_bytes=_size(state.database), wal_bytes=_size(wal), resident_bytes=_resident_bytes(),
         events=int(str(reader.execute("SELECT coalesce(max(seq), 0) FROM events").get)),
-        watcher=dict(watcher), http=http, warnings=told,
+        watcher=dict(running.watcher), http=running.http, warnings=told,
         config={"settings": msgspec.to_builtins(loaded.settings), "sources": loaded.sources},
-        heard=dict(heard), integrity=integrity(reader) if request.integrity else None,
+        heard=dict(running.heard), integrity=integrity(reader) if request.integrity else None,
     )
 
 

@@ -13,7 +13,7 @@ import hmac
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.requests import Request
@@ -31,30 +31,36 @@ PROBE = "/health"
 READING = ("GET", "HEAD")
 
 
+class Bearer(NamedTuple):
+    """The operator's token, and where it lies."""
+
+    token: str
+    where: str
+
+
 class HttpAuthentication:
     """An ASGI application around another one.
 
     Args:
-        bearer: the operator's token.
+        bearer: the operator's token, and where it lies, for the refusal's next step.
         port: where the door listens.
         resolve: what a token speaks for; a `Refusal` is a value.
         alive: raises a `Refusal` where the coordinator does not serve; for `/health`, the one path
             that needs no token, and tells no more than that.
         counted: told of each refusal of its own, to be counted.
-        where: where the operator's token lies, for the refusal's next step.
         pages: answers browser pages, and knows their tokens and what each may do.
     """
 
     def __init__(
-        self, app: ASGIApp, bearer: str, port: Callable[[], int],
-        resolve: Callable[[str | None], Any], where: str, alive: Callable[[], None],
+        self, app: ASGIApp, bearer: Bearer, port: Callable[[], int],
+        resolve: Callable[[str | None], Any], alive: Callable[[], None],
         counted: Callable[[Refusal], None], pages: PageDoor,
     ) -> None:
         self._app = app
-        self._bearer = bearer.encode()
+        self._bearer = bearer.token.encode()
         self._port = port
         self._resolve = resolve
-        self._where = where
+        self._where = bearer.where
         self._alive = alive
         self._counted = counted
         self._pages = pages

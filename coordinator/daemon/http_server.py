@@ -26,6 +26,7 @@ from starlette.routing import Match, Route
 
 from coordinator.daemon import metrics
 from coordinator.daemon.http_authentication import (
+    Bearer,
     HttpAuthentication,
     check_still_admitted,
     refused,
@@ -122,9 +123,10 @@ class HttpServer:
             return self._router.look(lambda view: who(view, token))
 
         counted = self._router.counts.refusal
-        return HttpAuthentication(_with_slashes(self._app()), self._bearer, lambda: self._port,
-                                  resolve, str(self._state.bearer), self._router.check_alive,
-                                  counted, PageDoor(self._pages, lambda: self._port, counted))
+        return HttpAuthentication(_with_slashes(self._app()),
+                                  Bearer(self._bearer, str(self._state.bearer)), lambda: self._port,
+                                  resolve, self._router.check_alive, counted,
+                                  PageDoor(self._pages, lambda: self._port, counted))
 
     def _answering(self, serve: Any) -> Any:
         """An endpoint whose own refusals are answers, and are counted as the router's are."""
@@ -230,7 +232,7 @@ class HttpServer:
         wake = asyncio.Event()
         stop = self._router.subscribe(wake.set)
         look = self._router.look
-        told = after if after is not None else look(lambda v: int((v.row("event_last") or (0,))[0]))
+        told = after if after is not None else look(lambda v: int(v.value("event_last") or 0))
         try:
             yield b": coord events\n\n"
             while True:

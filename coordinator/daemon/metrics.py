@@ -50,7 +50,7 @@ class Counts:
 
     def text(self, view: View, health: rq.HealthReply) -> str:
         """All metrics now."""
-        counted = {name: int(value) for name, value in view.rows("metrics", view.now)}
+        counted = view.counts("metrics", view.now)
 
         def of(prefix: str, states: Iterable[str]) -> Values:
             return [({"state": one}, counted.get(f"{prefix}:{one}", 0)) for one in states]

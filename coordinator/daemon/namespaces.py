@@ -64,23 +64,34 @@ class Guarded:
     """Its agent was started by a person; its commands enter it one by one."""
 
 
+class Listeners(NamedTuple):
+    """Who is told of sessions.
+
+    Attributes:
+        ended: called with an agent whose session was to end with its first process, and has.
+        tell: called with an agent and what it should know of what it holds.
+        noted: called with an agent and the process that its session is to end with.
+    """
+
+    ended: Callable[[str], None]
+    tell: Callable[[str, str], None]
+    noted: Callable[[str, Process], None]
+
+
 class Namespaces:
     """One daemon's. Used from the loop's thread.
 
     Args:
-        ended: called with an agent whose session was to end with its first process, and has.
-        tell: called with an agent and what it should know of what it holds.
-        noted: called with an agent and the process that its session is to end with.
+        listeners: who is told of sessions.
         protects: files, absolute, that no agent may write.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, writer: apsw.Connection,
-                 look: Look, ended: Callable[[str], None],
-                 tell: Callable[[str, str], None],
-                 noted: Callable[[str, Process], None],
+                 look: Look, listeners: Listeners,
                  protects: Callable[[], list[str]] = list) -> None:
         self._loop, self._service, self._db, self._look = loop, service, writer, look
-        self._ended, self._tell, self._noted, self._protects = ended, tell, noted, protects
+        self._ended, self._tell, self._noted = listeners
+        self._protects = protects
         self._sessions: dict[str, Guarded] = {}
         #: Numbers of their namespaces; also of those whose first process has ended, until they are
         #: gone: numbers are given again.

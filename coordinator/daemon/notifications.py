@@ -73,7 +73,7 @@ class Notifications:
 
     def begin(self) -> None:
         """From now on."""
-        found = self._look(lambda view: int((view.row("event_last") or (0,))[0]))
+        found = self._look(lambda view: int(view.value("event_last") or 0))
         self._at = found if isinstance(found, int) else None
 
     def events_came(self) -> None:
@@ -111,7 +111,7 @@ class Notifications:
         self._came = False
         rows = self._look(lambda view: (
             view.each(LogRow, "events_after", self._at, None, None, None, None, LOOKED_AT),
-            int((view.row("event_last") or (0,))[0])))
+            int(view.value("event_last") or 0)))
         if isinstance(rows, Refusal):
             return
         for row in rows[0]:

@@ -179,7 +179,7 @@ class RequestRouter:
             Refusal: SHUTTING_DOWN, STORAGE.
         """
         self.check_open()
-        said = self.look(lambda view: view.row("event_last"))
+        said = self.look(lambda view: view.value("event_last"))
         if isinstance(said, Refusal):
             raise said
 
@@ -228,8 +228,8 @@ class RequestRouter:
         if due is True:
             self.tend_now()
         elif self.engine.work and self.look(
-                lambda v: v.row("any_lapsed", v.now) or v.row("changes_due", v.now)
-                or v.row("calls_due", v.now)):
+                lambda v: v.has("any_lapsed", v.now) or v.has("changes_due", v.now)
+                or v.has("calls_due", v.now)):
             self.engine.work.change()
 
     def tend_now(self) -> bool:

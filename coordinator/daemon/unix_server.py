@@ -303,7 +303,7 @@ class Conversation(asyncio.Protocol):
             return
         if self._stop is None:
             self._stop = self._router.subscribe(self._soon)
-        last = self._router.look(lambda view: int((view.row("event_last") or (0,))[0]))
+        last = self._router.look(lambda view: int(view.value("event_last") or 0))
         self._told = last if after is None else after
         self._reply(asked.id, {"after": self._told})
         self._soon()

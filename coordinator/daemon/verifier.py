@@ -36,7 +36,7 @@ from coordinator.rules.verification import Findings, Told, Unit, Work, search
 from coordinator.slices.verify import verifications
 from coordinator.slices.verify.verifications import Culprit, Result
 from coordinator.store.ledger import Job, View
-from coordinator.store.rows import VerificationRow, WorkRow
+from coordinator.store.rows import ContentRow, VerificationRow, WorkRow
 from coordinator.words.clock import Clock
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import resource
@@ -85,7 +85,7 @@ class Verifier:
     def start(self) -> None:
         """Begin with what is committed now, if nothing was verified before; or, where nothing is
         to be verified any more, forget what waits."""
-        begun = self._look(lambda view: view.row("verified_base")) is not None
+        begun = self._look(lambda view: view.has("verified_base"))
         if begun and not self.command:
             self._submit(lambda tx: verifications.begin_with(tx, None))
         elif self.command and not begun:
@@ -118,7 +118,7 @@ class Verifier:
     def _begin_with(self, head: str | None) -> None:
         if head is not None:
             self._submit(lambda tx: verifications.begin_with(tx, head)
-                         if tx.row("verified_base") is None else None)
+                         if not tx.has("verified_base") else None)
 
     def _submit(self, job: Job) -> None:
         self._writer.submit(job, _tell)
@@ -172,10 +172,10 @@ class Verifier:
             folder = self._state.path / "verify"
             folder.mkdir(mode=0o700, exist_ok=True)
             trees = VerificationTrees(self._service.tree.root, folder, view.source)
-            base = view.row("verified_base")
-            since = int(base[2]) if base is not None else 0
+            base = view.first(verifications.BaseRow, "verified_base")
+            since = base.since if base is not None else 0
             plan = trees.plan(
-                None if base is None else (str(base[0]), str(base[1]), since), _left(view),
+                None if base is None else (base.base_commit, base.head, since), _left(view),
                 lambda path: _is_leased(self._service, view, path))
         finally:
             db.close()
@@ -299,7 +299,7 @@ def _with_part(units: list[Unit], part: Unit) -> list[Unit]:
 def _left(view: View) -> list[Left]:
     out = []
     for row in view.each(WorkRow, "work_of"):
-        files = {str(path): name for path, name in view.rows("work_files_of", row.n)}
+        files = {file.path: file.hash for file in view.each(ContentRow, "work_files_of", row.n)}
         work = Work(row.n, row.task_id, row.state, row.because, frozenset(files))
         out.append(Left(work, files, row.head, row.before, row.after))
     return out

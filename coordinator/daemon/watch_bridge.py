@@ -17,7 +17,7 @@ from coordinator.daemon import moved_files
 from coordinator.daemon.ran_together import CLOCK_MS
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
-from coordinator.daemon.watcher import Change, Watcher
+from coordinator.daemon.watcher import Change, Manner, Watcher
 from coordinator.kernel import repository_files
 from coordinator.kernel.core import Service
 from coordinator.kernel.holders import notices
@@ -85,8 +85,8 @@ class WatchBridge:
             self._service.tree, self._service.ignore,
             lambda changes: self._batch(changes, self._moves),
             on_renames=self._moves.extend,
-            debounce_s=settings.debounce_s, poll=settings.poll,
             hurries=lambda: self._calls.races(self._router.now_ms()),
+            manner=Manner(debounce_s=settings.debounce_s, poll=settings.poll),
         )
         self._watcher.start()
         self._service.hear = self.hear

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from watchdog.events import (
     DirCreatedEvent,
@@ -85,6 +85,28 @@ class _Overheard(logging.Handler):
             self._act()
 
 
+class Manner(NamedTuple):
+    """How a tree is watched.
+
+    Attributes:
+        debounce_s: how long it must be quiet before a batch is sent (and at most `ROUNDS_MAX`
+            times as long in all).
+        queue_max: paths that may be pending; beyond, details are dropped for an `overflow`.
+        poll: do not try the kernel's notification.
+        poll_s: how often to look when polling.
+        native: makes the observer that is tried first; for tests.
+    """
+
+    debounce_s: float = 0.2
+    queue_max: int = 10_000
+    poll: bool = False
+    poll_s: float = 2.0
+    native: Callable[[], BaseObserver] | None = None
+
+
+_AS_ALWAYS = Manner()
+
+
 class Watcher(FileSystemEventHandler):
     """Watches one tree.
 
@@ -92,14 +114,9 @@ class Watcher(FileSystemEventHandler):
         on_batch: called from the watcher's own thread with at least one change; an exception of
             it is logged, and the watcher goes on.
         on_renames: called before that, with the renames among them one by one, in their order.
-        debounce_s: how long it must be quiet before a batch is sent (and at most
-            `ROUNDS_MAX` times as long in all).
         hurries: whether it is asked for less quiet just now (`HURRY_S`), for it matters who wrote
             first.
-        queue_max: paths that may be pending; beyond, details are dropped for an `overflow`.
-        poll: do not try the kernel's notification.
-        poll_s: how often to look when polling.
-        native: makes the observer that is tried first; for tests.
+        manner: how it watches.
     """
 
     def __init__(
@@ -109,24 +126,21 @@ class Watcher(FileSystemEventHandler):
         on_batch: Callable[[list[Change]], None],
         *,
         on_renames: Callable[[list[Change]], None] = lambda moves: None,
-        debounce_s: float = 0.2,
         hurries: Callable[[], bool] = lambda: False,
-        queue_max: int = 10_000,
-        poll: bool = False,
-        poll_s: float = 2.0,
-        native: Callable[[], BaseObserver] | None = None,
+        manner: Manner = _AS_ALWAYS,
     ) -> None:
         self._tree = tree
         self._root = str(tree.root).rstrip("/") + "/"
         self._ignore = ignore
         self._on_batch = on_batch
         self._on_renames = on_renames
-        self._debounce_s = debounce_s
+        self._debounce_s = manner.debounce_s
         self._hurries = hurries
-        self._queue_max = queue_max
-        self._poll = poll
-        self._poll_s = poll_s
-        self._native = native or (lambda: native_observer(self._skips, self._lose, self._hear_file))
+        self._queue_max = manner.queue_max
+        self._poll = manner.poll
+        self._poll_s = manner.poll_s
+        self._native = manner.native or (
+            lambda: native_observer(self._skips, self._lose, self._hear_file))
 
         self._lock = threading.Lock()
         self._changes = Changes()

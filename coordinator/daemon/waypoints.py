@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from pathlib import Path
 
 from coordinator.daemon.log_summary import read_waypoint, summarize_log
 from coordinator.daemon.writer import Writer
+from coordinator.slices.story.waypoints import WaypointRow
 from coordinator.store.database import open_reader
 from coordinator.store.ledger import Tx, View
 from coordinator.words.refusals import Refusal
@@ -24,17 +26,18 @@ APART, BYTES_AN_EVENT = 2500, 100
 
 def find_due(view: View) -> int | None:
     """The event after which the next waypoint belongs; None: the log is not that long yet."""
-    newest, size = (int(value) for value in view.row("waypoint_newest") or (0, 0))
-    last = int((view.row("event_last") or (0,))[0])
-    covered = int((view.row("snapshot_seq") or (0,))[0] or 0)
-    due = max(newest, covered) + max(APART, size // BYTES_AN_EVENT)
+    newest = view.first(WaypointRow, "waypoint_begun", sys.maxsize)
+    last = int(view.value("event_last") or 0)
+    covered = int(view.value("snapshot_seq") or 0)
+    due = (max(newest.seq, covered) + max(APART, newest.size // BYTES_AN_EVENT)
+           if newest is not None else covered + APART)
     return due if due <= last else None
 
 
 def put_waypoint(tx: Tx, seq: int, state: bytes, begun: bytes) -> None:
     """Keep a waypoint, unless compaction has removed the log up to there meanwhile."""
-    if seq > int((tx.row("snapshot_seq") or (0,))[0] or 0):
-        tx.rows("waypoint_put", seq, state, begun)
+    if seq > int(tx.value("snapshot_seq") or 0):
+        tx.write_beside("waypoint_put", seq, state, begun)
 
 
 class Waypoints:

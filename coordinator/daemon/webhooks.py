@@ -54,8 +54,8 @@ class Webhooks:
     def begin(self) -> None:
         """Go on after the last event that a delivery was noted for; at first, from now on."""
         def last(view: View) -> int:
-            noted = (view.row("webhook_last") or (None,))[0]
-            return int(noted if noted is not None else (view.row("event_last") or (0,))[0])
+            noted = view.value("webhook_last")
+            return int(noted if noted is not None else (view.value("event_last") or 0))
 
         found = self._look(last)
         self._at = found if isinstance(found, int) else None
@@ -92,8 +92,9 @@ class Webhooks:
         for url, row in due:
             body = {"id": row.seq, "repository": self._service.root,
                     "event": msgspec.to_builtins(make_event_reply(row))}
-            retry_queue.put(self._service, tx, "webhook", url, msgspec.json.encode(body),
-                            agent=None, attempts_max=self._settings.attempts_max, event=row.seq)
+            retry_queue.put(self._service, tx, retry_queue.NewStep(
+                "webhook", url, msgspec.json.encode(body), None,
+                attempts_max=self._settings.attempts_max, event=row.seq))
 
     def _noted(self, value: Any) -> None:
         self._noting = False

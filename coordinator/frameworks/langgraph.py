@@ -20,7 +20,7 @@ import inspect
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NamedTuple, TypedDict, cast
 
 from coordinator.client.client import Held
 from coordinator.frameworks.asynchronous import to_the_end
@@ -104,10 +104,9 @@ def guard(
             place = _place()
             wanted = resources(state) if callable(resources) else resources
             return _Turn(
-                step=ResumableStep(root, f"node {place.key}", place.label), place=place, key=key,
-                resources=_listed(wanted), ttl=ttl, wait=wait, spans=False,
-                keeps=on_interrupt == "keep" and place.resumable, keep=keep,
-                description=description or place.node, on_blocked=on_blocked)
+                ResumableStep(root, f"node {place.key}", place.label), place, _listed(wanted),
+                _Manner(key, ttl, wait, description or place.node, on_blocked,
+                        keeps=on_interrupt == "keep" and place.resumable, keep=keep))
 
         return _wrapped(node, turn)
 
@@ -129,9 +128,9 @@ def lease_node(
         place = _place()
         wanted = _listed(resources(state) if callable(resources) else resources)
         step = ResumableStep(root, f"lease {place.key}", place.label)
-        turn = _Turn(step=step, place=place, key=key, resources=wanted, ttl=ttl, wait=wait,
-                     spans=True, keeps=True, keep=None, description=description or place.node,
-                     on_blocked=on_blocked, found=f"lease {place.key}", begins=True)
+        turn = _Turn(step, place, wanted,
+                     _Manner(key, ttl, wait, description or place.node, on_blocked),
+                     _Span(f"lease {place.key}", begins=True))
         refused = turn.begin()
         if refused is not None:
             return {key: refused}
@@ -160,10 +159,9 @@ def with_lease(
         def turn(state: Any) -> _Turn:
             place, lease = _place(), _lease(state, key)
             return _Turn(
-                step=ResumableStep(root, lease["step"], place.thread), place=place, key=key,
-                resources=lease["resources"], ttl=ttl, wait=wait, spans=True, keeps=True,
-                keep=None, description=place.node, on_blocked=None, found=lease["step"],
-                known=lease.get("fencing_tokens"))
+                ResumableStep(root, lease["step"], place.thread), place, lease["resources"],
+                _Manner(key, ttl, wait, place.node),
+                _Span(lease["step"], lease.get("fencing_tokens")))
 
         return _wrapped(node, turn)
 
@@ -220,21 +218,38 @@ def _place() -> _Place:
     return _Place()
 
 
-class _Turn:
-    """One run of a guarded node. `spans`: its step goes on after this node."""
+class _Manner(NamedTuple):
+    """How a node holds what it needs: see `guard`. `keeps`: also where it calls `interrupt()`."""
 
-    def __init__(
-        self, *, step: ResumableStep, place: _Place, key: str | None, resources: Sequence[str],
-        ttl: float, wait: float, spans: bool, keeps: bool, keep: float | None, description: str,
-        on_blocked: Postpones | None, found: str = "", known: dict[str, int] | None = None,
-        begins: bool = False,
-    ) -> None:
-        self._step, self._place, self._key = step, place, key
-        self._resources, self._ttl, self._wait = list(resources), ttl, wait
-        self._spans, self._keeps, self._keep = spans, keeps, keep
-        self._description, self._on_blocked = description, on_blocked
-        self._found, self._known, self._begins = found, known, begins
-        self._run = place.task if spans and not begins else ""
+    key: str | None
+    ttl: float
+    wait: float
+    description: str
+    on_blocked: Postpones | None = None
+    keeps: bool = True
+    keep: float | None = None
+
+
+class _Span(NamedTuple):
+    """A step that goes on after a node: how it is found again, and its tokens, as far as they are
+    known. `begins`: with this node."""
+
+    found: str
+    known: dict[str, int] | None = None
+    begins: bool = False
+
+
+class _Turn:
+    """One run of a guarded node. `span`: its step goes on after this node."""
+
+    def __init__(self, step: ResumableStep, place: _Place, resources: Sequence[str],
+                 manner: _Manner, span: _Span | None = None) -> None:
+        self._step, self._place, self._resources = step, place, list(resources)
+        (self._key, self._ttl, self._wait, self._description, self._on_blocked,
+         self._keeps, self._keep) = manner
+        self._spans = span is not None
+        self._found, self._known, self._begins = span or _Span("")
+        self._run = place.task if self._spans and not self._begins else ""
         self._tokens: dict[str, int] = {}
 
     @property

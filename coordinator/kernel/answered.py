@@ -19,6 +19,7 @@ import msgspec
 
 from coordinator.kernel.core import Service
 from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import Row
 from coordinator.words.refusals import Code, Refusal
 
 #: How long an answer is kept (ms).
@@ -61,20 +62,39 @@ def once(svc: Service, key: str, op: str, request: Any) -> Once:
     return Once(key, op, seal.hexdigest())
 
 
+class AnsweredRow(Row, frozen=True):
+    """The answer that a request with an idempotency key was given."""
+
+    op: str
+    digest: str
+    answer: bytes
+    at: str
+
+
+class AwaitedRow(Row, frozen=True):
+    """A request with an idempotency key that waits for its answer."""
+
+    asker: str
+    key: str
+    op: str
+    digest: str
+
+
 def known(svc: Service, view: View, asker: str | None, asked: Once) -> msgspec.Raw | None:
     """The answer that this asker got to this request before; None: it was not asked, or refused.
 
     Raises:
         Refusal: CONFLICT: another request had this key.
     """
-    row = view.row("answered_get", asker or "", asked.key)
-    if row is None or str(row[3]) <= view.later(-WINDOW_MS):
+    row = view.first(AnsweredRow, "answered_get", asker or "", asked.key)
+    if row is None or row.at <= view.later(-WINDOW_MS):
         return None
-    op, digest, answer, at = str(row[0]), str(row[1]), bytes(row[2]), str(row[3])
-    if (op, digest) != (asked.op, asked.digest):
+    answer, at = row.answer, row.at
+    if (row.op, row.digest) != (asked.op, asked.digest):
         raise Refusal(
             Code.CONFLICT, f"The idempotency key {asked.key[:60]!r} was used for another request "
-            f"(`{op}`, {at[:19]}Z). Nothing was done.", next="Make up a new key for each request.",
+            f"(`{row.op}`, {at[:19]}Z). Nothing was done.",
+            next="Make up a new key for each request.",
         )
     if answer == _TOO_LONG:
         raise Refusal(
@@ -110,8 +130,8 @@ def wait(tx: Tx, asker: str | None, asked: Once, acquisition: str) -> None:
 
 def awaited(tx: View, acquisition: str) -> list[tuple[str, Once]]:
     """The requests that stand in line at this place, the newest first: who asked each."""
-    return [(str(asker), Once(str(key), str(op), str(digest)))
-            for asker, key, op, digest in tx.rows("awaited_of", acquisition)]
+    return [(row.asker, Once(row.key, row.op, row.digest))
+            for row in tx.each(AwaitedRow, "awaited_of", acquisition)]
 
 
 def move(tx: Tx, acquisition: str, now: str) -> None:

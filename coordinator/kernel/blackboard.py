@@ -21,7 +21,7 @@ from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.rules import recovery
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import TaskRow
+from coordinator.store.rows import Row, TaskRow, VersionRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Refusal
 from coordinator.words.resource_names import kind_of, resource
@@ -120,34 +120,55 @@ def judged(svc: Service, tx: Tx, task: TaskRow, agent: str, outcome: str,
 def _give_to_a_person(svc: Service, tx: Tx, task: TaskRow, agent: str, rounds: int,
                       said: str) -> None:
     why = f"after {rounds} rounds: {said}"
-    lapse.fail_claim(svc, tx, task, agent, why=why[:2000], log_tail="", blocked=False,
-                     exhausted=True)
+    lapse.fail_claim(svc, tx, task, tasks.Failure(why[:2000], exhausted=True))
+
+
+class CandidateRow(Row, frozen=True):
+    """A row of `candidates`, without its task."""
+
+    n: int
+    agent: str
+    at: str
+    outcome: str
+    remedy: str
+    note: str
+
+
+class CandidateRegionRow(Row, frozen=True):
+    """A row of `candidate_regions`, without its task."""
+
+    n: int
+    resource: str
+    base: str | None
+    content: str | None
 
 
 def candidates(view: View, task: str, *, texts: bool = False,
                now: dict[str, str | None] | None = None) -> list[rq.Candidate]:
     """What was tried for a task, the newest last. `now`: what is at its regions, as far as that
     was looked at; else what was last seen there."""
-    rows: dict[int, list[tuple[str, str | None, str | None]]] = {}
-    for n, name, base, kept in view.rows("candidate_regions_of", task):
-        rows.setdefault(int(n), []).append((str(name), base, kept))
+    rows: dict[int, list[CandidateRegionRow]] = {}
+    for region in view.each(CandidateRegionRow, "candidate_regions_of", task):
+        rows.setdefault(region.n, []).append(region)
     out = []
-    for n, agent, at, outcome, remedy, note in view.rows("candidates_of", task):
+    for row in view.each(CandidateRow, "candidates_of", task):
         regions = []
-        for name, base, kept in rows.get(int(n), ()):
-            data = view.blob(kept, TOLD_CHARS_MAX) if texts and kept is not None else None
+        for region in rows.get(row.n, ()):
+            kept = region.content if texts else None
+            data = view.blob(kept, TOLD_CHARS_MAX) if kept is not None else None
             regions.append(rq.CandidateRegion(
-                resource=name, base=base, content_hash=kept, stale=_stale(view, name, base, now),
+                resource=region.resource, base=region.base, content_hash=region.content,
+                stale=_stale(view, region.resource, region.base, now),
                 text=None if data is None else data.decode("utf-8", "replace")))
-        out.append(rq.Candidate(n=int(n), agent=str(agent), at=str(at), outcome=str(outcome),
-                                remedy=str(remedy), note=str(note), regions=regions))
+        out.append(rq.Candidate(n=row.n, agent=row.agent, at=row.at, outcome=row.outcome,
+                                remedy=row.remedy, note=row.note, regions=regions))
     return out
 
 
 def left(view: View, task: str, now: dict[str, str | None]) -> list[rq.Candidate]:
     """What whoever takes the task next is told: the last candidates of which nothing was written,
     with their texts."""
-    if view.row("candidate_last", task) is None:
+    if not view.has("candidate_last", task):
         return []
     found = [one for one in candidates(view, task, texts=True, now=now) if one.remedy != "none"]
     return found[-TOLD_MAX:]
@@ -160,28 +181,27 @@ def _stale(view: View, name: str, base: str | None,
         return None
     if now is not None and name in now:
         return now[name] != base
-    last = view.row("version_get", name)
-    return None if last is None else bool(last[0] != base)
+    last = view.first(VersionRow, "version_get", name)
+    return None if last is None else last.hash != base
 
 
 def _rounds(tx: Tx, task: TaskRow) -> int:
     """Attempts of this claim in a row of which nothing was written."""
-    row = tx.row("candidate_rounds", task.task_id, task.claimed_by, task.claimed_at)
-    return int(row[0]) if row is not None else 0
+    return int(tx.value("candidate_rounds", task.task_id, task.claimed_by, task.claimed_at))
 
 
 def _judged_so(tx: Tx, task: TaskRow, outcome: str) -> int:
     """Attempts of this claim in a row that were written, and that a check has judged so."""
-    row = tx.row("candidate_verdicts", task.task_id, task.claimed_by, task.claimed_at, outcome)
-    return int(row[0]) if row is not None else 0
+    return int(tx.value(
+        "candidate_verdicts", task.task_id, task.claimed_by, task.claimed_at, outcome))
 
 
 def note(tx: Tx, task: TaskRow, agent: str, outcome: str, remedy: recovery.Remedy,
          regions: list[tuple[str, str | None, str | None]], said: str) -> None:
     """Write an outcome onto a task's blackboard."""
-    last = tx.row("candidate_last", task.task_id)
+    last = tx.value("candidate_last", task.task_id) or 0
     tx.record(ev.CandidateJudged(
-        task=task.task_id, agent=agent, n=(int(last[0]) if last is not None else 0) + 1,
+        task=task.task_id, agent=agent, n=last + 1,
         outcome=str(outcome), remedy=remedy, regions=regions, note=said[:2000]))
 
 

@@ -24,26 +24,26 @@ def cut(svc: Service, view: View, req: rq.Compact) -> int:
     review and no unfinished task; 0 for none."""
     days = req.keep_days if req.keep_days is not None else svc.settings.database.keep_days
     ago = min(ms(min(days, DAYS_MAX) * 86_400), view.now_ms)  # the log begins later than time does
-    last = int((view.row("events_older_than", view.later(-ago)) or (0,))[0])
-    needed = (view.row("oldest_needed") or (None,))[0]
+    last = int(view.value("events_older_than", view.later(-ago)) or 0)
+    needed = view.value("oldest_needed")
     return min(last, int(needed) - 1) if needed is not None else last
 
 
 def covered(view: View) -> int:
     """The last event that a snapshot stands for already; 0 for none."""
-    return int((view.row("snapshot_seq") or (0,))[0] or 0)
+    return int(view.value("snapshot_seq") or 0)
 
 
 def put_snapshot(tx: Tx, upto: int, body: bytes) -> None:
     """From now on the log begins with this snapshot of the state after event `upto`."""
-    tx.rows("snapshot_put", upto, tx.now, body)
-    tx.rows("snapshots_delete_before", upto)
-    tx.rows("waypoints_delete_before", upto)
+    tx.write_beside("snapshot_put", upto, tx.now, body)
+    tx.write_beside("snapshots_delete_before", upto)
+    tx.write_beside("waypoints_delete_before", upto)
 
 
 def remove_events(tx: Tx, upto: int, most: int) -> int:
     """Remove some of the events that the snapshot stands for; how many."""
-    tx.rows("events_delete_some", upto, most)
+    tx.write_beside("events_delete_some", upto, most)
     return tx.db.changes()
 
 
@@ -52,7 +52,7 @@ def remove_blobs(tx: Tx, digests: Sequence[str], kept: set[str]) -> int:
     `kept` since; how many."""
     gone = [digest for digest in digests if digest not in kept]
     for digest in gone:
-        tx.rows("blob_delete", digest)
+        tx.write_beside("blob_delete", digest)
     return len(gone)
 
 

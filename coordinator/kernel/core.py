@@ -216,11 +216,11 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 def last_before(view: View, instant: str) -> int:
     """The last event before an instant (UTC), as far as the clock was never put back."""
-    low, high = 0, int((view.row("event_last") or (0,))[0])
+    low, high = 0, int(view.value("event_last") or 0)
     while low < high:
         middle = (low + high) // 2
-        row = view.row("event_at_from", middle + 1)
-        if row is not None and str(row[0]) < instant:
+        at = view.value("event_at_from", middle + 1)
+        if at is not None and at < instant:
             low = middle + 1
         else:
             high = middle

@@ -12,7 +12,7 @@ from coordinator.kernel.core import Actor, Service, ms
 from coordinator.kernel.leasing import grant, waiting_line
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.store.rows import LeaseRow, ReadRow, Row, WaiterRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
@@ -52,25 +52,36 @@ def stood(svc: Service, tx: Tx, agent: str, written: Sequence[Resource]) -> None
             tx.record(ev.WriteStood(agent=agent, resource=asked.name, scope=asked.scope))
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent) if tx.present().waiters else ():
         if waiter.purpose == purposes.LOSSES and scopes.issuperset(
-                scope for _, _, scope in tx.rows("waiter_resources_of", waiter.acquisition_id)):
+                tx.values("waiter_scopes_of", waiter.acquisition_id)):
             waiting_line.step_out(tx, waiter, "it has written it")
     for row in tx.each(LeaseRow, "leases_of_holder", agent):
         if row.purpose == purposes.LOSSES and row.scope in scopes:
             grant.end(tx, row)
 
 
+class LostWritesRow(Row, frozen=True):
+    """A row of `lost_writes`."""
+
+    agent: str
+    scope: str
+    resource: str
+    in_a_row: int
+    total: int
+    wasted_ms: int
+    last_at: str
+
+
 def in_a_row(view: View, agent: str, asked: Resource) -> int:
     """How often it has lost since it last wrote this."""
-    row = view.row("lost_in_a_row", agent, asked.scope)
-    return int(row[0]) if row is not None else 0
+    return int(view.value("lost_in_a_row", agent, asked.scope) or 0)
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.LostWrites) -> rq.LostWriteList:
     """See `requests.LostWrites`."""
     return rq.LostWriteList(items=[
-        rq.LostWrite(agent=agent, resource=resource, in_a_row=row, total=total,
-                     wasted_s=wasted_ms / 1000, last_at=at)
-        for agent, resource, row, total, wasted_ms, at in view.rows("lost_writes", req.agent)
+        rq.LostWrite(agent=row.agent, resource=row.resource, in_a_row=row.in_a_row,
+                     total=row.total, wasted_s=row.wasted_ms / 1000, last_at=row.last_at)
+        for row in view.each(LostWritesRow, "lost_writes", req.agent)
     ])
 
 
@@ -78,8 +89,8 @@ def wasted(tx: Tx, agent: str, one: Located) -> int:
     """How long ago the agent has read the file (ms), where its hooks told."""
     if one.resource.kind != "file":
         return 0
-    row = tx.row("read_get", agent, copy_name(one.resource.name, one.worktree))
-    return max(0, tx.now_ms - from_iso(str(row[1]))) if row is not None else 0
+    row = tx.first(ReadRow, "read_get", agent, copy_name(one.resource.name, one.worktree))
+    return max(0, tx.now_ms - from_iso(row.at)) if row is not None else 0
 
 
 def _stand_in_line(svc: Service, tx: Tx, agent: str, located: Sequence[Located]) -> str:

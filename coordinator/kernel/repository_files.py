@@ -264,7 +264,7 @@ def tidy(svc: Service, view: View) -> int:
     """Remove large contents that no row of the database names any more; how many bytes. For a
     worker: it walks the folder."""
     named = {str(name).removesuffix(EXECUTABLE).rpartition(":")[2]
-             for (name,) in view.rows("blobs_stored")}
+             for name in view.values("blobs_stored")}
     return svc.blobs.tidy(named.__contains__, view.now_ms / 1000)
 
 

@@ -7,7 +7,7 @@ events) is kept beside the log, not in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,18 +28,41 @@ PREFIX = "S-"
 KEPT_MS = 86_400_000
 
 
-def put(svc: Service, tx: Tx, kind: str, name: str, content: bytes, *, agent: str | None,
-        resources: Sequence[str] = (), rest_ms: int = 0, attempts_max: int = 10, why: str = "",
-        dead: bool = False, event: int | None = None) -> BlockedStepRow:
-    """Keep something that is to be tried again; `dead`: only when a person says so."""
+class NewStep(NamedTuple):
+    """Something that is to be tried again: see `steps` in schema.sql. `rest_ms`: not before so long
+    from now; `dead`: only when a person says so."""
+
+    kind: str
+    name: str
+    content: bytes
+    agent: str | None
+    resources: Sequence[str] = ()
+    rest_ms: int = 0
+    attempts_max: int = 10
+    why: str = ""
+    dead: bool = False
+    event: int | None = None
+
+
+class Given(NamedTuple):
+    """Who is to try a step, and until when it may take."""
+
+    to: str
+    until: str
+
+
+def put(svc: Service, tx: Tx, new: NewStep) -> BlockedStepRow:
+    """Keep something that is to be tried again."""
     n = tx.number("step")
     step = f"{PREFIX}{n}"
     tx.record(
         ev.StepAdded(
-            step=step, n=n, step_kind=kind, name=name, state="dead" if dead else "waiting",
-            attempts=1 if dead else 0, attempts_max=attempts_max,
-            content=keep_json(svc, tx, content), agent=agent, resources=list(resources),
-            not_before=None if dead else tx.later(rest_ms), why=why[:1000], event=event,
+            step=step, n=n, step_kind=new.kind, name=new.name,
+            state="dead" if new.dead else "waiting", attempts=1 if new.dead else 0,
+            attempts_max=new.attempts_max, content=keep_json(svc, tx, new.content),
+            agent=new.agent, resources=list(new.resources),
+            not_before=None if new.dead else tx.later(new.rest_ms), why=new.why[:1000],
+            event=new.event,
         )
     )
     tx.effects.offers = True
@@ -49,8 +72,8 @@ def put(svc: Service, tx: Tx, kind: str, name: str, content: bytes, *, agent: st
 def find_alike(svc: Service, tx: Tx, kind: str, content: bytes,
                agent: str | None) -> BlockedStepRow | None:
     """What this agent has waiting to be tried again, and is the very same."""
-    row = tx.row("steps_kept_alike", kind, agent, keep_json(svc, tx, content))
-    return find(tx, str(row[0])) if row is not None else None
+    step = tx.value("steps_kept_alike", kind, agent, keep_json(svc, tx, content))
+    return find(tx, step) if step is not None else None
 
 
 def keep_waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow,
@@ -61,11 +84,11 @@ def keep_waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow,
         agent=waiter.agent, resources=names, task=waiter.task_id, description=waiter.description,
         mode="shared" if waiter.mode == "shared" else "exclusive", ttl_s=waiter.ttl_ms / 1000,
     )
-    for (before,) in tx.rows("steps_dead_alike", waiter.agent, msgspec.json.encode(names).decode()):
+    for before in tx.values("steps_dead_alike", waiter.agent, msgspec.json.encode(names).decode()):
         move(tx, find(tx, str(before)), "drop", why="it was waited for again, in vain")
-    return put(svc, tx, "acquire", ", ".join(names)[:200], msgspec.json.encode(asked),
-               agent=waiter.agent, resources=names, attempts_max=1, dead=True,
-               why="it did not become free in time")
+    return put(svc, tx, NewStep(
+        "acquire", ", ".join(names)[:200], msgspec.json.encode(asked), waiter.agent, names,
+        attempts_max=1, dead=True, why="it did not become free in time"))
 
 
 def fail(svc: Service, tx: Tx, row: BlockedStepRow, why: str, *,
@@ -87,8 +110,7 @@ def give_up(tx: Tx, row: BlockedStepRow, why: str) -> None:
 
 def begin(tx: Tx, row: BlockedStepRow, until: str) -> BlockedStepRow:
     """The daemon itself is about to try it."""
-    move(tx, row, "give", attempts=row.attempts + 1, given_to="coord", given_until=until,
-          why=row.why)
+    move(tx, row, "give", given=Given("coord", until), why=row.why)
     return find(tx, row.step_id)
 
 
@@ -99,7 +121,7 @@ def finish(tx: Tx, row: BlockedStepRow) -> None:
 
 def end_late(svc: Service, tx: Tx) -> int:
     """Steps whose time is over: whoever was given them hangs, or has gone; how many."""
-    rows = [find(tx, str(name)) for (name,) in tx.rows("steps_late", tx.now)]
+    rows = [find(tx, str(name)) for name in tx.values("steps_late", tx.now)]
     for row in rows:
         fail(svc, tx, row, f"{row.given_to} did not answer in time")
     return len(rows)
@@ -108,9 +130,9 @@ def end_late(svc: Service, tx: Tx) -> int:
 def forget_old(tx: Tx) -> None:
     """Forget what was done or dropped a day ago. What is dead stays until a person acts, but for
     places in line of agents that have left."""
-    for (name,) in tx.rows("steps_dead_left"):
+    for name in tx.values("steps_dead_left"):
         move(tx, find(tx, str(name)), "drop", why="its agent has left")
-    old = [str(name) for (name,) in tx.rows("steps_old", tx.later(-KEPT_MS), 1000)]
+    old = tx.values("steps_old", tx.later(-KEPT_MS), 1000)
     if old:
         tx.record(ev.StepsForgotten(steps=old))
 
@@ -131,7 +153,7 @@ def find(view: View, text: str) -> BlockedStepRow:
 
 def revive(svc: Service, tx: Tx, row: BlockedStepRow) -> None:
     """A person lets a dead step be tried again, from its first attempt on."""
-    move(tx, row, "retry", attempts=0, not_before=tx.now, why="put back by a person")
+    move(tx, row, "retry", not_before=tx.now, why="put back by a person")
 
 
 def drop(tx: Tx, row: BlockedStepRow) -> None:
@@ -165,9 +187,8 @@ def rest_ms(svc: Service, step: str, attempts: int) -> int:
 
 
 def move(tx: Tx, row: BlockedStepRow, verb: str, *, agent: str | None = None, why: str = "",
-          attempts: int | None = None, not_before: str | None = None, given_to: str | None = None,
-          given_until: str | None = None) -> None:
-    """Take a step through one transition.
+         not_before: str | None = None, given: Given | None = None) -> None:
+    """Take a step through one transition: giving it begins an attempt, retrying it the count anew.
 
     Raises:
         Refusal: BAD_TRANSITION.
@@ -182,8 +203,9 @@ def move(tx: Tx, row: BlockedStepRow, verb: str, *, agent: str | None = None, wh
     tx.record(
         ev.StepMoved(
             step=row.step_id, state=state, agent=agent, why=why[:1000],
-            attempts=row.attempts if attempts is None else attempts, not_before=not_before,
-            given_to=given_to, given_until=given_until,
+            attempts=0 if verb == "retry" else row.attempts + (verb == "give"),
+            not_before=not_before, given_to=given.to if given else None,
+            given_until=given.until if given else None,
         )
     )
     tx.effects.offers = True

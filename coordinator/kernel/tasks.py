@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator.kernel.core import Service, ms
 from coordinator.kernel.leasing import task_claims
-from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, holders_of, near
+from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, NearReviewRow, holders_of, near
 from coordinator.kernel.unknown_ids import spellings, unknown
 from coordinator.rules import backlog as rule
 from coordinator.rules import leases as lease_rule
 from coordinator.rules.globs import overlaps
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import TaskRow
+from coordinator.store.rows import InStateRow, NeedRow, NumberedRow, TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
@@ -123,13 +123,13 @@ def _ripple(tx: Tx, todo: list[tuple[str, int]]) -> None:
     while waiting:
         name, after = waiting.popleft()
         while True:
-            rows = tx.rows("task_dependents", name, after, RIPPLE_MAX)
-            for found, number_of in rows:
+            rows = tx.each(NumberedRow, "task_dependents", name, after, RIPPLE_MAX)
+            for row in rows:
                 if tx.effects.rippled >= RIPPLE_MAX:
                     for left, number in ((name, after), *waiting):
                         tx.record(ev.RippleLeft(task=left, after=number))
                     return
-                dependent, after = str(found), int(number_of)
+                dependent, after = row.task_id, row.n
                 tx.effects.rippled += 1
                 if _moved_along(tx, dependent, name):
                     waiting.append((dependent, 0))
@@ -149,7 +149,7 @@ def _moved_along(tx: Tx, name: str, because: str) -> bool:
     task = find(tx, name)
     state = _follow(tx, task, f"after {because}")
     tells = state != task.state and _tells_others(task.state, state)
-    return tells and tx.row("task_has_dependents", name) is not None
+    return tells and tx.has("task_has_dependents", name)
 
 
 def _follow(tx: Tx, task: TaskRow, why: str) -> str:
@@ -163,32 +163,40 @@ def _follow(tx: Tx, task: TaskRow, why: str) -> str:
 
 def due_state(view: View, name: str) -> str:
     """The state of a task that nobody has claimed, as what it comes after is now."""
-    row = view.row("task_due_state", name)
-    assert row is not None
-    bad, unfinished = row
-    return "blocked" if bad else "pending" if unfinished else "ready"
+    return str(view.value("task_due_state", name))
 
 
 def go_on_rippling(tx: Tx) -> bool:
     """Tell the next of those that were left; whether there may be more."""
-    left = [(str(name), int(after)) for name, after in tx.rows("ripples_some", RIPPLE_MAX)]
+    left = [(row.task_id, row.n) for row in tx.each(NumberedRow, "ripples_some", RIPPLE_MAX)]
     for name, _ in left:
         tx.record(ev.RippleLeft(task=name, after=None))
     _ripple(tx, left)
     return bool(left)
 
 
-def attempt_over(svc: Service, tx: Tx, task: TaskRow, *, agent: str | None, why: str,
-                 review: str | None = None, blocked: bool = False,
-                 exhausted: bool = False) -> str:
-    """A claim ended without success: review, backoff, dead letter, or straight back. `exhausted`:
-    whatever attempts it has left, a person is next."""
-    limits = svc.settings.backlog
+class Failure(NamedTuple):
+    """Why an attempt at a task did not succeed.
+
+    Attributes:
+        blocked: it does not count, for something kept it from beginning.
+        exhausted: whatever attempts it has left, a person is next.
+    """
+
+    why: str
+    blocked: bool = False
+    exhausted: bool = False
+
+
+def attempt_over(svc: Service, tx: Tx, task: TaskRow, failure: Failure, *, agent: str | None,
+                 review: str | None = None) -> str:
+    """A claim ended without success: review, backoff, dead letter, or straight back."""
+    limits, why = svc.settings.backlog, failure.why
     if review is not None:
         return move(tx, task, "flag", agent=agent, why=why, partial=review)
-    if blocked:
+    if failure.blocked:
         return move(tx, task, "defer", agent=agent, why=why, attempts=max(0, task.attempts - 1))
-    over = exhausted or task.attempts >= task.attempts_max
+    over = failure.exhausted or task.attempts >= task.attempts_max
     if over and task.partial is not None:
         # Reassigned work that nobody finished: a human looks at it again.
         tx.record(ev.ReviewUndone(review=task.partial, agent=agent, task=task.task_id, by="coord"))
@@ -209,21 +217,22 @@ def broke(tx: Tx, task: TaskRow, *, why: str, result: str) -> str:
 
 def offer_rested(tx: Tx) -> int:
     """Failed tasks whose backoff is over are ready again; how many."""
-    rested = tx.rows("tasks_backed_off", tx.now, 200)
-    for (name,) in rested:
-        move(tx, find(tx, str(name)), "offer", why="its backoff is over")
+    rested = tx.values("tasks_backed_off", tx.now, 200)
+    for name in rested:
+        move(tx, find(tx, name), "offer", why="its backoff is over")
     return len(rested)
 
 
 def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = False) -> rq.Task:
     """A task as it is told; `full` adds who holds what it needs, and which reviews bar it
     (`quarantine`: each open one of its files does)."""
-    resources = view.rows("task_resources_of", task.task_id)
+    needed = view.each(NeedRow, "task_resources_of", task.task_id)
     out = rq.Task(
         task=task.task_id, title=task.title, prompt=task.prompt, state=task.state,
         priority=task.priority,
-        resources=[f"shared:{n}" if mode == "shared" else n for n, _, _, mode in resources],
-        after=[str(r[0]) for r in view.rows("task_after_of", task.task_id)],
+        resources=[f"shared:{need.name}" if need.mode == "shared" else need.name
+                   for need in needed],
+        after=view.values("task_after_of", task.task_id),
         attempts=task.attempts, attempts_max=task.attempts_max, not_before=task.not_before,
         claimed_by=task.claimed_by, claimed_at=task.claimed_at, claim_until=task.claim_until,
         partial=task.partial, result=task.result, created_at=task.created_at,
@@ -236,7 +245,8 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
         said = row.description if row is not None and not row.is_label else ""
         out.locked_by_name = said or held[0]
     if full:
-        wanted = [(lease_rule.as_resource(n, k, s), str(m)) for n, k, s, m in resources]
+        wanted = [(lease_rule.as_resource(need.name, need.kind, need.scope), need.mode)
+                  for need in needed]
         out.held_by = holders_of(view, task.claimed_by or "", wanted)
         barred = [] if out.held_by or task.state != "ready" else _barred_by(
             view, task, [one for one, _ in wanted], quarantine)
@@ -249,20 +259,23 @@ def _barred_by(view: View, task: TaskRow, wanted: Sequence[Resource], quarantine
     """Sentences on reviews of what it needs: nobody begins on that before the verdict."""
     found = {}
     for asked in wanted:
-        for review, path, scope, state, left_by, unkept in near(view, "reviews_near", asked):
-            if ((state == "reassigned" and left_by == task.task_id) or not (unkept or quarantine)
-                    or not overlaps(asked, lease_rule.as_resource(str(path), "file", str(scope)))):
+        for row in near(view, NearReviewRow, "reviews_near", asked):
+            if ((row.state == "reassigned" and row.task_id == task.task_id)
+                    or not (row.unkept or quarantine)
+                    or not overlaps(asked, lease_rule.as_resource(row.path, "file", row.scope))):
                 continue
-            found[str(review)] = (f"the review {review} of {shown(str(path))} waits for a verdict "
-                                  f"(`coord review show {review}`)")
+            review = row.review_id
+            found[review] = (f"the review {review} of {shown(row.path)} waits for a verdict "
+                             f"(`coord review show {review}`)")
     return list(found.values())[:HOLDERS_TOLD_MAX]
 
 
 def _explanation(view: View, task: TaskRow, held_by: list[str]) -> str:
     if task.state in ("pending", "blocked"):
         missing = [
-            f"{name} ({state})" for name, state in view.rows("task_dependencies", task.task_id)
-            if state != "done"
+            f"{row.name} ({row.state})"
+            for row in view.each(InStateRow, "task_dependencies", task.task_id)
+            if row.state != "done"
         ]
         return "waits for " + ", ".join(missing)
     if task.state == "failed":

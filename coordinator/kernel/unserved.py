@@ -64,7 +64,7 @@ def due(view: View, most: int = 100) -> list[AsideRow]:
 
 def take_up(tx: Tx, what: str, subject: str) -> None:
     """It is tried again, or over."""
-    if tx.row("aside_get", what, subject) is not None:
+    if tx.has("aside_get", what, subject):
         tx.record(ev.TakenUp(what=what, subject=subject))
         tx.effects.offers = tx.effects.offers or what == "task"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from coordinator.dialects.stream import Told
 from coordinator.files import runs
 from coordinator.files.runs import Worker as Recorded
-from coordinator.launch.attempt import LOST, UNHOOKED, Claim, Ended, How, supervise
+from coordinator.launch.attempt import LOST, UNHOOKED, Attempted, Claim, Ended, How, supervise
 from coordinator.launch.door import Visitor
 from coordinator.launch.enrolment import Enrolment
 from coordinator.launch.heartbeat import Beating
@@ -198,8 +198,9 @@ class AgentWorker(threading.Thread):
             self._record(task, process.pid, process.mark)
             self._seat.open()
             ended = supervise(
-                process, self._enrolment.client, task, log, launch.limits, launch.hard,
-                post.place, self.profile, lambda: self._seat.asked)
+                Attempted(process, self._enrolment.client, task, log, launch.limits, post.place,
+                          self.profile),
+                launch.hard, lambda: self._seat.asked)
             launch.run.worker(Recorded(agent=self.agent))
             if ended.how != "taken over":
                 self._seat.close(self.agent, task.task)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from coordinator.client.client import Client
 from coordinator.dialects.stream import Told
@@ -125,14 +125,24 @@ class Claim:
         return "closed", "its task was ended"  # by the agent itself, or by a person
 
 
-def supervise(
-    process: Running, client: Client, task: rq.Task, log: Path, limits: Limits, hard: Stop,
-    place: Path, profile: Profile, wanted: Callable[[], bool] = lambda: False,
-) -> Ended:
-    """Stay with the process, which works in `place`, until it has ended, by itself or stopped from
-    here. `wanted`: whether a person waits to take it over, which is done as soon as it has told
-    which session it is."""
-    watch = _Watch(process, client, task, log, limits, place, profile)
+class Attempted(NamedTuple):
+    """An attempt that runs: a process works on a task in `place`, and writes a log."""
+
+    process: Running
+    client: Client
+    task: rq.Task
+    log: Path
+    limits: Limits
+    place: Path
+    profile: Profile
+
+
+def supervise(attempt: Attempted, hard: Stop,
+              wanted: Callable[[], bool] = lambda: False) -> Ended:
+    """Stay with the process until it has ended, by itself or stopped from here. `wanted`: whether a
+    person waits to take it over, which is done as soon as it has told which session it is."""
+    process, limits = attempt.process, attempt.limits
+    watch = _Watch(attempt)
     while not process.exited.wait(TICK_S):
         if hard.is_set():
             return Ended("stopped", process.stop(min(limits.grace_s, FAREWELL_S)),
@@ -147,8 +157,8 @@ def supervise(
 
 
 class _Watch:
-    def __init__(self, process: Running, client: Client, task: rq.Task, log: Path,
-                 limits: Limits, place: Path, profile: Profile) -> None:
+    def __init__(self, attempt: Attempted) -> None:
+        process, client, task, log, limits, place, profile = attempt
         self._process, self._client, self._task = process, client, task
         self._log, self._limits, self._profile = log, limits, profile
         self._stream = Follower(log, profile.stream) if profile.stream is not None else None

@@ -10,7 +10,7 @@ import fcntl
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from coordinator.files import runs
 from coordinator.files.state import StateDir
@@ -40,20 +40,31 @@ FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
 }
 
 
+class Landing(NamedTuple):
+    """Where agents work, and how that comes to the branch.
+
+    Attributes:
+        isolated: each agent works in a git worktree of its own, and what it did has to land.
+        verify: a command for the shell; where it fails on what would land, that does not land.
+    """
+
+    isolated: bool = False
+    verify: str | None = None
+
+
+_IN_PLACE = Landing()
+
+
 class Launcher(LaunchState):
     """One launch. `prepare`, `start`, then `done` or `drain` and `stop`; last, `report`."""
 
     def __init__(
         self, root: Path, agents: Mapping[str, tuple[Profile, int]], limits: Limits, *,
         say: Callable[[str], None] = lambda line: None,
-        expects_verdicts: Callable[[], bool] = lambda: False, isolated: bool = False,
-        verify: str | None = None,
-        options: Mapping[str, str] | None = None,
+        expects_verdicts: Callable[[], bool] = lambda: False,
+        landing: Landing = _IN_PLACE, options: Mapping[str, str] | None = None,
     ) -> None:
         """`agents`: by the name of its profile, how many of each.
-
-        `isolated`: each agent works in a git worktree of its own, and what it did has to land.
-        `verify`: a command for the shell; where it fails on what would land, that does not land.
 
         `expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
         so, work that waits for a verdict keeps the launch going.
@@ -69,7 +80,7 @@ class Launcher(LaunchState):
             profile.program()
             profile.check_options(options or {})
             _check_wired(root, profile)
-        self._profiles = agents
+        self._profiles, (isolated, verify) = agents, landing
         if verify is not None and not (isolated and verify.strip()):
             raise Refusal(Code.INVALID, "--verify needs a command, and --isolation worktree: "
                           "without it there is no landing that could wait for it. Nothing was "
@@ -262,11 +273,9 @@ class Launcher(LaunchState):
             self.trouble(said)
         ended = self.last_at if self.attempts else time.monotonic()
         made = report.make(
-            self.operator, run=self.run.record.run, wall_s=ended - self._began,
-            agents=self.agents, attempts=self.attempts, since=self._since,
-            closed_before=self._closed_before, done_before=self._done_before,
-            orphans=self.orphans, problems=self.problems,
-        )
+            self.operator, report.Before(self._since, self._closed_before, self._done_before),
+            report.Course(self.run.record.run, ended - self._began, self.agents, self.attempts,
+                          self.orphans, self.problems))
         if self.isolation is not None:
             made.target = self.isolation.target.name
             made.landed = self.isolation.landed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -84,28 +84,44 @@ class Report(msgspec.Struct, kw_only=True):
     unverified: list[str] = []  # tasks that are done, and that the verifying command has not seen
 
 
-def make(
-    client: Client, *, run: str, wall_s: float, agents: int, attempts: list[Attempt],
-    since: int, closed_before: set[str], done_before: set[str], orphans: int, problems: list[str],
-) -> Report:
-    """Gather the report; `since` is the log's end when the launch began. `done_before`: of its
-    tasks those that were done then.
+class Before(NamedTuple):
+    """What was so when a launch began: the log's end, and the tasks that were closed and done."""
+
+    since: int
+    closed: set[str]
+    done: set[str]
+
+
+class Course(NamedTuple):
+    """How a launch went."""
+
+    run: str
+    wall_s: float
+    agents: int
+    attempts: list[Attempt]
+    orphans: int
+    problems: list[str]
+
+
+def make(client: Client, before: Before, course: Course) -> Report:
+    """Gather the report.
 
     Raises:
         Refusal: the coordinator cannot be asked.
     """
-    refused = _events(client, since, "acquisition_refused")
-    reviews = _events(client, since, "review_opened")
+    run, wall_s, agents, attempts, orphans, problems = course
+    refused = _events(client, before.since, "acquisition_refused")
+    reviews = _events(client, before.since, "review_opened")
     counts: dict[str, int] = {}
     left: list[str] = []
     by_others, barred, given_up = [], False, []
     mine = {one.task for one in attempts if one.outcome == "done"}
     for task in all_tasks(client):
-        if task.task in closed_before:
+        if task.task in before.closed:
             given_up += [task.task] * (task.state == "dead")
             continue
         counts[task.state] = counts.get(task.state, 0) + 1
-        if task.state == "done" and task.task not in mine | done_before:
+        if task.state == "done" and task.task not in mine | before.done:
             by_others.append(task.task)
         if task.state not in ("done", "cancelled"):
             why = ""

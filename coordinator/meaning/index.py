@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -33,6 +34,13 @@ KEPT_FILES = 400
 #: How long another process may write (ms): it reads some files meanwhile.
 BUSY_MS = 30_000
 KEPT_BYTES = 4 << 20
+
+
+class _FileRow(NamedTuple):
+    """A file's id and its packed facts, as `sql.FILE` gives them."""
+
+    id: int
+    facts: bytes
 
 
 class Index:
@@ -113,12 +121,11 @@ class Index:
 
     def paths(self) -> list[str]:
         """All files."""
-        return [row[0] for row in self._db.execute(sql.PATHS)]
+        return [path for (path,) in self._db.execute(sql.PATHS)]
 
     def known(self, path: str) -> tuple[bytes, str] | None:
         """The hash and the stamp of what is known of a file; None if it is not there."""
-        row = self._db.execute(sql.KNOWN, (path,)).fetchone()
-        return (row[0], row[1]) if row else None
+        return self._db.execute(sql.KNOWN, (path,)).fetchone()
 
     def facts(self, path: str) -> Facts | None:
         """What is known of a file; None if it is not there."""
@@ -126,10 +133,9 @@ class Index:
         if kept is not None:
             self._kept.move_to_end(path)
             return kept[0]
-        row = self._db.execute(sql.FACTS, (path,)).fetchone()
         found, size = None, 0
-        if row is not None:
-            found, size = _unpacked(row[0]), len(row[0])
+        for (packed,) in self._db.execute(sql.FACTS, (path,)):
+            found, size = _unpacked(packed), len(packed)
         self._kept[path] = (found, size)
         self._kept_bytes += size
         while len(self._kept) > KEPT_FILES or self._kept_bytes > KEPT_BYTES:
@@ -138,14 +144,14 @@ class Index:
 
     def files_with(self, name: str, role: str, limit: int) -> list[str]:
         """The files that have this to do with a name, at most so many, in the order of paths."""
-        return sorted(row[0] for row in self._db.execute(
+        return sorted(path for (path,) in self._db.execute(
             sql.WITH_NAME, (name, role, limit),
         ))
 
     def modules(self, dotted: str, limit: int = 64) -> list[str]:
         """The files whose dotted name ends in this one."""
         turned = ".".join(reversed(dotted.split(".")))
-        return [row[0] for row in self._db.execute(
+        return [path for (path,) in self._db.execute(
             sql.MODULES, (turned, limit),
         )]
 
@@ -172,14 +178,12 @@ class Index:
     def _forget(self, path: str) -> None:
         if path in self._kept:
             self._kept_bytes -= self._kept.pop(path)[1]
-        row = self._db.execute(sql.FILE, (path,)).fetchone()
-        if row is None:
-            return
-        self._db.executemany(
-            sql.DROP_NAME,
-            [(name, role, row[0]) for name, role in rows_of(_unpacked(row[1]))],
-        )
-        self._db.execute(sql.DROP_FILE, (row[0],))
+        for file in map(_FileRow._make, self._db.execute(sql.FILE, (path,)).fetchall()):
+            self._db.executemany(
+                sql.DROP_NAME,
+                [(name, role, file.id) for name, role in rows_of(_unpacked(file.facts))],
+            )
+            self._db.execute(sql.DROP_FILE, (file.id,))
 
 
 def module_of(path: str) -> str:
@@ -240,7 +244,7 @@ def _opened(path: str) -> apsw.Connection:
     try:
         db.set_busy_timeout(BUSY_MS)
         db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000")
-        (found,) = db.execute("PRAGMA user_version").fetchall()[0]
+        ((found,),) = db.execute("PRAGMA user_version").fetchall()
         if found != VERSION:
             if db.execute(sql.ANYTHING).fetchone() is not None:
                 raise _OtherVersionError

@@ -8,6 +8,7 @@ be. So what fits both, or fitted neither, is never reported.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from coordinator.meaning import sentences as words
 from coordinator.meaning.callables import Signature, both, signatures
@@ -65,6 +66,15 @@ def breaks_of(stored: Stored, path: str, before: Facts | None,
     """
     return _Judge(path, Resolver(World(stored, {**after, path: before})),
                   Resolver(World(stored, after))).outcome(()).breaks
+
+
+class _Use(NamedTuple):
+    """Where a file uses a name, and what that is."""
+
+    file: str
+    facts: Facts
+    site: Site
+    term: Term
 
 
 class _Judge:
@@ -230,7 +240,7 @@ class _Judge:
             was = named(self.old, file, at, one.name)
             now = named(self.new, file, at, one.name)
             if was and now is not None:
-                self._compared(file, facts, site, one, None, was, now)
+                self._compared(_Use(file, facts, site, one), None, was, now)
             return
         if one.kind != "attribute" or one.of is None:
             return
@@ -240,8 +250,8 @@ class _Judge:
         for value in sorted(values, key=str):
             now = self.new.members(value, one.name)[0]
             if now or not self.new.answers(value, one.name):
-                self._compared(
-                    file, facts, site, one, value, self.old.members(value, one.name)[0], now)
+                self._compared(_Use(file, facts, site, one), value,
+                               self.old.members(value, one.name)[0], now)
         if not values:
             self._guessed(file, facts, site, one)
 
@@ -253,7 +263,7 @@ class _Judge:
         if len(places) != 1 or not self._is_alone(places[0]):
             return
         value = Value("object", self.path, places[0].scope)
-        self._compared(file, facts, site, one, value, [Hit(places[0], value)],
+        self._compared(_Use(file, facts, site, one), value, [Hit(places[0], value)],
                        self.new.members(value, one.name)[0], sure=False)
 
     def _is_alone(self, place: Place) -> bool:
@@ -273,11 +283,10 @@ class _Judge:
             )
         return self._definers[place.name]
 
-    def _compared(
-        self, file: str, facts: Facts, site: Site, one: Term, value: Value | None,
-        was: list[Hit], now: list[Hit], *, sure: bool = True,
-    ) -> None:
+    def _compared(self, use: _Use, value: Value | None, was: list[Hit], now: list[Hit], *,
+                  sure: bool = True) -> None:
         """Report a use that led to what changed, and does not fit any more."""
+        file, facts, site, one = use
         for hit in was:
             before = self._signatures(self.old, hit)
             target = self._touched(hit, before)

@@ -286,7 +286,7 @@ def close_writer(db: apsw.Connection) -> None:
 
 def integrity(db: apsw.Connection) -> str:
     """`"ok"`, or the first things that SQLite finds wrong."""
-    return "; ".join(str(row[0]) for row in db.execute("PRAGMA integrity_check(10)"))
+    return "; ".join(str(wrong) for (wrong,) in db.execute("PRAGMA integrity_check(10)"))
 
 
 def backup(

@@ -40,7 +40,7 @@ from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.effects import Effects
 from coordinator.store.packing import packed
 from coordinator.store.parking import park
-from coordinator.store.rows import AgentRow
+from coordinator.store.rows import AgentRow, BlobRow, CountRow, KeptBlobRow, LogRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.writer_cache import COUNTER_BLOCKS, Present, WriterCache
 from coordinator.words.clock import iso
@@ -99,14 +99,21 @@ class View:
         #: What was looked at on the disk for the request that is being served.
         self.looked = Looked()
 
-    def rows(self, name: str, *params: Any) -> list[tuple[Any, ...]]:
-        """All rows of the statement called `name`."""
-        return self.cursor.execute(Q[name], params).fetchall()
+    def values(self, name: str, *params: Any) -> list[Any]:
+        """What the statement called `name` gives: it has one column."""
+        return [value for (value,) in self.cursor.execute(Q[name], params)]
 
-    def row(self, name: str, *params: Any) -> tuple[Any, ...] | None:
-        """Its first row, or None."""
-        row: tuple[Any, ...] | None = self.db.execute(Q[name], params).fetchone()
-        return row
+    def value(self, name: str, *params: Any) -> Any:
+        """The first of its values; None: it has none."""
+        row = self.db.execute(Q[name], params).fetchone()
+        if row is None:
+            return None
+        (value,) = row
+        return value
+
+    def has(self, name: str, *params: Any) -> bool:
+        """Whether the statement called `name` gives any row."""
+        return self.db.execute(Q[name], params).fetchone() is not None
 
     def each(self, shape: type[R], name: str, *params: Any) -> list[R]:
         """All rows of the statement called `name`, as rows of this shape."""
@@ -116,6 +123,10 @@ class View:
         """Its first row, as one of this shape; None: it has none."""
         row = self.db.execute(Q[name], params).fetchone()
         return None if row is None else shape(*row)
+
+    def counts(self, name: str, *params: Any) -> dict[str, int]:
+        """What the statement called `name` counts, by name."""
+        return {row.name: row.count for row in self.each(CountRow, name, *params)}
 
     def each_of(self, shape: type[R], name: str, keys: Iterable[Any]) -> list[R]:
         """The rows that there are of these keys, by a statement that gives one row for a key."""
@@ -143,18 +154,18 @@ class View:
         """The bytes that `digest` names, or the file that has them; None if they are not kept."""
         if digest is None:
             return None
-        row = self.db.execute(Q["blob_get"], (digest,)).fetchone()
+        row = self.first(BlobRow, "blob_get", digest)
         if row is None:
             return None
-        if row[0]:
-            return zlib.decompress(row[0])
+        if row.data:
+            return zlib.decompress(row.data)
         kept = self.blobs
         return kept.place(digest) if kept.has(digest) else None
 
     def blob_mode(self, digest: str) -> int | None:
         """Permission bits that all files of this content had; None if that is not known."""
-        row = self.db.execute(Q["blob_get"], (digest,)).fetchone()
-        return None if row is None or row[2] is None else int(row[2])
+        row = self.first(BlobRow, "blob_get", digest)
+        return None if row is None else row.mode
 
     @property
     def blobs(self) -> BlobFolder:
@@ -247,10 +258,10 @@ class Tx(View):
             note(kind, scope, seq)
         self.ended = []
 
-    def recorded_of(self, kinds: frozenset[str]) -> list[tuple[Any, ...]]:
-        """(at, agent, resource, data) of its own events of these kinds, the latest first."""
-        return [(at, agent, resource, data) for _, at, kind, agent, _, resource, data
-                in reversed(self._events) if kind in kinds]
+    def recorded_of(self, kinds: frozenset[str]) -> list[LogRow]:
+        """Its own events of these kinds, the latest first."""
+        events = (LogRow(*event) for event in reversed(self._events))
+        return [event for event in events if event.kind in kinds]
 
     @property
     def last_seq(self) -> int:
@@ -275,18 +286,18 @@ class Tx(View):
     def _counters(self) -> dict[str, int]:
         known = self._cache
         if known.counters is None:
-            known.stored = {str(k): int(v) for k, v in self.db.execute(Q["counters_all"])}
+            known.stored = self.counts("counters_all")
             known.counters = dict(known.stored)
         return known.counters
 
     def keep(self, digest: str, data: bytes, mode: int | None = None) -> None:
         """Keep bytes under their name. `mode`: permission bits of the file that has them."""
         self._note_kept(digest)
-        known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
-        if not known or (known[0][1] == 0 and not self.blobs.has(digest)):
+        known = self.first(KeptBlobRow, "blob_has", digest)
+        if known is None or (known.size == 0 and not self.blobs.has(digest)):
             self.db.execute(Q["blob_put"], (digest, len(data), packed(data), mode))
         elif mode is not None:
-            self._narrow(digest, known[0][0], mode)
+            self._narrow(digest, known.mode, mode)
 
     def keep_text(self, name: str, text: bytes) -> None:
         """Keep a short text that is new, most likely, under a name that is made of it."""
@@ -310,7 +321,7 @@ class Tx(View):
     def keep_found(self, found: Bytes) -> bool:
         """Keep what a look has found, if its bytes came along; whether they are kept then."""
         if found.hash is None or found.kept or found.data is None:
-            return self.row("blob_has", found.hash) is not None  # (nothing has no name)
+            return self.has("blob_has", found.hash)  # (nothing has no name)
         self.keep(found.hash, found.data, found.mode)
         return True
 
@@ -318,11 +329,11 @@ class Tx(View):
         """Keep bytes that are deflated already (`size`: before that), or note, without any, that
         they are kept and who may read them."""
         self._note_kept(digest)
-        known: Any = self.cursor.execute(Q["blob_has"], (digest,)).fetchall()
-        if not known:
+        known = self.first(KeptBlobRow, "blob_has", digest)
+        if known is None:
             self.db.execute(Q["blob_put"], (digest, size, packed, mode))
         elif mode is not None:
-            self._narrow(digest, known[0][0], mode)
+            self._narrow(digest, known.mode, mode)
 
     def write_beside(self, query: str, *values: str | int | bytes) -> None:
         """Write what is about the conversation, and not the state: no event tells of it."""
@@ -333,9 +344,8 @@ class Tx(View):
         event that may have changed it."""
         found = self._present
         if found is None:
-            row = self.row("presence")
-            assert row is not None
-            found = self._present = Present(*row)
+            (found,) = self.each(Present, "presence")
+            self._present = found
         return found
 
     def park(self, task: str, scope: str) -> None:
@@ -347,8 +357,8 @@ class Tx(View):
     def offer_parked_on_nothing(self) -> None:
         """Offer tasks whose scope nobody holds, waits for or has under review: whatever parked
         them is gone, and would not wake them."""
-        for (scope,) in self.rows("parked_on_nothing", 1000):
-            while self.row("parked_best", scope) is not None:
+        for scope in self.values("parked_on_nothing", 1000):
+            while self.has("parked_best", scope):
                 self.db.execute(Q["ready_offer"], (scope,))
                 self.effects.offers = True
 

@@ -7,9 +7,8 @@ that may remember, within a transaction, that nothing is parked.)
 
 from __future__ import annotations
 
-from typing import Any
-
 from coordinator.store.events.base import Database
+from coordinator.store.rows import Row
 from coordinator.store.statements import STATEMENTS as Q
 
 #: What a task that was set aside is parked on; no resource has such a scope.
@@ -24,24 +23,36 @@ def at_review(review: str) -> str:
 
 def park(db: Database, task: str, scope: str) -> None:
     """The ready task met `scope` held: set it aside until that is free. Derived, so not evented."""
-    queued = db.execute(Q["ready_get"], (task,)).fetchall()
+    queued = places_of(db, task)
     db.execute(Q["ready_park"], (task, scope))
-    for offered_from, rank, n in queued:
-        offer_next(db, offered_from, rank, n, parked_on=scope)
+    for place in queued:
+        offer_next(db, place, parked_on=scope)
 
 
-def offer_next(
-    db: Database, offered_from: Any, rank: Any, n: Any, parked_on: str | None = None
-) -> None:
-    """A task of this rank and number that was offered from there has gone on: offer the best that
-    is parked there still, or the next after it, if what is held there does not forbid it."""
+class ReadyPlaceRow(Row, frozen=True):
+    """Where a ready task stands, and the scope that it was parked on before it was offered."""
+
+    offered_from: str | None
+    rank: int
+    n: int
+
+
+def places_of(db: Database, task: str) -> list[ReadyPlaceRow]:
+    """Where a task stands; nowhere: it is not ready."""
+    return [ReadyPlaceRow(*row) for row in db.execute(Q["ready_get"], (task,))]
+
+
+def offer_next(db: Database, place: ReadyPlaceRow, parked_on: str | None = None) -> None:
+    """A task that was offered has gone on from its place: offer the best that is parked there
+    still, or the next after it, if what is held there does not forbid it."""
+    offered_from = place.offered_from
     if not offered_from:
         return
     if not db.execute(Q["lease_at_scope"], (offered_from,)).fetchall():
         if offered_from != parked_on:  # else somebody waits for it, and would be met again
             db.execute(Q["ready_offer"], (offered_from,))
     elif not db.execute(Q["lease_at_scope_for_one"], (offered_from,)).fetchall():
-        db.execute(Q["ready_offer_next"], (offered_from, rank, n))
+        db.execute(Q["ready_offer_next"], (offered_from, place.rank, place.n))
 
 
 def offer_if_free(db: Database, scope: str) -> None:

@@ -20,6 +20,7 @@ from coordinator.resources import packaged
 from coordinator.store import events as ev
 from coordinator.store import older_purposes
 from coordinator.store.database import in_memory
+from coordinator.store.rows import LogRow, Row
 from coordinator.store.statements import STATEMENTS as Q
 
 #: Events that are read at once.
@@ -44,6 +45,13 @@ def state(db: apsw.Connection) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
+class SavedStateRow(Row, frozen=True):
+    """The whole state after an event, packed."""
+
+    seq: int
+    state: bytes
+
+
 def rebuild(source: apsw.Connection, up_to: int | None = None,
             rest: Callable[[], None] = lambda: None, *, by_waypoint: bool = False,
             ) -> tuple[apsw.Connection, int]:
@@ -59,11 +67,11 @@ def rebuild(source: apsw.Connection, up_to: int | None = None,
     start = _restore_nearest(source, fresh, last if by_waypoint else 0)
     applied = 0
     # A few at a time: a reading that goes on for long keeps the WAL from starting over.
-    while rows := list[Any](source.execute(Q["events_all"], (start, last, AT_ONCE))):
-        for _, at, data in rows:
-            ev.ANY.decode(data).apply(fresh, at)
+    while rows := [LogRow(*row) for row in source.execute(Q["events_all"], (start, last, AT_ONCE))]:
+        for event in rows:
+            ev.ANY.decode(event.data).apply(fresh, event.at)
+            start = event.seq
         applied += len(rows)
-        start = int(rows[-1][0])
         rest()
     return fresh, applied
 
@@ -71,18 +79,19 @@ def rebuild(source: apsw.Connection, up_to: int | None = None,
 def _restore_nearest(source: apsw.Connection, fresh: apsw.Connection, most: int) -> int:
     """Fill a fresh database with the newest snapshot, or with a waypoint up to event `most` where
     there is one that can be read: after which event the state is so."""
-    snapshot = source.execute(Q["snapshot_latest"]).fetchone()
-    start = int(snapshot[0]) if snapshot else 0
-    waypoint = source.execute(Q["waypoint_state"], (most,)).fetchone()
-    if waypoint and int(waypoint[0]) > start:
+    snapshots = [SavedStateRow(*row) for row in source.execute(Q["snapshot_latest"])]
+    start = snapshots[0].seq if snapshots else 0
+    for waypoint in [SavedStateRow(*row) for row in source.execute(Q["waypoint_state"], (most,))]:
+        if waypoint.seq <= start:
+            break
         try:
             with fresh:
-                restore_into(fresh, waypoint[1])
-            return int(waypoint[0])
+                restore_into(fresh, waypoint.state)
+            return waypoint.seq
         except (zlib.error, msgspec.MsgspecError, apsw.Error):
             pass  # the log says the same
-    if snapshot:
-        restore_into(fresh, snapshot[2])
+    for snapshot in snapshots:
+        restore_into(fresh, snapshot.state)
     return start
 
 
@@ -124,7 +133,8 @@ def restore_into(db: apsw.Connection, body: bytes) -> None:
     for table, rows in tables.items():
         if rows:
             # A snapshot may be older than the schema: columns that came since are at the end.
-            known = [str(row[1]) for row in db.execute(f"PRAGMA table_info({table})")]
+            known = [str(name) for (name,) in db.execute(
+                "SELECT name FROM pragma_table_info(?)", (table,))]
             names = ",".join(known[: len(rows[0])])
             marks = ",".join("?" * len(rows[0]))
             db.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)

@@ -405,3 +405,90 @@ class MessageRow(Row, frozen=True):
     text: str
     sent_at: str
     seen_at: str | None
+
+
+class CountRow(Row, frozen=True):
+    """How many there are of what a name stands for."""
+
+    name: str
+    count: int
+
+
+class InStateRow(Row, frozen=True):
+    """A task or a review by its name, and the state that it is in."""
+
+    name: str
+    state: str
+
+
+class NumberedRow(Row, frozen=True):
+    """A task, and a number of one: its own, or the one after which its dependents are left."""
+
+    task_id: str
+    n: int
+
+
+class ContentRow(Row, frozen=True):
+    """A file, and the content that something knows of it. `hash` None: it is not there."""
+
+    path: str
+    hash: str | None
+
+
+class PlaceRow(Row, frozen=True):
+    """A resource that a waiter waits for, and the linked worktree; None: the main one."""
+
+    name: str
+    kind: str
+    scope: str
+    worktree: str | None
+
+
+class NeedRow(Row, frozen=True):
+    """A resource that a task needs."""
+
+    name: str
+    kind: str
+    scope: str
+    mode: str
+
+
+class AgentNameRow(Row, frozen=True):
+    """An agent with the name of a resource or of a place in the wait queue."""
+
+    agent: str
+    name: str
+
+
+class VersionRow(Row, frozen=True):
+    """The content of a path as it was seen last. `agent`: who wrote it; `was`: what was before."""
+
+    hash: str | None
+    seen_at: str
+    agent: str | None
+    was: str | None
+
+
+class ListedRow(Row, frozen=True):
+    """A task as lists order it."""
+
+    task_id: str
+    n: int
+    priority: int
+    state: str
+
+
+class BlobRow(Row, frozen=True):
+    """A row of `blobs`. `data`: deflated; empty: it is kept as a file."""
+
+    hash: str
+    size: int
+    data: bytes
+    mode: int | None
+
+
+class KeptBlobRow(Row, frozen=True):
+    """How a content is kept. `size`: bytes in the database."""
+
+    mode: int | None
+    size: int

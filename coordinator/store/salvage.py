@@ -25,7 +25,8 @@ from coordinator.files.blobs import BlobFolder
 from coordinator.files.content import EXECUTABLE
 from coordinator.store import events as ev
 from coordinator.store import rebuild
-from coordinator.store.ledger import BLOBS, COUNTERS
+from coordinator.store.ledger import BLOBS, COUNTERS, R, View
+from coordinator.store.rows import BlobRow, LogRow, Row
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import from_iso
 
@@ -59,6 +60,12 @@ class Rescue:
     counters: dict[str, int] = field(default_factory=dict)
 
 
+class _Number(Row, frozen=True):
+    """What a statement of one column gives."""
+
+    number: Any
+
+
 class Wreck:
     """A copy of a damaged database, opened as well as it can be.
 
@@ -88,7 +95,7 @@ class Wreck:
         if self._db is not None:
             self._db.close()
 
-    def events(self, after: int) -> Iterator[tuple[Any, ...]]:
+    def events(self, after: int) -> Iterator[LogRow]:
         """The events after `after`, in order, up to the first that cannot be read or is not there.
         Each is what the log's row says; it is read as an event and agrees with itself."""
         seq = after + 1
@@ -110,11 +117,11 @@ class Wreck:
 
     def snapshot(self) -> tuple[int, bytes] | None:
         """The newest snapshot, if it can be read whole."""
-        row = self._row(Q["snapshot_latest"])
+        row = self._row(rebuild.SavedStateRow, Q["snapshot_latest"])
         try:
             if row is not None:
-                msgspec.json.decode(zlib.decompress(row[2]))
-                return int(row[0]), bytes(row[2])
+                msgspec.json.decode(zlib.decompress(row.state))
+                return int(row.seq), bytes(row.state)
         except (*_UNREADABLE, TypeError):
             pass
         return None
@@ -123,47 +130,47 @@ class Wreck:
         """What the damaged file says of a counter; 0 if it cannot be read."""
         return self._number(Q["counter_get"], name) or 0
 
-    def blob(self, digest: str) -> tuple[Any, ...] | None:
+    def blob(self, digest: str) -> BlobRow | None:
         """The row of this content, if its bytes are what its name says; of one that is kept as a
         file beside the database, if that is there."""
-        row = self._row(Q["blob_row"], digest)
+        row = self._row(BlobRow, Q["blob_get"], digest)
         try:
             if row is None:
                 return None
-            _, size, packed, mode = row
-            if not packed:
-                right = self._blobs.place(digest).stat().st_size == size
+            if not row.data:
+                right = self._blobs.place(digest).stat().st_size == row.size
             else:
-                data = zlib.decompress(packed)
+                data = zlib.decompress(row.data)
                 named = digest.removesuffix(EXECUTABLE).rpartition(":")[2]
-                right = len(data) == size and hashlib.sha256(data).hexdigest() == named
+                right = len(data) == row.size and hashlib.sha256(data).hexdigest() == named
         except (*_UNREADABLE, TypeError, OSError):
             return None
-        return (digest, size, packed, mode) if right and isinstance(mode, int | None) else None
+        return row if right and isinstance(row.mode, int | None) else None
 
-    def _event(self, seq: int) -> tuple[Any, ...] | None:
-        row = self._row(Q["event_get"], seq)
+    def _event(self, seq: int) -> LogRow | None:
+        row = self._row(LogRow, Q["event_get"], seq)
         try:
-            if row is None or row[0] != seq or not isinstance(row[1], str):
+            if row is None or row.seq != seq or not isinstance(row.at, str):
                 return None
-            from_iso(row[1])
-            event = ev.ANY.decode(row[6])
+            from_iso(row.at)
+            event = ev.ANY.decode(row.data)
             kind = type(event)
-            same = (ev.KIND_OF[kind], *ev.SUBJECT_OF[kind](event)) == tuple(row[2:6])
+            same = (ev.KIND_OF[kind], *ev.SUBJECT_OF[kind](event)) == (
+                row.kind, row.agent, row.task, row.resource)
         except (*_UNREADABLE, TypeError):
             return None
         return row if same else None
 
     def _number(self, sql: str, *params: Any) -> int | None:
-        row = self._row(sql, *params)
-        return row[0] if row is not None and isinstance(row[0], int) else None
+        row = self._row(_Number, sql, *params)
+        return row.number if row is not None and isinstance(row.number, int) else None
 
-    def _row(self, sql: str, *params: Any) -> tuple[Any, ...] | None:
+    def _row(self, shape: type[R], sql: str, *params: Any) -> R | None:
         if self._db is None:
             return None
         try:
-            row: tuple[Any, ...] | None = self._db.execute(sql, params).fetchone()
-            return row
+            row = self._db.execute(sql, params).fetchone()
+            return None if row is None else shape(*row)
         except _UNREADABLE:
             return None
 
@@ -182,7 +189,7 @@ class Wreck:
             return isinstance(bad, apsw.CorruptError) and self._has_tables()
 
     def _has_tables(self) -> bool:
-        return self._row(Q["has_log"]) is not None
+        return self._number(Q["has_log"]) is not None
 
     def _give_schema(self, pattern: Path) -> None:
         """Put the pages of the pattern that say where all else is in the place of its own."""
@@ -209,7 +216,7 @@ class Wreck:
 def _schema_pages(pattern: Path) -> list[int]:
     db = apsw.Connection(str(pattern), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        return sorted(int(str(row[0])) for row in db.execute(Q["schema_pages"]))
+        return sorted(int(str(number)) for (number,) in db.execute(Q["schema_pages"]))
     except apsw.SQLError:
         return [1]  # an SQLite that cannot tell
     finally:
@@ -241,7 +248,7 @@ def rescue(
             if not _applied(db, row):
                 break
             done.events += 1
-            done.last_seq, done.last_at = row[0], row[1]
+            done.last_seq, done.last_at = row.seq, row.at
         done.lost_to = wreck.beyond(done.last_seq)
         done.lost_from = done.last_seq + 1 if done.lost_to is not None else None
         done.blobs_lost = _bring_blobs(db, wreck)
@@ -262,11 +269,11 @@ def _begin_with(db: apsw.Connection, seq: int, body: bytes, at: str) -> None:
     db.execute(Q["snapshot_put"], (seq, at, body))
 
 
-def _applied(db: apsw.Connection, row: tuple[Any, ...]) -> bool:
+def _applied(db: apsw.Connection, row: LogRow) -> bool:
     try:
         with db:
-            ev.ANY.decode(row[6]).apply(db, row[1])
-            db.execute(Q["event_append"], row)
+            ev.ANY.decode(row.data).apply(db, row.at)
+            db.execute(Q["event_append"], msgspec.structs.astuple(row))
         return True
     except (*_UNREADABLE, TypeError, KeyError):
         return False
@@ -281,14 +288,14 @@ def _bring_blobs(db: apsw.Connection, wreck: Wreck) -> int:
         if row is None:
             gone += int(needed)
         else:
-            db.execute(Q["blob_put"], row)
+            db.execute(Q["blob_put"], msgspec.structs.astuple(row))
     return gone
 
 
 def _raise_counters(
     db: apsw.Connection, wreck: Wreck, floor: dict[str, int], done: Rescue, at: str
 ) -> None:
-    known = {str(name): int(value) for name, value in list[Any](db.execute(Q["counters_all"]))}
+    known = View(db, 0).counts("counters_all")
     shown = dict(zip(COUNTERS, db.execute(Q["numbers_shown"]).fetchone() or (), strict=True))
     for name in COUNTERS:
         seen = max(known.get(name, 0), wreck.counter(name), floor.get(name, 0), int(shown[name]))

@@ -15,6 +15,7 @@ from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.slices.guard import shell_commands
 from coordinator.slices.guard.adoption import Running
 from coordinator.store.ledger import Job
+from coordinator.store.rows import VersionRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from tests.sessions import Session
@@ -85,14 +86,13 @@ def test_what_a_hook_has_recorded_is_not_forgotten_for_an_older_look(world: Worl
         else:
             world.write("a.py", left)
         calls.ended(bob.name, "c", world.clock.now_ms())
-        row = world.view().row("lease_get", world.live()[0].fencing_token)
-        assert row is not None
+        assert world.view().has("lease_get", world.live()[0].fencing_token)
         bob.broke(shell_commands.Broken("a.py", ann.name, world.live()[0].content_hash, since=iso(began)))
         world.clock.advance(100)
 
     world.clock.advance(1_000)
     looked_at(world, "a.py", calls, changes)
     looked_at(world, "a.py", calls, lambda: None)
-    known = world.view().row("version_get", "a.py")
-    assert known is not None and known[2] == bob.name and (known[0] is None) == (left is None)
+    known = world.view().first(VersionRow, "version_get", "a.py")
+    assert known is not None and known.agent == bob.name and (known.hash is None) == (left is None)
     assert len(world.ask(rq.Reviews()).items) == 1

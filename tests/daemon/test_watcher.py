@@ -19,7 +19,7 @@ from watchdog.events import (
 )
 from watchdog.observers.api import BaseObserver
 
-from coordinator.daemon.watcher import Change, Watcher
+from coordinator.daemon.watcher import Change, Manner, Watcher
 from coordinator.files import watchdog_observers
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
@@ -78,7 +78,8 @@ def start(root: Path) -> Iterator[Start]:
     def make(**options: Any) -> tuple[Watcher, Owner]:
         tree, owner = Tree(root), Owner()
         options.setdefault("debounce_s", 0.05)
-        watcher = Watcher(tree, Ignore(tree), owner, **options)
+        manner = Manner(**{name: options.pop(name) for name in Manner._fields if name in options})
+        watcher = Watcher(tree, Ignore(tree), owner, manner=manner, **options)
         begun.append(watcher)
         watcher.start()
         return watcher, owner
@@ -393,7 +394,7 @@ def test_an_owner_that_fails_does_not_stop_it(root: Path, caplog: pytest.LogCapt
         raise ValueError("oh")
 
     tree = Tree(root)
-    watcher = Watcher(tree, Ignore(tree), fails, debounce_s=0.02)
+    watcher = Watcher(tree, Ignore(tree), fails, manner=Manner(debounce_s=0.02))
     watcher.start()
     try:
         (root / "one").write_text("")

@@ -134,7 +134,7 @@ class Coordinator(RuleBasedStateMachine):
             self.world.ask(rq.Renew(agent=agent))
         except Refusal as refusal:
             assert refusal.code is Code.STALE_TOKEN or (
-                refusal.code is Code.UNKNOWN_AGENT and self.world.view().row("agent_get", agent) is None)
+                refusal.code is Code.UNKNOWN_AGENT and not self.world.view().has("agent_get", agent))
             return
         for row in self.world.live():
             old = before.get(row.fencing_token)

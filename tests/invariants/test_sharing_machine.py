@@ -118,7 +118,7 @@ class Sharing(RuleBasedStateMachine):
             done = self.world.ask(rq.RequestAnswer(agent=by, request=asked.request, verdict=verdict, force=force, keep=keep))
         except Refusal as refusal:
             assert refusal.code in LAWFUL, refusal
-            lapsed = self.world.view().row("any_lapsed", self.world.view().now) is not None
+            lapsed = self.world.view().has("any_lapsed", self.world.view().now)
             assert self.world.rows() == before or lapsed or len(before["file_locks"]) != len(self.world.rows()["file_locks"])
             return None
         assert isinstance(done, rq.UnlockAnswered)

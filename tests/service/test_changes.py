@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.world import World
@@ -55,7 +56,7 @@ def state(world: World, change: str) -> str:
 
 
 def told(world: World, agent: str) -> list[str]:
-    return [row[3] for row in world.view().rows("notices_of", agent, 0)]
+    return [row.text for row in world.view().each(NoticeRow, "notices_of", agent, 0)]
 
 
 def test_applied_in_order_by_whoever_owns_the_key(world: World) -> None:

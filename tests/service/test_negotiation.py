@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.kernel.leasing import grant
 from coordinator.settings import Leases, Reviewing, Settings
 from coordinator.store.rows import LeaseRow
@@ -53,7 +54,7 @@ def holders(world: World) -> dict[str, str]:
 
 
 def told(world: World, agent: str) -> list[str]:
-    return [row[3] for row in world.view().rows("notices_of", agent, 0)]
+    return [row.text for row in world.view().each(NoticeRow, "notices_of", agent, 0)]
 
 
 def line(world: World) -> list[tuple[str, str]]:
@@ -398,7 +399,7 @@ def test_the_question_follows_the_lease_to_a_sub_agent(world: World) -> None:
     ask(world, "bob")
 
     def down(tx: Any) -> None:
-        (lease,) = (LeaseRow(*raw) for raw in tx.rows("leases_of_holder", "ann"))
+        (lease,) = tx.each(LeaseRow, "leases_of_holder", "ann")
         grant.hand_over(tx, lease, "ann.s1")
 
     world.ledger.run(down, world.clock.now_ms())

@@ -18,6 +18,7 @@ from coordinator.rules.function_bodies import is_body_alone
 from coordinator.settings import Leases, Settings
 from coordinator.slices.guard import renames
 from coordinator.slices.impact.impact import Impact
+from coordinator.store.rows import VersionRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import examples
@@ -57,7 +58,7 @@ def test_a_region_is_written_and_nothing_else(world: World) -> None:
     world.ask(commit("bob", ("a.py::g", "def g():\n    return 30\n"), ("a.py::C.m", "    def m(self):\n        return 20\n")))
     assert read(world) == TEXT.replace("return 1", "return 1000").replace("return 2", "return 20").replace("return 3", "return 30")
     assert {one.resource for one in world.ask(rq.Locks()).items} == {"a.py::f", "a.py::g", "a.py::C.m"}
-    assert world.view().row("version_get", "a.py")[2] == "bob"  # type: ignore[index]
+    assert world.view().first(VersionRow, "version_get", "a.py").agent == "bob"  # type: ignore[union-attr]
     assert world.replay_differs() == []
 
 

@@ -12,6 +12,7 @@ from coordinator.kernel.leasing import waiting_line
 from coordinator.looking.region_looker import RegionLooker
 from coordinator.settings import Leases, Settings
 from coordinator.slices.guard.tool_calls import Heeded
+from coordinator.store.rows import VersionRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.sessions import Session, holders
@@ -178,7 +179,7 @@ def test_the_watcher_knows_whose_edit_it_was(world: World, ann: Session, bob: Se
             __import__("coordinator.slices.guard.seen_writes", fromlist=["seen"]).seen(world.service, tx, [seen])))
         assert not [one for one in found if isinstance(one, Foreign)]
         does(ann, "return 1", "return 10")
-    assert world.view().row("version_get", "a.py")[2] == ann.name  # type: ignore[index]
+    assert world.view().first(VersionRow, "version_get", "a.py").agent == ann.name  # type: ignore[union-attr]
     assert world.ask(rq.Reviews()).items == []
 
 

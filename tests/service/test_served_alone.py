@@ -168,7 +168,7 @@ def test_a_chain_of_tasks_freezes_nobody(world: World, length: int) -> None:
     lines = ["- [ ] s0 (id: s0)"]
     lines += [f"- [ ] s{n} (after: s{n - 1}) (id: s{n})" for n in range(1, length)]
     world.ask(rq.TaskImport(text="\n".join(lines), format="markdown"))
-    before = world.view().row("event_last")
+    before = world.view().value("event_last")
     assert before is not None
     world.ask(rq.TaskCancel(task="T-1"))
     assert world.ask(rq.Tasks(limit=1)).counts == {"cancelled": 1, "blocked": length - 1}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.rules import signals as rule
 from coordinator.settings import Settings, Signalling
 from coordinator.slices.signals import signals
@@ -157,7 +158,7 @@ def test_coord_leaves_hints_itself(world: World) -> None:
     asked = world.ask(rq.RequestFile(agent="bob", resource="a.py", reason="I need it"))
     world.ask(rq.RequestAnswer(agent="ann", request=asked.request, verdict="reject", answer="no"))
     assert there(world)["task:T-2", "task_not_ready"] == 1.0
-    told = [row[3] for row in world.view().rows("notices_of", "bob", 0)]
+    told = [row.text for row in world.view().each(NoticeRow, "notices_of", "bob", 0)]
     assert f"coord task claim {third} --agent bob" in told[-1], "and is sent elsewhere"
 
 

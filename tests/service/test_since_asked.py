@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World
@@ -20,7 +21,7 @@ def the_log_gives_the_state(world: World) -> Iterator[None]:
 
 
 def told(world: World, agent: str) -> str:
-    return "\n".join(row[3] for row in world.view().rows("notices_of", agent, 0))
+    return "\n".join(row.text for row in world.view().each(NoticeRow, "notices_of", agent, 0))
 
 
 def test_what_others_wrote_meanwhile_is_told_by_region(world: World) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.rules.steps import JITTER, rest_ms
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
@@ -42,7 +43,7 @@ def dead(world: World) -> dict[str, tuple[str, str]]:
 
 
 def told(world: World, agent: str) -> list[str]:
-    return [row[3] for row in world.view().rows("notices_of", agent, 0)]
+    return [row.text for row in world.view().each(NoticeRow, "notices_of", agent, 0)]
 
 
 @given(st.text(max_size=8), st.integers(1, 60), st.integers(1, 10**6), st.integers(1, 10**7))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.kernel.holders.settled_notices import NoticeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World
@@ -94,7 +95,7 @@ def test_a_claimed_task_is_asked_for_and_handed_over_with_all_its_leases(world: 
     assert all(row.fencing_token > tokens[row.file_path] for row in world.live() if row.file_path in ("a.py", "d/"))
     row = shown(world, "T-1")
     assert (row.state, row.claimed_by, row.locked_by, row.attempts) == ("claimed", "bob", "bob", 1)
-    (told,) = [n[3] for n in world.view().rows("notices_of", "ann", 0) if n[2] == "handed"]
+    (told,) = [row.text for row in world.view().each(NoticeRow, "notices_of", "ann", 0) if row.kind == "handed"]
     assert "T-1 is bob's now" in told
     assert world.refused(rq.TaskDone(agent="ann", task="T-1")).code is Code.NOT_HOLDER
     # what ann had begun is flagged as bob's, should bob leave

@@ -844,7 +844,7 @@ def test_compaction_spares_what_a_half_done_verdict_needs(world: World) -> None:
         with FaultyKernel(nth, crash), contextlib.suppress(Crash):
             world.ask(REVERT)
         world.service.at_work.clear()
-        if world.view().row("verdict_get", "R-1"):
+        if world.view().has("verdict_get", "R-1"):
             break
     world.ask(rq.Compact(keep_days=1))
     assert world.restart()[0].state == "reverted"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from coordinator.daemon.log_summary import make_waypoint
 from coordinator.daemon.waypoints import APART, BYTES_AN_EVENT, find_due, put_waypoint
 from coordinator.settings import Leases, Settings
+from coordinator.slices.story.waypoints import WaypointRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from tests.effort import examples
@@ -33,7 +34,7 @@ def count_waypoints(world: World) -> int:
 
 
 def forget_waypoints(world: World) -> None:
-    world.ledger.run(lambda tx: tx.rows("waypoints_delete_before", 2**62), world.clock.now_ms())
+    world.ledger.run(lambda tx: tx.write_beside("waypoints_delete_before", 2**62), world.clock.now_ms())
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -71,7 +72,7 @@ def work_on(world: World, rounds: int, waypoint_each: int) -> None:
         world.ask(rq.Acquire(agent=agent, resources=[name]))
         world.clock.advance(400)
         world.ask(rq.Release(agent=agent, resources=[name]))
-        newest = int((world.view().row("waypoint_newest") or (0,))[0])
+        newest = getattr(world.view().first(WaypointRow, "waypoint_begun", 2**62), "seq", 0)
         if world.ledger.seq - newest >= waypoint_each:
             set_waypoint(world, world.ledger.seq)
 

@@ -142,8 +142,8 @@ def test_a_transaction_knows_its_own_events_latest_first(ledger: Ledger) -> None
         return tx.recorded_of(frozenset({"unleased_write"})), tx.recorded, tx.later(5), tx.later(5)
 
     found, recorded, *later = ledger.run(job, NOW)
-    assert [row[:3] for row in found] == [("2026-05-28T20:26:40.000Z", None, "b"), ("2026-05-28T20:26:40.000Z", "ann", "a")]
-    assert '"resource":"b"' in found[0][3] and recorded == 3 and later == ["2026-05-28T20:26:40.005Z"] * 2
+    assert [(row.at, row.agent, row.resource) for row in found] == [("2026-05-28T20:26:40.000Z", None, "b"), ("2026-05-28T20:26:40.000Z", "ann", "a")]
+    assert '"resource":"b"' in found[0].data and recorded == 3 and later == ["2026-05-28T20:26:40.005Z"] * 2
 
 
 def test_somebody_else_who_wrote_is_noticed(ledger: Ledger) -> None:

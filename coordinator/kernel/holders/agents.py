@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from functools import lru_cache
+from typing import NamedTuple
 
 from coordinator.kernel import answered
 from coordinator.kernel.core import Actor, Service, ms, token_hash
@@ -13,7 +14,7 @@ from coordinator.kernel.leasing import lapse
 from coordinator.rules.leases import renewed_until
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AgentRow, LeaseRow, TaskRow
+from coordinator.store.rows import AgentRow, LeaseRow, PlaceRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.clock import from_iso, iso
@@ -44,7 +45,7 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
     row = tx.first(AgentRow, "agent_get", name)
     if row is not None and row.state != "gone":
         if req.unique:
-            taken = {str(r[0]) for r in tx.rows("agents_named", name)}
+            taken = set(tx.values("agents_named", name))
             tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
             name = next(one for one in tries if one not in taken)
         elif not _only_a_label(row):
@@ -53,9 +54,10 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
                 f"{row.seen_at}). It keeps it; nobody was registered.", agent=name,
             )
     token = answered.agent_token(svc, tx.once) if tx.once else secrets.token_hex(16)
-    enrol(tx, name, req.profile, req.parent, req.description, token,
-          ms(req.silence_s) if req.silence_s else None,
-          "launch" if req.launch and actor.operator else "program")
+    enrol(tx, NewSession(
+        name, req.profile, req.parent, req.description, token,
+        silence_ms=ms(req.silence_s) if req.silence_s else None,
+        origin="launch" if req.launch and actor.operator else "program"))
     return rq.Registered(agent=name, token=token)
 
 
@@ -64,17 +66,25 @@ def _only_a_label(row: AgentRow) -> bool:
     return row.is_label and row.token_hash is None
 
 
-def enrol(
-    tx: Tx, name: str, profile: str, parent: str | None, description: str, token: str | None,
-    silence_ms: int | None, origin: str = "program",
-) -> None:
-    """Write the registration of a new session: it inherits nothing from one that had its name.
-    `origin`: how it came, as `schema.sql` lists it."""
+class NewSession(NamedTuple):
+    """A session that is to be registered. `origin`: how it came, as `schema.sql` lists it."""
+
+    agent: str
+    profile: str
+    parent: str | None
+    description: str
+    token: str | None = None
+    silence_ms: int | None = None
+    origin: str = "program"
+
+
+def enrol(tx: Tx, new: NewSession) -> None:
+    """Write the registration of a new session: it inherits nothing from one that had its name."""
     tx.record(
         ev.AgentRegistered(
-            agent=name, parent=parent, profile=profile, description=description,
-            token_hash=token_hash(token) if token else None, silence_ms=silence_ms, anew=True,
-            origin=origin,
+            agent=new.agent, parent=new.parent, profile=new.profile, description=new.description,
+            token_hash=token_hash(new.token) if new.token else None, silence_ms=new.silence_ms,
+            anew=True, origin=new.origin,
         )
     )
 
@@ -157,7 +167,7 @@ def acting(tx: Tx, actor: Actor, name: str, *, moved: bool = True) -> None:
 def noted(tx: Tx, name: str, row: AgentRow | None) -> None:
     """Note that an agent that `may_act` let pass has done something; `row` is what that gave."""
     if row is None:
-        enrol(tx, name, "manual", None, "acted for by a person", None, None, PERSON)
+        enrol(tx, NewSession(name, "manual", None, "acted for by a person", origin=PERSON))
     else:
         heard_of(tx, row, moved=True)
 
@@ -210,14 +220,14 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
     progress = req.progress[:500] if req.progress is not None else None
     heard_of(tx, row, moved=progress is not None, progress=progress)
     if req.ack:
-        first = tx.row("notices_first", req.agent)
-        if first and first[0] is not None and first[0] <= req.ack:
+        first = tx.value("notices_first", req.agent)
+        if first is not None and first <= req.ack:
             tx.record(ev.NoticesDelivered(agent=req.agent, up_to=req.ack))
     box = settled_notices.waiting(tx, req.agent, req.ack)
     if box.settled:
         tx.record(ev.NoticesDelivered(agent=req.agent, up_to=box.settled))
-    notices = [rq.Notice(notice=n, at=at, kind=kind, text=text, data=facts)
-               for n, at, kind, text, facts in box.standing]
+    notices = [rq.Notice(notice=notice.notice, at=notice.at, kind=notice.kind, text=notice.text,
+                         data=facts) for notice, facts in box.standing]
     return rq.Alive(
         agent=req.agent, state="active", notices=notices,
         hears="hooks" if row.hooked_at is not None else
@@ -244,19 +254,18 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
     """Agents with what they hold and wait for."""
     out = []
     for row in view.each(AgentRow, "agents_all", everyone):
-        ((held,),) = view.rows("lease_count", row.agent, view.now)
         waiting = [
-            str(name)
-            for waiter in view.rows("waiters_of_agent", row.agent)
-            for name, _, _ in view.rows("waiter_resources_of", waiter[0])
+            place.name
+            for waiter in view.each(WaiterRow, "waiters_of_agent", row.agent)
+            for place in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
         ]
         out.append(
             rq.AgentRow(
                 agent=row.agent, parent=row.parent, profile=row.profile,
                 description=row.description, state=row.state, registered_at=row.registered_at,
                 seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
-                leases=int(held),
-                tasks=[str(r[0]) for r in view.rows("tasks_of_holder", row.agent)],
+                leases=int(view.value("lease_count", row.agent, view.now)),
+                tasks=[task.task_id for task in view.each(TaskRow, "tasks_of_holder", row.agent)],
                 waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
                 rests_until=row.rests_until if (row.rests_until or "") > view.now else None,
                 rests_why=row.rests_why if (row.rests_until or "") > view.now else None,

@@ -13,7 +13,7 @@ from coordinator.kernel.leasing.file_differences import make_difference
 from coordinator.looking.facts import Content
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, ReadRow
 from coordinator.words.clock import from_iso, short
 
 #: A lease that ends within this (ms), and cannot be renewed, is told of.
@@ -29,7 +29,8 @@ def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[s
     if not box.last:
         return []
     out = []
-    for _, _, kind, text, facts in box.standing:
+    for notice, facts in box.standing:
+        kind, text = notice.kind, notice.text
         said = f"[coord] {text}"
         if kind == "granted":
             said += _changes(svc, tx, agent, facts.get("resources", []), receipt)
@@ -74,13 +75,13 @@ def _changes(
     out = []
     reads: list[tuple[str, str | None]] = []
     read = {name: row for name in resources
-            if (row := tx.row("read_get", agent, name)) is not None}
+            if (row := tx.first(ReadRow, "read_get", agent, name)) is not None}
     tx.looked.require(Content(svc.where(None, name)) for name in read)
     for name, row in read.items():
         content = tx.looked.content(svc.where(None, name))
-        if content.hash == row[0]:
+        if content.hash == row.hash:
             continue
-        text = make_difference(tx, name, row[0], content)
+        text = make_difference(tx, name, row.hash, content)
         if text is not None:
             out.append(f"\n{text}")
             reads.append((name, content.hash))
@@ -91,8 +92,9 @@ def _changes(
 
 def _warn(tx: Tx, agent: str) -> None:
     """Leases that end soon though the agent is at work: renewals do not reach past max_hold."""
-    for token, name, until in tx.rows("leases_near_end", agent, tx.now, tx.later(NEAR_MS)):
-        tx.record(ev.LeaseWarned(fencing_token=token, agent=agent, resource=name))
+    for row in tx.each(LeaseRow, "leases_near_end", agent, tx.now, tx.later(NEAR_MS)):
+        name, until = row.file_path, row.expires_at
+        tx.record(ev.LeaseWarned(fencing_token=row.fencing_token, agent=agent, resource=name))
         notices.post(
             tx, agent, "near",
             f"Your lease on {name} ends at {short(from_iso(until))} and cannot be renewed any "

@@ -35,7 +35,8 @@ def holder(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall) ->
     row = tx.agent(name)
     if row is None or row.state == "gone":
         kind = heard.sub_type or "sub-agent"
-        agents.enrol(tx, name, profile, root, f"{kind} of {root}", None, None, "sub_agent")
+        agents.enrol(tx, agents.NewSession(
+            name, profile, root, f"{kind} of {root}", origin="sub_agent"))
     _hooked(tx, name, heard.session)
     return name
 
@@ -80,8 +81,9 @@ def join(svc: Service, tx: Tx, actor: Actor, req: rq.Join) -> rq.Joined:
 
 def _enrol(svc: Service, tx: Tx, name: str, profile: str) -> None:
     silence_ms = ms(svc.settings.leases.ttl_s)
-    agents.enrol(tx, name, profile, None, f"a session of {profile}", None, silence_ms,
-                 agents.SESSION)
+    agents.enrol(tx, agents.NewSession(
+        name, profile, None, f"a session of {profile}", silence_ms=silence_ms,
+        origin=agents.SESSION))
 
 
 def _left(tx: Tx, agent: str) -> bool:
@@ -98,7 +100,7 @@ def ended(svc: Service, tx: Tx, actor: Actor, agent: str, *, why: str) -> None:
     if row is None or row.state == "gone":
         return
     if actor.agent == agent:
-        if not tx.rows("tasks_of_holder", agent):
+        if not tx.has("tasks_of_holder", agent):
             turn_over(tx, agent)
     else:
         lapse.end_agent(svc, tx, agent, clean=True, reason=why)

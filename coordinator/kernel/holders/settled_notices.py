@@ -14,7 +14,7 @@ from coordinator.kernel.leasing import circles
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store.ledger import View
-from coordinator.store.rows import LeaseRow, UnlockRow
+from coordinator.store.rows import LeaseRow, Row, UnlockRow
 from coordinator.words.resource_names import TASK
 
 Facts = dict[str, Any]
@@ -22,28 +22,38 @@ Facts = dict[str, Any]
 LOSSES = ("lapsed", "overridden")
 
 
+class NoticeRow(Row, frozen=True):
+    """A row of `notices`. `data`: JSON of its facts."""
+
+    notice: int
+    at: str
+    kind: str
+    text: str
+    data: str
+
+
 class Waiting(NamedTuple):
     """Notices that an agent has not heard yet, at most 100.
 
     Attributes:
-        standing: those that are still so: number, instant, kind, text, facts. What others did
+        standing: those that are still so, and their facts. What others did
             meanwhile is told in order, with what it answers.
         settled: all up to this number need not be told any more.
         last: the number of the last one; 0: there is none.
     """
 
-    standing: list[tuple[int, str, str, str, Facts]]
+    standing: list[tuple[NoticeRow, Facts]]
     settled: int
     last: int
 
 
 def waiting(view: View, agent: str, after: int = 0) -> Waiting:
     """What an agent has not heard yet; `after`: beyond this number."""
-    rows = [(int(n), str(at), str(kind), str(text), msgspec.json.decode(data, type=Facts))
-            for n, at, kind, text, data in view.rows("notices_of", agent, after)]
-    told = {facts.get("request") for _, _, kind, _, facts in rows if kind != "asked"}
+    rows = [(row, msgspec.json.decode(row.data, type=Facts))
+            for row in view.each(NoticeRow, "notices_of", agent, after)]
+    told = {facts.get("request") for row, facts in rows if row.kind != "asked"}
     held = view.each(LeaseRow, "leases_of_holder", agent) if rows else []
-    lost = any(kind in LOSSES for _, _, kind, *_ in rows)
+    lost = any(row.kind in LOSSES for row, _ in rows)
 
     def is_settled(kind: str, facts: Facts) -> bool:
         if kind == "gives_way":
@@ -61,8 +71,10 @@ def waiting(view: View, agent: str, after: int = 0) -> Waiting:
             row.acquisition_id == facts["acquisition_id"] or row.file_path in facts["resources"]
             for row in held)
 
-    standing = [row for row in rows if not is_settled(row[2], row[4])]
-    last = rows[-1][0] if rows else 0
-    kept = {n for n, *_ in standing} | {n for n, _, kind, *_ in rows if kind == "gives_way"}
+    standing = [(row, facts) for row, facts in rows if not is_settled(row.kind, facts)]
+    numbers = [row.notice for row, _ in rows]
+    last = numbers[-1] if numbers else 0
+    kept = ({row.notice for row, _ in standing}
+            | {row.notice for row, _ in rows if row.kind == "gives_way"})
     first = min(kept, default=last + 1)  # agents may come to wait for each other again
-    return Waiting(standing, max((n for n, *_ in rows if n < first), default=0), last)
+    return Waiting(standing, max((n for n in numbers if n < first), default=0), last)

@@ -17,14 +17,14 @@ from coordinator.kernel import unserved
 from coordinator.kernel.core import Service, ms
 from coordinator.kernel.leasing import git_turn, renamed_regions, task_claims
 from coordinator.kernel.leasing.located import Wanted, own_key
-from coordinator.kernel.leasing.overlapping import each_lease_near, leases_near, near
+from coordinator.kernel.leasing.overlapping import NearReviewRow, each_lease_near, leases_near, near
 from coordinator.looking.facts import Below, Lapsed, Unready
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.rules.negotiation import within
 from coordinator.store.ledger import Tx
 from coordinator.store.parking import at_review
-from coordinator.store.rows import LeaseRow, NearWaiter, WaiterRow
+from coordinator.store.rows import LeaseRow, NearWaiter, PlaceRow, WaiterRow
 from coordinator.words.resource_names import (
     Kind,
     Located,
@@ -241,8 +241,7 @@ class _Search:
         step = ms(self.svc.settings.leases.age_step_s)
         place = rule.standing(asking.priority, asking.asked_at or tx.now, tx.now_ms, step)
         before: list[tuple[tuple[int, str], NearWaiter]] = []
-        for raw in near(tx, "waiters_near", asked):
-            waiter = NearWaiter(*raw)
+        for waiter in near(tx, NearWaiter, "waiters_near", asked):
             theirs = rule.standing(waiter.priority, waiter.asked_at, tx.now_ms, step)
             if (self._is_in_the_queue(waiter, asked, mode)
                     and (theirs, waiter.acquisition_id) <= (place, asking.acquisition or "~")
@@ -270,17 +269,17 @@ class _Search:
                 asked, rule.as_resource(lease.file_path, lease.kind, lease.scope))
                 for lease in blockers.mine):
             return
-        for review, path, scope, state, left_by, unkept in near(self.tx, "reviews_near", asked):
-            if state == "reassigned" and task in (None, left_by):
+        for row in near(self.tx, NearReviewRow, "reviews_near", asked):
+            if row.state == "reassigned" and task in (None, row.task_id):
                 continue
-            if not overlaps(asked, rule.as_resource(str(path), "file", str(scope))):
+            if not overlaps(asked, rule.as_resource(row.path, "file", row.scope)):
                 continue  # a glob is near to more than it means
-            file = str(review), str(path), str(scope)
+            file = row.review_id, row.path, row.scope
             blockers.reviews.append(file)
             # Partial work that lies only where it was done is given to nobody: who writes there
             # would destroy it before a person has seen it.
-            if unkept or self.svc.settings.review.quarantine:
-                blockers.unkept = blockers.unkept or (bool(unkept) and not blockers.closed)
+            if row.unkept or self.svc.settings.review.quarantine:
+                blockers.unkept = blockers.unkept or (bool(row.unkept) and not blockers.closed)
                 blockers.closed.append(file)
 
 
@@ -408,7 +407,8 @@ def _places(tx: Tx, holder: str, asked: Resource, mode: str, step: int) -> list[
 
 
 def _wanted(tx: Tx, acquisition: str) -> list[Resource]:
-    return [rule.as_resource(*raw) for raw in tx.rows("waiter_resources_of", acquisition)]
+    return [rule.as_resource(row.name, row.kind, row.scope)
+            for row in tx.each(PlaceRow, "waiter_places_of", acquisition)]
 
 
 def _stands_behind(waiter: NearWaiter, other: NearWaiter) -> bool:

@@ -18,7 +18,7 @@ from coordinator.words.resource_names import Resource, resource
 def needs(svc: Service, tx: Tx, files: Iterable[tuple[str, str | None]]) -> list[Between]:
     """What is looked at for these (path, content before): for several at once."""
     return [Between(svc.where(None, path), before) for path, before in files
-            if before is not None and tx.row("blob_has", before) is not None]
+            if before is not None and tx.has("blob_has", before)]
 
 
 def since(svc: Service, tx: Tx, path: str, before: str | None) -> list[Resource] | None:

@@ -156,8 +156,8 @@ def is_over(view: View, agent: str, facts: Mapping[str, Any]) -> bool:
     would give back what nobody waits for."""
     to = facts.get("to")
     return to is not None and not (
-        any(Wanting(*raw).gives_way_to == to for raw in view.rows("wants_of_agent", agent))
-        and view.rows("wants_of_agent", to))
+        any(row.gives_way_to == to for row in view.each(Wanting, "wants_of_agent", agent))
+        and view.has("wants_of_agent", to))
 
 
 def goes_on(circle: Circle | None, agent: str) -> str | None:
@@ -176,7 +176,7 @@ def look(svc: Service, tx: Tx, agent: str) -> None:
 def in_line(svc: Service, tx: Tx, agent: str) -> Circle | None:
     """The circle that an agent is in by its places in line alone; not a long one: it is found when
     the next of its members asks."""
-    if not tx.present().waiters or not tx.rows("wants_of_agent", agent):
+    if not tx.present().waiters or not tx.has("wants_of_agent", agent):
         return None
     try:
         return _search(svc, tx, agent, [], None, HERE_MAX)

@@ -16,7 +16,7 @@ from coordinator.looking.facts import Content, Place, Rewound, Twins
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
@@ -56,8 +56,7 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
     whole = lease.content_hash
     if lease.kind != "file":
         name = resource_names.path_of(asked.name, asked.kind)
-        row = tx.row("baseline_get", lease.fencing_token, name)
-        whole = str(row[0]) if row is not None else None
+        whole = tx.value("baseline_get", lease.fencing_token, name)
     if asked.kind == "file" or whole is None:
         return whole, None
     found = tx.looked.part(path, region_of(asked.name), of=whole)
@@ -77,12 +76,12 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
     """
     out: dict[str, str | None] = {}
     unsure: dict[str, str | None] = {}
-    rows = {path: tx.row("version_get", path) for path in paths}
+    rows = {path: tx.first(VersionRow, "version_get", path) for path in paths}
     tx.looked.require(Content(svc.where(None, path)) for path, seen in rows.items()
-                      if seen is not None and seen[0] is not None)
+                      if seen is not None and seen.hash is not None)
     for path, seen in rows.items():
-        last = None if seen is None or seen[0] is None else str(seen[0])
-        known = last is None or tx.row("blob_has", last) is not None
+        last = None if seen is None else seen.hash
+        known = last is None or tx.has("blob_has", last)
         if last is not None and known and _content(tx, svc.where(None, path)) == last:
             unsure[path] = last
         elif seen is not None and known:
@@ -94,7 +93,7 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
         "committed " + "\n".join(names), lambda: repository_files.committed(svc, names))
     for path, last in unsure.items():
         found = asked.get(path, repository_files.NOTHING)
-        moved_there = last is not None and tx.row("blob_has", last) is not None
+        moved_there = last is not None and tx.has("blob_has", last)
         if last is None or found.hash == last or moved_there:
             repository_files.keep(tx, found)
         # (What had been changed since is known by its name alone: its bytes are nowhere.)
@@ -143,8 +142,8 @@ def further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
             if not theirs:
                 continue
             whole = whole_of(tx, max(theirs, key=age))
-            known = tx.row("baseline_get", wide.fencing_token, path)
-            was = wide.content_hash if wide.kind == "file" else known[0] if known else None
+            known = tx.value("baseline_get", wide.fencing_token, path)
+            was = wide.content_hash if wide.kind == "file" else known
             alone = svc.is_launched_worktree(wide.worktree)
             first = whole_of(tx, min(theirs, key=age)) if alone else None
             base = first or was or whole
@@ -168,8 +167,8 @@ def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
 
 def whole_of(view: View, region: LeaseRow) -> str | None:
     """What the file of a region was when that was leased, if that is kept."""
-    row = view.row("baseline_get", region.fencing_token, _path(region))
-    return str(row[0]) if row is not None and view.row("blob_has", row[0]) is not None else None
+    digest: str | None = view.value("baseline_get", region.fencing_token, _path(region))
+    return digest if digest is not None and view.has("blob_has", digest) else None
 
 
 def wholes_of(tx: Tx, regions: Iterable[LeaseRow]) -> tuple[str | None, ...]:

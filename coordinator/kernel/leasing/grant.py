@@ -20,7 +20,7 @@ from coordinator.looking.facts import Bytes
 from coordinator.rules import leases as rule
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import ContentRow, LeaseRow, Row, WaiterRow
 from coordinator.words import file_names, purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
@@ -366,7 +366,18 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str, lent_by: str | None = None) -> 
     in_its_place(tx, msgspec.structs.replace(row, locked_by=agent, lent_by=lent_by), known)
     pending_unlocks.follow(tx, row, agent)
     # It may stand in line for this very thing.
-    tx.effects.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", agent)})
+    tx.effects.wake.update({
+        waiter.acquisition_id: None for waiter in tx.each(WaiterRow, "waiters_of_agent", agent)})
+
+
+class NeedingClaimRow(Row, frozen=True):
+    """A claimed task, and how it needs what was asked about."""
+
+    task_id: str
+    mode: str
+    claim_until: str
+    claim_max: str
+    ttl_ms: int
 
 
 def take_over(
@@ -376,17 +387,18 @@ def take_over(
     goes on with a lease of its own, judged from where that one began (`known`: what lay below it
     then, as `baselines` gave it before that lease ended). Its token; None: there is no such
     task."""
-    need = tx.row("claim_that_needs", row.locked_by, row.file_path, row.kind, tx.now)
+    need = tx.first(NeedingClaimRow, "claim_that_needs", row.locked_by, row.file_path, row.kind,
+                    tx.now)
     if need is None:
         return None
-    task, mode, until, most, ttl_ms = need
-    if any(other.locked_by == row.locked_by and other.task_id == task
+    if any(other.locked_by == row.locked_by and other.task_id == need.task_id
            and other.file_path == row.file_path
            for other in tx.each(LeaseRow, "leases_at_scope", row.scope)):
         return None  # it has one, on the copy in another working tree
     return in_its_place(tx, msgspec.structs.replace(
-        row, mode=row.mode if row.agreed_as is not None else mode, expires_at=until,
-        max_until=most, ttl_ms=ttl_ms, task_id=task), known)
+        row, mode=row.mode if row.agreed_as is not None else need.mode,
+        expires_at=need.claim_until, max_until=need.claim_max, ttl_ms=need.ttl_ms,
+        task_id=need.task_id), known)
 
 
 def make_shared(
@@ -451,7 +463,8 @@ def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
     of anything else."""
     if row.kind not in ("dir", "glob", "region"):
         return None
-    return [(str(path), str(digest)) for path, digest in tx.rows("baselines_of", row.fencing_token)]
+    return [(file.path, str(file.hash))
+            for file in tx.each(ContentRow, "baselines_of", row.fencing_token)]
 
 
 def lease_reply(

@@ -17,7 +17,7 @@ from coordinator.looking.facts import Committed, Content
 from coordinator.rules.versions import lost
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, Row
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import copy_name, path_scope, write_window
 
@@ -42,6 +42,16 @@ class KeptFile(NamedTuple):
     path: str
     worktree: str | None
     edits: list[KeptEdit]
+
+
+class KeptEditRow(Row, frozen=True):
+    """A row of `kept_edits`, without its agent."""
+
+    copy: str
+    path: str
+    worktree: str | None
+    before: str | None
+    after: str | None
 
 
 def note_edit(tx: Tx, agent: str, name: str, worktree: str | None, edit: KeptEdit) -> None:
@@ -133,14 +143,16 @@ def check(svc: Service, tx: Tx, agent: str, *, but: Collection[str] = (), few: b
 
 
 def _edits(tx: Tx, agent: str, copy: str) -> list[KeptEdit]:
-    return [KeptEdit(*row) for row in tx.rows("kept_edits_of_file", agent, copy)]
+    return [KeptEdit(row.before, row.after)
+            for row in tx.each(KeptEditRow, "kept_edits_of_file", agent, copy)]
 
 
 def _files(tx: Tx, agent: str, *, seen: bool) -> list[KeptFile]:
     """The files that an agent has edited; with `seen` those of the main tree that have changed."""
     files: dict[str, KeptFile] = {}
-    for copy, path, worktree, before, after in tx.rows("kept_edits_of", agent, seen):
-        files.setdefault(copy, KeptFile(path, worktree, [])).edits.append(KeptEdit(before, after))
+    for row in tx.each(KeptEditRow, "kept_edits_of", agent, seen):
+        file = files.setdefault(row.copy, KeptFile(row.path, row.worktree, []))
+        file.edits.append(KeptEdit(row.before, row.after))
     return list(files.values())
 
 
@@ -222,7 +234,7 @@ def _is_elsewhere(svc: Service, tx: Tx, file: KeptFile, edit: KeptEdit) -> bool:
     Raises:
         Unready: it has to be looked at.
     """
-    if edit.after is not None and tx.row("version_elsewhere", edit.after, file.path) is not None:
+    if edit.after is not None and tx.has("version_elsewhere", edit.after, file.path):
         return True
     path = svc.where(file.worktree, file.path)
     tx.looked.require([Committed(path)])
@@ -238,14 +250,14 @@ def _is_elsewhere(svc: Service, tx: Tx, file: KeptFile, edit: KeptEdit) -> bool:
 def _flag(svc: Service, tx: Tx, agent: str, file: KeptFile, edit: KeptEdit, now: str) -> None:
     what = "deleted" if not now else "created" if edit.after is None else "modified"
     flagged = partial_work.flag(
-        tx, reason="unleased", agent=None, task=None, leased_at=None,
-        why=f"What {agent} had written in {file.path} was taken out, and no edit of {agent} did "
-        "that. A revert brings it back.",
-        files=[ev.FlaggedFile(
+        tx, [ev.FlaggedFile(
             path=file.path, scope=path_scope(file.path, svc.fold_case), change=what,
-            kept=edit.after is None or tx.row("blob_has", edit.after) is not None,
+            kept=edit.after is None or tx.has("blob_has", edit.after),
             baseline_hash=edit.after, flagged_hash=now or None, worktree=file.worktree)],
-    )
+        partial_work.Occasion(
+            reason="unleased",
+            why=f"What {agent} had written in {file.path} was taken out, and no edit of "
+            f"{agent} did that. A revert brings it back."))
     notices.post(
         tx, agent, "violated",
         f"What you wrote in {file.path} is not there any more, and no edit of yours took it out: "

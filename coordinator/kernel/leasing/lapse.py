@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coordinator.kernel import tasks, unserved
 from coordinator.kernel.core import Service, listed
@@ -20,7 +21,7 @@ from coordinator.kernel.leasing import kept_edits, partial_work, pending_unlocks
 from coordinator.looking.facts import Lapsed
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, TaskRow, WaiterRow
+from coordinator.store.rows import AgentRow, LeaseRow, PlaceRow, Row, TaskRow, WaiterRow
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WINDOW, is_window
@@ -58,11 +59,19 @@ def subject(which: Lapsed) -> str:
 
 def due(view: View, most: int = 200) -> list[Lapsed]:
     """Groups of leases and claims that have ended by now and were not closed, the oldest first."""
-    if view.row("any_lapsed", view.now) is None:
+    if not view.has("any_lapsed", view.now):
         return []
-    found = (Lapsed(str(holder), task) for holder, task, _
-             in view.rows("lapsed_groups", view.now, most))
+    found = (Lapsed(row.locked_by, row.task_id)
+             for row in view.each(LapsedRow, "lapsed_groups", view.now, most))
     return [one for one in found if not unserved.rests(view, "lapse", subject(one))]
+
+
+class LapsedRow(Row, frozen=True):
+    """Whose leases have expired, and for which task."""
+
+    locked_by: str
+    task_id: str | None
+    expires_at: str
 
 
 def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> Ending:
@@ -84,8 +93,8 @@ def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> End
         claim = None  # it goes on; only these leases are over
     elif claim is not None:
         rows = _of(tx, which.holder, which.task)
-    _end_group(svc, tx, ending, which.holder, claim, which.task, rows, "expired", "",
-               unseen=unseen)
+    group = _Group(which.holder, which.task, claim, rows)
+    _end_group(svc, tx, ending, group, _End("expired", "", unseen=unseen))
     unserved.take_up(tx, "lapse", subject(which))
     return ending
 
@@ -93,8 +102,8 @@ def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> End
 def silent(view: View) -> list[str]:
     """Agents that were not heard of for longer than they promised."""
     return [
-        str(name) for name, seen_at, silence_ms in view.rows("agents_silent")
-        if view.now_ms - from_iso(seen_at) >= silence_ms
+        row.agent for row in view.each(AgentRow, "agents_silent")
+        if view.now_ms - from_iso(row.seen_at) >= (row.silence_ms or 0)
     ]
 
 
@@ -122,9 +131,9 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     ending = Ending()
     family = [name]
     for one in family:  # grows while it is read; each name once, whatever names its parent
-        family += [str(child) for (child,) in tx.rows("agent_children", one)
+        family += [str(child) for child in tx.values("agent_children", one)
                    if child not in family]
-    at_rest = {one for one in family if clean and not tx.rows("tasks_of_holder", one)}
+    at_rest = {one for one in family if clean and not tx.has("tasks_of_holder", one)}
     partial_work.look_at(svc, tx, [
         row for one in family if one not in at_rest for row in _leases_of(tx, one)])
     for one in family:
@@ -147,7 +156,7 @@ def check_may_end(svc: Service, tx: Tx, name: str) -> None:
     Raises:
         Refusal: LOCKED.
     """
-    mine = {str(raw[0]) for raw in tx.rows("tasks_of_holder", name)}
+    mine = {task.task_id for task in tx.each(TaskRow, "tasks_of_holder", name)}
     if mine & svc.landing:
         raise Refusal(
             Code.LOCKED, f"A task of {name} is landing just now; nothing was changed.",
@@ -172,28 +181,25 @@ def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
         if task is not None and waiter.task_id != task:
             continue
-        tx.freed += [(n, k, s) for n, k, s in
-                     tx.rows("waiter_resources_of", waiter.acquisition_id)]
+        tx.freed += [(place.name, place.kind, place.scope) for place in
+                     tx.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)]
         tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=agent, reason=reason))
         pending_unlocks.left_line(tx, waiter.acquisition_id, reason)
 
 
-def fail_claim(svc: Service, tx: Tx, task: TaskRow, holder: str, *, why: str,
-               log_tail: str, blocked: bool,
-               also: Sequence[ev.FlaggedFile] | None = None, exhausted: bool = False,
+def fail_claim(svc: Service, tx: Tx, task: TaskRow, failure: tasks.Failure, *,
+               log_tail: str = "", also: Sequence[ev.FlaggedFile] | None = None,
                worktree: str | None = None) -> Ending:
     """The holder gives its task back: like an expiry, but in its own words. With `also` (work that
     did not land) there is a review in any case, of these files and what changed below its leases:
-    those of the task, and those that it took for none in the `worktree` of that work. `exhausted`:
-    nobody is to try it again before a person has looked at it.
+    those of the task, and those that it took for none in the `worktree` of that work.
 
     Raises:
         Unready: the files have to be looked at.
     """
-    ending = Ending()
-    _end_group(svc, tx, ending, holder, task, task.task_id,
-               _of(tx, holder, task.task_id, worktree),
-               "failed", log_tail, why=why, blocked=blocked, also=also, exhausted=exhausted)
+    ending, holder = Ending(), str(task.claimed_by)
+    group = _Group(holder, task.task_id, task, _of(tx, holder, task.task_id, worktree))
+    _end_group(svc, tx, ending, group, _End("failed", log_tail, failure, also))
     return ending
 
 
@@ -211,9 +217,10 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     flagged = None
     if files:
         flagged = partial_work.flag(
-            tx, reason=reason, agent=row.locked_by, task=row.task_id, files=files,
-            leased_at=row.locked_at, why=why + review_words.beside(svc, tx, [row]),
-        )
+            tx, files,
+            partial_work.Occasion(
+                reason=reason, agent=row.locked_by, task=row.task_id, leased_at=row.locked_at,
+                why=why + review_words.beside(svc, tx, [row])))
     _lapse_one(tx, row, reason, flagged.review if flagged else None)
     return flagged
 
@@ -231,10 +238,12 @@ def flag_overridden(
         return None
     holder, names = rows[0].locked_by, listed([file.path for file in files])
     return partial_work.flag(
-        tx, reason="overridden", agent=holder, task=rows[0].task_id, files=files,
-        leased_at=min(row.locked_at for row in rows),
-        why=f"{holder} had changed {names} when its lease was released by force ({by})."
-        + review_words.beside(svc, tx, rows, files))
+        tx, files,
+        partial_work.Occasion(
+            reason="overridden", agent=holder, task=rows[0].task_id,
+            leased_at=min(row.locked_at for row in rows),
+            why=f"{holder} had changed {names} when its lease was released by force ({by})."
+            + review_words.beside(svc, tx, rows, files)))
 
 
 def look_first(svc: Service, tx: Tx, holder: str, task: str, worktree: str | None = None) -> None:
@@ -282,17 +291,35 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
     for row in rows:
         groups.setdefault(row.task_id, []).append(row)
     for task_id, leases in groups.items():
-        _end_group(svc, tx, ending, name, claims.get(task_id or ""), task_id, leases, reason,
-                   log_tail, unseen=unseen)
+        group = _Group(name, task_id, claims.get(task_id or ""), leases)
+        _end_group(svc, tx, ending, group, _End(reason, log_tail, unseen=unseen))
     return ending
 
 
-def _end_group(
-    svc: Service, tx: Tx, ending: Ending, holder: str, claim: TaskRow | None, task_id: str | None,
-    leases: list[LeaseRow], reason: str, log_tail: str, *, why: str = "", blocked: bool = False,
-    also: Sequence[ev.FlaggedFile] | None = None, unseen: str = "", exhausted: bool = False,
-) -> None:
+class _Group(NamedTuple):
+    """One holder's leases of one task, or of none; and its claim, where it has the task."""
+
+    holder: str
+    task_id: str | None
+    claim: TaskRow | None
+    leases: list[LeaseRow]
+
+
+class _End(NamedTuple):
+    """How a group ends. `also`: work that did not land; `unseen`: why nothing can be looked at."""
+
+    reason: str
+    log_tail: str
+    failure: tasks.Failure | None = None
+    also: Sequence[ev.FlaggedFile] | None = None
+    unseen: str = ""
+
+
+def _end_group(svc: Service, tx: Tx, ending: Ending, group: _Group, end: _End) -> None:
     """Close one holder's leases of one task: compare, flag, free, move the task, tell."""
+    holder, task_id, claim, leases = group
+    reason, log_tail, failure, also, unseen = end
+    why = failure.why if failure is not None else ""
     if not leases and claim is None:
         return
     files = (partial_work.unseen(svc, leases) if unseen
@@ -311,10 +338,11 @@ def _end_group(
             told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
                     f"could not be looked at: {unseen}")
         flagged = partial_work.flag(
-            tx, reason=reason if also is None else "unlanded", agent=holder, task=task_id,
-            files=files, log_tail=log_tail,
-            leased_at=min((row.locked_at for row in leases), default=None), why=told,
-        )
+            tx, files,
+            partial_work.Occasion(
+                reason=reason if also is None else "unlanded", agent=holder, task=task_id,
+                leased_at=min((row.locked_at for row in leases), default=None),
+                log_tail=log_tail, why=told))
         flagged = flagged._replace(whole=flagged.whole and not unseen)
         ending.reviews += [flagged.review, *flagged.others]
     review = flagged.review if flagged else None
@@ -323,8 +351,8 @@ def _end_group(
         ending.lapsed.append(row)
     if claim is not None:
         leave_line(tx, holder, claim.task_id, "its task is over")
-        tasks.attempt_over(svc, tx, claim, agent=holder, why=why or WHY[reason], review=review,
-                           blocked=blocked, exhausted=exhausted)
+        failure = (failure or tasks.Failure(""))._replace(why=why or WHY[reason])
+        tasks.attempt_over(svc, tx, claim, failure, agent=holder, review=review)
         ending.tasks.append(claim.task_id)
     _tell(tx, holder, leases, claim, reason, flagged)
 

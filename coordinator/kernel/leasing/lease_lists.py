@@ -59,7 +59,7 @@ def locks(svc: Service, view: View, actor: Actor, req: rq.Locks) -> rq.LockList:
 
 def count(view: View, agent: str | None = None, without: str = "") -> int:
     """How many leases are live; not those of the kind `without`."""
-    return int((view.row("leases_count", view.now, agent, without) or (0,))[0])
+    return int(view.value("leases_count", view.now, agent, without) or 0)
 
 
 def folder_of(name: str, kind: str) -> str:

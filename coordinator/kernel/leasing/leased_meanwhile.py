@@ -14,7 +14,7 @@ from coordinator.kernel.leasing import earlier_content
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import AgentNameRow, LeaseRow
 from coordinator.words.resource_names import path_of, region_of, resource
 
 
@@ -29,8 +29,8 @@ def by_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> tuple[str, ...]
 
     def leased(view: View) -> list[tuple[str, str]]:
         began = since.began or since.locked_at
-        return [(str(agent), str(name)) for agent, name in view.rows(
-            "regions_leased_since", last_before(view, began), began, path)]
+        return [(row.agent, row.name) for row in view.each(
+            AgentNameRow, "regions_leased_since", last_before(view, began), began, path)]
 
     file = resource(path, "file", fold_case=svc.fold_case)
     held = [(row.locked_by, row.file_path) for row in leases_near(tx, file)

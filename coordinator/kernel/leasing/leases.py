@@ -221,8 +221,8 @@ def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
             )
         )
     refusal = redirect.locked(
-        svc, tx, req.agent, located, blockers, acquisition, other, circle, task=blocked.task
-    )
+        svc, tx, redirect.Unserved(req.agent, located, acquisition, blocked.task), blockers, other,
+        circle)
     if joins and stands and req.wait_s <= 0 and acquisition is not None:
         tx.effects.stays[acquisition] = acquisition
     return refusal
@@ -264,8 +264,7 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
             Code.INVALID, "`keep_shared` is for the holder, who goes on reading: it goes with no "
             "`force`. Nothing was released.", next="Repeat it without one of them.",
             field="keep_shared")
-    rows = chosen(svc, tx, req.agent, req.resources, req.acquisition_id, req.task, req.cwd,
-                   ("unlock", "releases"))
+    rows = chosen(svc, tx, req, ("unlock", "releases"))
     if not person:
         agents.acting(tx, actor, req.agent)
     rows = of_token(svc, rows, req.lease_token)
@@ -357,8 +356,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     if tx.agent(req.agent) is None:
         raise Refusal(Code.UNKNOWN_AGENT, f"No agent is called {req.agent}; nothing was renewed.")
     if req.resources or req.acquisition_id:
-        rows = chosen(svc, tx, req.agent, req.resources, req.acquisition_id, None, req.cwd,
-                       ("renew", "extends"))
+        rows = chosen(svc, tx, req, ("renew", "extends"))
     else:  # all that it has: what has lapsed meanwhile is none of it
         rows = [row for row in tx.each(LeaseRow, "leases_of_holder", req.agent)
                 if row.expires_at > tx.now]

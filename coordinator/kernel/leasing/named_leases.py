@@ -25,6 +25,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, region_of
@@ -71,24 +72,14 @@ def of_token(svc: Service, rows: list[LeaseRow], given: str | None) -> list[Leas
             or (row.scope, row.locked_by) not in own] if given is not None and own else rows
 
 
-def chosen(
-    svc: Service, tx: Tx, agent: str, resources: Sequence[str], acquisition: str | None,
-    task: str | None, cwd: str | None, does: tuple[str, str],
-) -> list[LeaseRow]:
+def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
+           does: tuple[str, str]) -> list[LeaseRow]:
     """The leases that a release or renewal names: the agent's own first, else whoever's. `does`:
     the command that asks for it, and what that does."""
-    if acquisition is not None:
-        first = acquisition.removeprefix("A-")
-        known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
-        most = 2 * svc.settings.leases.resources_max  # (a link, and what it leads to)
-        rows = tx.each(
-                LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition
-            )
-        if not rows:
-            if does[0] == "renew" and known and int(first) <= tx.last_number("fencing"):
-                raise Refusal(Code.STALE_TOKEN, f"What {acquisition} held has ended.")
-            raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
-        return rows
+    agent, resources, cwd = req.agent, req.resources, req.cwd
+    task = req.task if isinstance(req, rq.Release) else None
+    if req.acquisition_id is not None:
+        return _of_acquisition(svc, tx, req.acquisition_id, renews=does[0] == "renew")
     if task is not None and not resources:
         rows = tx.each(LeaseRow, "leases_of_task", task)
         return [row for row in rows if row.locked_by == agent]
@@ -102,24 +93,48 @@ def chosen(
             out += {row.fencing_token: row for row in (
                 *rows, *taken_with(svc, tx, rows))}.values()
             continue
-        at_scope = tx.each(LeaseRow, "leases_at_scope", located.resource.scope)
-        rows = [row for row in at_scope if own_key(located.resource) == own_key(
-            rule.as_resource(row.file_path, row.kind, row.scope))]
-        if not rows and located.inode is not None:
-            found = tx.each(LeaseRow, "rivals_by_inode", located.inode)
-            rows = [row for row in found if row.kind == located.resource.kind and (
-                row.kind != "region"
-                or region_of(row.file_path) == region_of(located.resource.name))]
-        if not rows and located.resource.kind == "file":
-            rows = _parts(tx, agent, located.resource)
+        rows = _on(tx, agent, located)
         own = [row for row in rows if row.locked_by == agent]
-        if not rows and does[0] == "renew" and tx.row(
-                "lapsed_once", located.resource.name, agent) is not None:
+        if not rows and does[0] == "renew" and tx.has(
+                "lapsed_once", located.resource.name, agent):
             raise stale(located.resource.name)
         if not rows:
             raise _not_leased(svc, tx, agent, located.resource, resources, cwd, does)
         out += own or rows
     return out
+
+
+def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> list[LeaseRow]:
+    """What one request was granted, and still has.
+
+    Raises:
+        Refusal: STALE_TOKEN, UNKNOWN_LEASE.
+    """
+    first = acquisition.removeprefix("A-")
+    known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
+    most = 2 * svc.settings.leases.resources_max  # (a link, and what it leads to)
+    rows = tx.each(
+        LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition)
+    if rows:
+        return rows
+    if renews and known and int(first) <= tx.last_number("fencing"):
+        raise Refusal(Code.STALE_TOKEN, f"What {acquisition} held has ended.")
+    raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
+
+
+def _on(tx: Tx, agent: str, located: Located) -> list[LeaseRow]:
+    """The leases on a resource: under its name, under another name of its file, or an agent's on
+    parts of it."""
+    asked = located.resource
+    rows = [row for row in tx.each(LeaseRow, "leases_at_scope", asked.scope)
+            if own_key(asked) == own_key(rule.as_resource(row.file_path, row.kind, row.scope))]
+    if not rows and located.inode is not None:
+        rows = [row for row in tx.each(LeaseRow, "rivals_by_inode", located.inode)
+                if row.kind == asked.kind and (
+                    row.kind != "region" or region_of(row.file_path) == region_of(asked.name))]
+    if not rows and asked.kind == "file":
+        rows = _parts(tx, agent, asked)
+    return rows
 
 
 def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None

@@ -92,8 +92,9 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
     first: str | None = None
     for one in parts:
         part, of = one.part.resource, one.of
-        if any(raw[2] == of.locked_by and raw[6] == part.kind and raw[1] == part.name
-               and raw[11] == one.part.worktree for raw in tx.rows("leases_at_scope", part.scope)):
+        if any(row.locked_by == of.locked_by and row.kind == part.kind
+               and row.file_path == part.name and row.worktree == one.part.worktree
+               for row in tx.each(LeaseRow, "leases_at_scope", part.scope)):
             continue  # it has a lease of its own on that, which stays
         content_hash, baselines = one.was
         token = in_its_place(tx, msgspec.structs.replace(

@@ -4,34 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TypeVar
 
 from coordinator.rules import leases as rule
 from coordinator.store.ledger import View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, Row
 from coordinator.store.statements import many
 from coordinator.words.clock import from_iso, short
 from coordinator.words.resource_names import Kind, Resource, reach, resource
 
 #: Sentences on holders in one answer.
 HOLDERS_TOLD_MAX = 20
+R = TypeVar("R")
 
 
-def one_by_one(tx: View, statement: str, asked: Resource) -> Iterator[tuple[Any, ...]]:
+class NearReviewRow(Row, frozen=True):
+    """A file of a review that may overlap. `unkept`: its partial work lies in its place alone."""
+
+    review_id: str
+    path: str
+    scope: str
+    state: str
+    task_id: str | None
+    unkept: int
+
+
+def one_by_one(view: View, shape: type[R], statement: str, asked: Resource) -> Iterator[R]:
     """Rows of a statement that looks where `asked` may overlap, read as they are asked for: who
     has seen enough stops, however many leases lie below a directory."""
     text, scopes = _where(statement, asked.kind, asked.scope)
-    return iter(tx.db.execute(text, scopes))
+    return (shape(*row) for row in view.db.execute(text, scopes))
 
 
 def leases_near(view: View, asked: Resource) -> list[LeaseRow]:
     """Leases that may overlap a resource, read before anything is changed."""
-    return [LeaseRow(*row) for row in near(view, "rivals", asked)]
+    return near(view, LeaseRow, "rivals", asked)
 
 
 def each_lease_near(view: View, asked: Resource) -> Iterator[LeaseRow]:
     """The same, read as they are asked for: see `one_by_one`."""
-    return (LeaseRow(*row) for row in one_by_one(view, "rivals", asked))
+    return one_by_one(view, LeaseRow, "rivals", asked)
 
 
 @lru_cache(maxsize=4096)
@@ -42,10 +54,10 @@ def _where(statement: str, kind: Kind, scope: str) -> tuple[str, tuple[str, ...]
     return many(statement, len(exact)), (*exact, prefix, high)
 
 
-def near(tx: View, statement: str, asked: Resource) -> list[tuple[Any, ...]]:
+def near(view: View, shape: type[R], statement: str, asked: Resource) -> list[R]:
     """All of `one_by_one`, read before anything is changed."""
     text, scopes = _where(statement, asked.kind, asked.scope)
-    return tx.cursor.execute(text, scopes).fetchall()
+    return [shape(*row) for row in view.cursor.execute(text, scopes)]
 
 
 def holders_of_regions(view: View, name: str, fold_case: bool) -> set[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +21,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import ContentRow, LeaseRow, VersionRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import path_scope
@@ -61,30 +60,36 @@ class _Listing(NamedTuple):
     """Why `now` could not be listed."""
 
 
-def flag(
-    tx: Tx, *, reason: str, agent: str | None, task: str | None,
-    files: Sequence[ev.FlaggedFile], leased_at: str | None, why: str, log_tail: str = "",
-) -> Flagged:
+class Occasion(NamedTuple):
+    """Whose work a person is to look at, and why: see `reviews` in schema.sql."""
+
+    reason: str
+    why: str
+    agent: str | None = None
+    task: str | None = None
+    leased_at: str | None = None
+    log_tail: str = ""
+
+
+def flag(tx: Tx, files: Sequence[ev.FlaggedFile], occasion: Occasion) -> Flagged:
     """Open a review over `files`; where copies of one in several working trees are among them, one
     for each of the trees."""
     names = {file.path for file in files}
     trees = list(dict.fromkeys(file.worktree for file in files))
     if len(names) < len(files) and len(trees) > 1:
-        each = [flag(tx, reason=reason, agent=agent, task=task, leased_at=leased_at, why=why,
-                     files=[file for file in files if file.worktree == tree], log_tail=log_tail)
+        each = [flag(tx, [file for file in files if file.worktree == tree], occasion)
                 for tree in trees]
         return Flagged(each[0].review, all(one.whole for one in each),
                        tuple(one.review for one in each[1:]))
     n = tx.number("review")
     review = f"R-{n}"
-    started = None
-    if task is not None:
-        first = tx.row("task_first_event", task)
-        started = first[0] if first else None
+    task = occasion.task
+    started = tx.value("task_first_event", task) if task is not None else None
     tx.record(
         ev.ReviewOpened(
-            review=review, n=n, reason=reason, agent=agent, task=task, summary=why,
-            log_tail=log_tail[-LOG_TAIL_CHARS:], leased_at=leased_at,
+            review=review, n=n, reason=occasion.reason, agent=occasion.agent, task=task,
+            summary=occasion.why, log_tail=occasion.log_tail[-LOG_TAIL_CHARS:],
+            leased_at=occasion.leased_at,
             events_from=started or max(1, tx.last_seq - 200), files=list(files),
         )
     )
@@ -115,7 +120,7 @@ def changed_since(
             tx, needs, below.values(), regions):
         tx.looked.after("what was renamed", svc.hear)
     found: Found = {}
-    compare = partial(_compare, svc, tx, found, further)
+    compare = _Comparison(svc, tx, found, further).compare
     for row, need in needs:
         if isinstance(need, Content):
             now = content(tx, need.path)
@@ -265,7 +270,9 @@ def _compare_file(svc: Service, tx: Tx, compare: Callable[..., None], row: Lease
 
 def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
     """What lay below a lease at its grant, what lies there now, and what of the first does not."""
-    before = {str(p): str(h) for p, h in tx.rows("baselines_of", row.fencing_token)}
+    before = {
+        file.path: str(file.hash)
+        for file in tx.each(ContentRow, "baselines_of", row.fencing_token)}
     if now_at is not None and not _is_gone(svc, tx, row, list(before)):
         before = {now_at + path[len(row.file_path):]: h for path, h in before.items()}
     now, unlisted = {}, ""
@@ -311,9 +318,10 @@ def _with_what_was(svc: Service, tx: Tx, files: dict[Rewound, list[LeaseRow]]
             one = msgspec.structs.replace(
                 one, wholes=earlier_content.wholes_of(tx, rows),
                 others=leased_meanwhile.by_others(svc, tx, rows) if _is_one_gone(tx, one) else None)
-            seen = tx.row("version_get", path_of(last)) if last.worktree is None else None
-            known = None if seen is None or str(seen[1]) < last.began else seen[0] or seen[3]
-            if known is None or tx.row("blob_has", known) is None:
+            seen = (tx.first(VersionRow, "version_get", path_of(last))
+                    if last.worktree is None else None)
+            known = None if seen is None or seen.seen_at < last.began else seen.hash or seen.was
+            if known is None or not tx.has("blob_has", known):
                 known = one.last
             one = msgspec.structs.replace(one, gone=known if now is None else None)
         out[one] = rows
@@ -410,26 +418,35 @@ def content(tx: Tx, path: str) -> Bytes:
         return Bytes(UNSEEN)
 
 
-def _compare(svc: Service, tx: Tx, found: Found, further: earlier_content.Further,
-             lease: LeaseRow, path: str, baseline: str | None, now: Bytes,
-             was: Bytes | None = None) -> None:
-    earlier = further.get((lease.fencing_token, path))
-    if earlier is not None:
-        was = _was(tx, earlier)
-        baseline = was.hash
-    if (path, lease.worktree) in found or now.hash == baseline:
-        return
-    if was is not None:
-        tx.keep_found(was)
-    have = now.hash is None or tx.keep_found(now)
-    kept = have and (baseline is None or tx.row("blob_has", baseline) is not None)
-    change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
-    found[path, lease.worktree] = ev.FlaggedFile(
-        path=path, scope=path_scope(path, svc.fold_case), change=change, kept=kept,
-        baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
-        inode=lease.inode if lease.kind == "file" and not path.startswith(
-            f"{lease.file_path}/") else None,
-    )
+class _Comparison(NamedTuple):
+    """Files that are compared with what leases began with: those that differ are `found`."""
+
+    svc: Service
+    tx: Tx
+    found: Found
+    further: earlier_content.Further
+
+    def compare(self, lease: LeaseRow, path: str, baseline: str | None, now: Bytes,
+                was: Bytes | None = None) -> None:
+        """Note a file of a lease, if it is not what it was."""
+        tx = self.tx
+        earlier = self.further.get((lease.fencing_token, path))
+        if earlier is not None:
+            was = _was(tx, earlier)
+            baseline = was.hash
+        if (path, lease.worktree) in self.found or now.hash == baseline:
+            return
+        if was is not None:
+            tx.keep_found(was)
+        have = now.hash is None or tx.keep_found(now)
+        kept = have and (baseline is None or tx.has("blob_has", baseline))
+        change = "created" if baseline is None else "deleted" if now.hash is None else "modified"
+        self.found[path, lease.worktree] = ev.FlaggedFile(
+            path=path, scope=path_scope(path, self.svc.fold_case), change=change, kept=kept,
+            baseline_hash=baseline, flagged_hash=now.hash, worktree=lease.worktree,
+            inode=lease.inode if lease.kind == "file" and not path.startswith(
+                f"{lease.file_path}/") else None,
+        )
 
 
 def unseen(svc: Service, rows: Sequence[LeaseRow]) -> list[ev.FlaggedFile]:

@@ -17,7 +17,7 @@ from coordinator.rules.leases import as_resource, conflicts
 from coordinator.rules.negotiation import TRANSITIONS, same_for_both, within
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, UnlockRow
+from coordinator.store.rows import LeaseRow, NearWaiter, UnlockRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
@@ -124,8 +124,9 @@ def follow(tx: Tx, lease: LeaseRow, agent: str) -> None:
     """A lease went from its holder to `agent` (a sub-agent, or back): it is asked from now on."""
     if not tx.present().waiters:
         return
-    for raw in near(tx, "waiters_near", as_resource(lease.file_path, lease.kind, lease.scope)):
-        row = pending(tx, str(raw[0]))
+    leased = as_resource(lease.file_path, lease.kind, lease.scope)
+    for waiter in near(tx, NearWaiter, "waiters_near", leased):
+        row = pending(tx, waiter.acquisition_id)
         if row is None or row.holder != lease.locked_by:
             continue
         tx.record(

@@ -60,12 +60,20 @@ def offer(svc: Service, tx: Tx, agent: str) -> Offer:
                  if (task := part.offer_task(svc, tx, agent)) is not None), None)
 
 
-def locked(
-    svc: Service, tx: Tx, agent: str, located: Sequence[Located], blockers: Blockers,
-    acquisition: str | None, other: Offer, circle: Circle | None = None, *,
-    task: str | None = None,
-) -> Refusal:
+class Unserved(NamedTuple):
+    """What an agent asked for and is not given now. `acquisition`: its place in the wait queue, if
+    it has one; `task`: for which it asked."""
+
+    agent: str
+    located: Sequence[Located]
+    acquisition: str | None = None
+    task: str | None = None
+
+
+def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Offer,
+           circle: Circle | None = None) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
+    agent, located, acquisition, task = asked
     if circle is not None and acquisition is None and not circle.gives_way(agent):
         # Who does not stand in line for this is waited out: nobody gives way to it.
         circle = circles.in_line(svc, tx, agent)
@@ -91,7 +99,7 @@ def locked(
             f"Try again in {retry_after:g} s.")
     shown = _section(tx, agent, quotes)
     unlisted = max(0, len(_each_once(blockers.leases)) - CONFLICTS_MAX)
-    message = _message(agent, conflicts_, unlisted, shown, offered, acquisition, circle,
+    message = _message(asked, conflicts_, unlisted, shown, offered, circle,
                        backlog=tx.last_number("task") > 0)
     circles.tell(svc, tx, circle, agent, acquisition)
     tx.record(
@@ -186,38 +194,17 @@ def _conflicts(tx: Tx, blockers: Blockers) -> list[dict[str, Any]]:
 
 
 def _message(
-    agent: str, conflicts_: list[dict[str, Any]], unlisted: int, shown: Shown | None,
-    offered: dict[str, Any] | None, acquisition: str | None, circle: Circle | None, *,
-    backlog: bool,
+    asked: Unserved, conflicts_: list[dict[str, Any]], unlisted: int, shown: Shown | None,
+    offered: dict[str, Any] | None, circle: Circle | None, *, backlog: bool,
 ) -> str:
+    agent, acquisition = asked.agent, asked.acquisition
     parts = []
     stands = "You are next in line."
     if conflicts_:
         first = conflicts_[0]
+        parts.append(_describe_conflict(first))
         if first["waiting"]:
             stands = "You are in line, too."
-            parts.append(f"{first['resource']} is next for {first['holder']}, "
-                         "who stands before you in line: leave it.")
-        elif first["kind"] == "key" and git_turn.is_turn_name(first["resource"]):
-            what = quoted(first["description"]) if first["description"] else "git"
-            parts.append(f"{first['holder']} changes the whole working tree just now ({what}). "
-                         "Modify nothing there until that has ended, and read afresh then.")
-        elif is_window(first["kind"], first["resource"]):
-            parts.append(f"{first['holder']} is writing {first['resource'].removeprefix(WINDOW)} "
-                         "just now. That takes a moment.")
-        elif first["resource"].startswith(TASK):
-            why = f" ({quoted(first['description'])})" if first["description"] else ""
-            parts.append(
-                f"{first['resource'].removeprefix(TASK)} is already locked by {first['holder']}"
-                f"{why} until {short(from_iso(first['until']))}. Leave it to {first['holder']}."
-            )
-        else:
-            why = f" ({quoted(first['description'])})" if first["description"] else ""
-            task = f" for {first['task']}" if first["task"] else ""
-            parts.append(
-                f"{first['resource']} is leased by {first['holder']}{task}{why} until "
-                f"{short(from_iso(first['until']))}: leave it."
-            )
         held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
         if held:
             count = len(held) + unlisted
@@ -246,6 +233,26 @@ def _message(
     return _joined(parts)
 
 
+def _describe_conflict(conflict: dict[str, Any]) -> str:
+    """Who has what was asked for or stands before it, and until when."""
+    holder, resource = conflict["holder"], conflict["resource"]
+    if conflict["waiting"]:
+        return f"{resource} is next for {holder}, who stands before you in line: leave it."
+    if conflict["kind"] == "key" and git_turn.is_turn_name(resource):
+        what = quoted(conflict["description"]) if conflict["description"] else "git"
+        return (f"{holder} changes the whole working tree just now ({what}). Modify nothing there "
+                "until that has ended, and read afresh then.")
+    if is_window(conflict["kind"], resource):
+        return f"{holder} is writing {resource.removeprefix(WINDOW)} just now. That takes a moment."
+    until = short(from_iso(conflict["until"]))
+    why = f" ({quoted(conflict['description'])})" if conflict["description"] else ""
+    if resource.startswith(TASK):
+        return (f"{resource.removeprefix(TASK)} is already locked by {holder}{why} until {until}. "
+                f"Leave it to {holder}.")
+    task = f" for {conflict['task']}" if conflict["task"] else ""
+    return f"{resource} is leased by {holder}{task}{why} until {until}: leave it."
+
+
 def _joined(parts: Sequence[str]) -> str:
     return " ".join(parts).replace("\n ", "\n").rstrip()
 
@@ -267,5 +274,4 @@ def _retry_after(svc: Service, tx: Tx, blockers: Blockers) -> float:
 def _position(tx: Tx, acquisition: str | None) -> int | None:
     if acquisition is None:
         return None
-    row = tx.row("waiter_position", acquisition)
-    return 1 + int(row[0]) if row is not None else 1
+    return 1 + int(tx.value("waiter_position", acquisition) or 0)

@@ -87,10 +87,10 @@ def is_renamed(lease: LeaseRow, asked: Resource) -> bool:
 
 def _names_before(tx: Tx, path: str, row: LeaseRow) -> set[str]:
     """What the file was divided into when this lease on a part of it began; nothing: not known."""
-    kept = tx.row("baseline_get", row.fencing_token, path_of(row.file_path, "region"))
-    if kept is None or tx.row("blob_has", kept[0]) is None:
+    kept = tx.value("baseline_get", row.fencing_token, path_of(row.file_path, "region"))
+    if kept is None or not tx.has("blob_has", kept):
         return set()
-    return set(tx.looked.names(path, of=str(kept[0])))
+    return set(tx.looked.names(path, of=kept))
 
 
 def _alike(one: str, other: str) -> bool:

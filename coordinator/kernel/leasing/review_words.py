@@ -14,7 +14,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 
 #: Later than any instant.
 NEVER = "~"
@@ -44,9 +44,8 @@ def _of_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
         for name in go_on:
             here.setdefault(name, []).append(row.file_path)
         since = row.began or tx.later(-ms(svc.settings.leases.max_hold_s))
-        parties = {name for raw in tx.rows("unlocks_shared", row.scope, since) for name in raw
-                   if row.locked_by in raw}
-        for name in sorted(parties - {row.locked_by, *go_on}):
+        parties = tx.values("unlocks_shared", row.scope, since, row.locked_by)
+        for name in sorted(set(parties) - {row.locked_by, *go_on}):
             gone.setdefault(name, []).append(row.file_path)
     said = [f" {who} shares {listed(names)} with it and goes on: what {who} had written there by "
             "then is among it." for who, names in here.items()]
@@ -76,10 +75,10 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
         as_resource(file.path, "file", file.scope),
         as_resource(row.file_path, row.kind, row.scope))]
         for file in files if file.worktree is None}
-    last = {file.path: str(known[1]) for file in files if file.path in held
+    last = {file.path: known.seen_at for file in files if file.path in held
             and file.flagged_hash is not None
-            and (known := tx.row("version_get", file.path)) is not None
-            and known[0] == file.flagged_hash and known[2] is None}
+            and (known := tx.first(VersionRow, "version_get", file.path)) is not None
+            and known.hash == file.flagged_hash and known.agent is None}
     among = written_meanwhile.by_nobody(tx, {
         path: min(row.began or row.locked_at for row in leases)
         for path, leases in held.items() if leases})

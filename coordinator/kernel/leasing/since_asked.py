@@ -14,6 +14,7 @@ from coordinator.kernel.leasing.file_differences import REGIONS_TOLD, make_diffe
 from coordinator.kernel.leasing.located import Wanted
 from coordinator.looking.facts import AnyNeed, Between, Content
 from coordinator.store.ledger import Tx
+from coordinator.store.rows import ContentRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, region_of
@@ -50,7 +51,8 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
 
 def then(tx: Tx, acquisition: str) -> dict[str, str]:
     """What was in the files that a waiter asked for when it did, by name."""
-    return {str(name): str(digest) for name, digest in tx.rows("waiter_contents_of", acquisition)}
+    return {file.path: str(file.hash)
+            for file in tx.each(ContentRow, "waiter_contents_of", acquisition)}
 
 
 def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.ChangedSince]:

@@ -18,7 +18,7 @@ from coordinator.kernel.use_cases import Commit, Read, Step, Steps, decide
 from coordinator.looking.facts import Unready
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import AsideRow, LeaseRow, TaskRow, WaiterRow
+from coordinator.store.rows import AgentRow, AsideRow, LeaseRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Refusal
@@ -74,11 +74,11 @@ def _end_silent_and_lapsed(
 
 def anything_due(slices: Sequence[Slice], view: View) -> bool:
     """Whether `tend` would find work: a few look-ups, once a second."""
-    if view.row("waiters_due", view.now) is not None:
+    if view.has("waiters_due", view.now):
         return True
-    if view.rows("tasks_backed_off", view.now, 1) or view.rows("aside_due", view.now, 1):
+    if view.has("tasks_backed_off", view.now, 1) or view.has("aside_due", view.now, 1):
         return True
-    if view.rows("ripples_some", 1) or view.rows("steps_late", view.now) or any(
+    if view.has("ripples_some", 1) or view.has("steps_late", view.now) or any(
             part.is_due(view) for part in slices):
         return True
     return bool(lapse.due(view) or lapse.silent(view))
@@ -96,8 +96,10 @@ def tend(svc: Service) -> Steps:
 
 def begin(tx: Tx) -> None:
     """After a start: no request is held open for anybody who stood in line."""
-    for name, agent in tx.rows("waiters_held"):
-        tx.record(ev.WaiterChanged(acquisition_id=str(name), agent=str(agent), held=False))
+    for row in tx.each(WaiterRow, "waiters_all"):
+        if row.held:
+            tx.record(ev.WaiterChanged(
+                acquisition_id=row.acquisition_id, agent=row.agent, held=False))
 
 
 def _close_all(svc: Service) -> Generator[Step, Any, lapse.Ending]:
@@ -176,6 +178,6 @@ def give_back(tx: Tx, jumped_ms: int, last_ms: int) -> None:
         for one in tx.each(WaiterRow, "waiters_all") if one.until > before
     ]
     tx.record(ev.LeasesShifted(delta_ms=jumped_ms, tokens=tokens, claims=claims, waiters=waiters))
-    for name, seen_at, silence_ms in tx.rows("agents_silent"):
-        if from_iso(seen_at) + silence_ms > last_ms:
-            tx.record(ev.AgentSeen(agent=name))
+    for agent in tx.each(AgentRow, "agents_silent"):
+        if from_iso(agent.seen_at) + (agent.silence_ms or 0) > last_ms:
+            tx.record(ev.AgentSeen(agent=agent.agent))

@@ -26,7 +26,7 @@ def meant_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
         if joined(start, text) != asked.name:
             continue
         scope = scope_of(text, svc.tree.fold_case)
-        if scope is not None and any(tx.rows("leases_at_scope", scope)):
+        if scope is not None and tx.has("leases_at_scope", scope):
             return ("Names that are printed begin at the root. Typed from here: "
                     f"`{FROM_ROOT}{text}`.")
     return None

@@ -7,6 +7,8 @@ one transaction; whom it may pass in line is a rule (`coordinator.rules.negotiat
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from coordinator.kernel.core import Actor, Service, check_at_rest, listed
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import (
@@ -81,11 +83,20 @@ def answer(
     other = redirect.offer(svc, tx, row.requested_by) if req.verdict == "reject" else None
     if not override:
         agents.acting(tx, actor, req.agent)
+    answer = _Answer(req.agent, said, override)
     if req.verdict == "reject":
-        return _reject(svc, tx, row, req.agent, said, override, other)
+        return _reject(svc, tx, row, answer, other)
     if entry is not None:
-        return _coexist(svc, tx, row, leases, entry, req.agent, said, override)
-    return _approve(svc, tx, row, leases, parts, req.agent, said, override)
+        return _coexist(svc, tx, row, leases, entry, answer)
+    return _approve(svc, tx, row, leases, parts, answer)
+
+
+class _Answer(NamedTuple):
+    """Who answers a request, in which words; `override`: a person, by force."""
+
+    by: str
+    said: str
+    override: bool
 
 
 def _waiter(tx: Tx, row: UnlockRow) -> WaiterRow:
@@ -94,8 +105,9 @@ def _waiter(tx: Tx, row: UnlockRow) -> WaiterRow:
     return waiter
 
 
-def _reject(svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: bool,
+def _reject(svc: Service, tx: Tx, row: UnlockRow, answer: _Answer,
             other: redirect.Offer) -> rq.UnlockAnswered:
+    by, said, override = answer
     waiter = tx.first(WaiterRow, "waiter_get", row.request_id)
     task = waiter.task_id if waiter is not None else None
     pending_unlocks.conclude(tx, row, "reject", by, said, override=override)
@@ -126,11 +138,10 @@ def _reject(svc: Service, tx: Tx, row: UnlockRow, by: str, said: str, override: 
     )
 
 
-def _approve(
-    svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow], parts: list[narrowing.Kept],
-    by: str, said: str, override: bool,
-) -> rq.UnlockAnswered:
+def _approve(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
+             parts: list[narrowing.Kept], answer: _Answer) -> rq.UnlockAnswered:
     """The holder gives up what it holds of it, but for these parts."""
+    by, said, override = answer
     changed = [file for file in partial_work.changed_since(svc, tx, leases, shared=override)
                if narrowing.gives_up(parts, row, file.path, svc.fold_case)]
     waiter = _waiter(tx, row)
@@ -161,7 +172,7 @@ def _approve(
         )
     if granted:
         message = f"Released {names}; {row.requested_by} has {row.resource} now."
-    elif tx.row("waiter_get", row.request_id) is None:  # its time was over, and it was told
+    elif not tx.has("waiter_get", row.request_id):  # its time was over, and it was told
         message = f"Released {names}; {row.requested_by} does not stand in line any more."
     else:
         closed = flagged is not None and (svc.settings.review.quarantine or not flagged.whole)
@@ -181,11 +192,10 @@ def _approve(
     )
 
 
-def _coexist(
-    svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow], entry: agreements.Entry, by: str,
-    said: str, override: bool,
-) -> rq.UnlockAnswered:
+def _coexist(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
+             entry: agreements.Entry, answer: _Answer) -> rq.UnlockAnswered:
     """The holder and whoever asked hold it both from now on."""
+    by, said, override = answer
     waiter = _waiter(tx, row)
     waiting_line.look_before_approval(tx, waiter)
     name = entry.grant.name

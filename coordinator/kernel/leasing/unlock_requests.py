@@ -91,10 +91,10 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     theirs = _of_one_holder(blockers.leases, asked.name, req)
     if isinstance(theirs, Refusal):
         return theirs
-    count = tx.row("unlock_count", req.agent)
-    if count is not None and count[0] >= PENDING_MAX:
+    count = tx.value("unlock_count", req.agent)
+    if count >= PENDING_MAX:
         return Refusal(
-            Code.LIMIT, f"{req.agent} has {count[0]} questions open; {PENDING_MAX} are the most. "
+            Code.LIMIT, f"{req.agent} has {count} questions open; {PENDING_MAX} are the most. "
             "Nobody was asked.", next="Wait for answers, or take one back: "
             f"`coord request withdraw REQUEST --agent {req.agent}`.",
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 from sys import intern
+from typing import NamedTuple
 
 from coordinator.kernel import answered, retry_queue, unserved
 from coordinator.kernel.core import Actor, Service, listed, ms
@@ -29,7 +30,7 @@ from coordinator.rules.agents import is_there
 from coordinator.rules.globs import overlaps
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, WaiterRow
+from coordinator.store.rows import LeaseRow, NearWaiter, PlaceRow, WaiterRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
@@ -45,7 +46,8 @@ def same_again(
     for is not another's that wants it in another `mode`: that request would be left without."""
     names = sorted(one.resource.name for one in located)
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
-        wanted = [name for name, *_ in tx.rows("waiter_resources_of", waiter.acquisition_id)]
+        wanted = [place.name for place in
+                  tx.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)]
         if wanted == names and (mode in (None, waiter.mode) or not waiter.held):
             return waiter
     return None
@@ -65,9 +67,9 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdra
 
 def place_of(tx: Tx, agent: str, scope: str) -> str | None:
     """Where an agent stands in line for what has this scope."""
-    for name, *_ in tx.rows("waiters_of_agent", agent):
-        if any(wanted[2] == scope for wanted in tx.rows("waiter_resources_of", name)):
-            return str(name)
+    for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
+        if scope in tx.values("waiter_scopes_of", waiter.acquisition_id):
+            return waiter.acquisition_id
     return None
 
 
@@ -119,12 +121,12 @@ def wake(svc: Service, tx: Tx) -> None:
         tx.effects.offers = True
     if tx.freed and tx.present().waiters:
         # (Who waits for another region of a file may wait for what was renamed to it.)
-        names = {str(row[0]) for name, kind, scope in dict.fromkeys(tx.freed)
-                 for row in near(tx, "waiters_near", rule.as_resource(
+        names = {row.acquisition_id for name, kind, scope in dict.fromkeys(tx.freed)
+                 for row in near(tx, NearWaiter, "waiters_near", rule.as_resource(
                      *((path_of(name, kind), "file", file_scope(scope)) if kind == "region"
                        else (name, kind, scope))))}
-        names |= {str(row[0]) for _, _, scope in dict.fromkeys(tx.freed)
-                  for row in tx.rows("waiters_met", scope)}
+        names |= {name for _, _, scope in dict.fromkeys(tx.freed)
+                  for name in tx.values("waiters_met", scope)}
         names = {name for name in names if not unserved.rests(tx, "waiter", name)}
         tx.effects.wake.update(dict.fromkeys(in_order(svc, tx, names)))
     tx.freed.clear()
@@ -141,7 +143,7 @@ def in_order(svc: Service, view: View, acquisitions: Iterable[str]) -> list[str]
 
 def everybody(svc: Service, view: View) -> list[str]:
     """All waiters in the order of their standing, without those that are set aside for now."""
-    names = [str(row[0]) for row in view.rows("waiters_all")]
+    names = [row.acquisition_id for row in view.each(WaiterRow, "waiters_all")]
     return in_order(svc, view, [n for n in names if not unserved.rests(view, "waiter", n)])
 
 
@@ -164,7 +166,7 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
         if len(wanted) > 1 and waited_for(tx, waiter.agent):
             circles.look(svc, tx, waiter.agent)  # it may have been in another one besides
         return False
-    _give(svc, tx, waiter, wanted, blockers)
+    _give(svc, tx, waiter, wanted, blockers, _Handed())
     return True
 
 
@@ -213,8 +215,7 @@ def look_before_approval(tx: Tx, waiter: WaiterRow) -> None:
     """
     tx.looked.require(_places(tx, waiter.acquisition_id))
     with contextlib.suppress(Refusal):
-        wanted = [(lies(tx, *one), waiter.mode)
-                  for one in tx.rows("waiter_places_of", waiter.acquisition_id)]
+        wanted = [(located, waiter.mode) for located in _lie(tx, waiter.acquisition_id)]
         since_asked.changed(tx, waiter.acquisition_id, wanted)
 
 
@@ -234,8 +235,8 @@ def serve_approved(
         return False
     if blockers.leases or blockers.closed or (blockers.waiters and no_longer_than is None):
         return False
-    _give(svc, tx, waiter, wanted, blockers, said,
-          no_longer_than if blockers.waiters else None)
+    _give(svc, tx, waiter, wanted, blockers,
+          _Handed(said, no_longer_than if blockers.waiters else None))
     return True
 
 
@@ -245,14 +246,14 @@ def serve_agreed(
     """Grant to a waiter what its holder shares with it from now on: it was looked at, and nothing
     else is in the way (`agreements.entry`)."""
     wanted, blockers = _weighed(svc, tx, waiter, agreed.name, handed=True)
-    _give(svc, tx, waiter, wanted, blockers, said, no_longer_than, agreed)
+    _give(svc, tx, waiter, wanted, blockers, _Handed(said, no_longer_than, agreed))
 
 
 def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None, *,
              handed: bool = False) -> tuple[list[Wanted], Blockers]:
     """`handed`: its holder gives it, so that it is that and no more."""
     tx.looked.require(_places(tx, waiter.acquisition_id))
-    found = once(lies(tx, *one) for one in tx.rows("waiter_places_of", waiter.acquisition_id))
+    found = once(_lie(tx, waiter.acquisition_id))
     if not handed:
         found = as_they_lead(tx, found, since_asked.then(tx, waiter.acquisition_id))
     wanted: list[Wanted] = [(one, waiter.mode if agreed is None else "shared") for one in found]
@@ -263,11 +264,20 @@ def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None,
     return wanted, blockers
 
 
+class _Handed(NamedTuple):
+    """How a waiter comes by what it is given. `said`: in words, where its holder has given it."""
+
+    said: str = ""
+    no_longer_than: str | None = None
+    agreed: Agreed | None = None
+
+
 def _give(
     svc: Service, tx: Tx, waiter: WaiterRow, wanted: Sequence[Wanted], blockers: Blockers,
-    said: str = "", no_longer_than: str | None = None, agreed: Agreed | None = None,
+    handed: _Handed,
 ) -> None:
-    """Grant to a waiter what it waits for, and tell it; `said`: how it came by it."""
+    """Grant to a waiter what it waits for, and tell it."""
+    said = handed.said
     check_looked(svc, tx, wanted, blockers)
     changed = since_asked.changed(tx, waiter.acquisition_id, wanted)
     tx.record(
@@ -282,14 +292,15 @@ def _give(
             waiter.ttl_ms, waiter.task_id, waiter.description,
             purposes.OFFERED if offered is not None and waiter.purpose == purposes.ASKED
             else intern(waiter.purpose),
-            first_ttl_ms=offered, no_longer_than=no_longer_than, agreed=agreed),
+            first_ttl_ms=offered, no_longer_than=handed.no_longer_than, agreed=handed.agreed),
     )
     reply.changed = changed
     if said:
         reply.warnings.append(said)
     tell(tx, waiter.acquisition_id, reply)
     # Others that wait for what this agent holds now let its other waiters pass.
-    tx.effects.wake.update({str(raw[0]): None for raw in tx.rows("waiters_of_agent", waiter.agent)})
+    tx.effects.wake.update({
+        row.acquisition_id: None for row in tx.each(WaiterRow, "waiters_of_agent", waiter.agent)})
     if said or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
         names = [lease.resource for lease in reply.leases]
         notices.post(
@@ -337,7 +348,7 @@ def stop_holding(
         acquisition=acquisition),
     )
     if listens and not is_turn and not (blockers.blocked or blockers.closed):
-        _give(svc, tx, waiter, wanted, blockers)
+        _give(svc, tx, waiter, wanted, blockers, _Handed())
         return None
     other = redirect.offer(svc, tx, waiter.agent)
     circle = circles.find(
@@ -352,29 +363,36 @@ def stop_holding(
         )
     elif last:
         step_out(tx, waiter, "timed out")
-    return redirect.locked(
-        svc, tx, waiter.agent, located, blockers, acquisition if stay or not last else None,
-        other, circle, task=waiter.task_id,
-    )
+    asked = redirect.Unserved(
+        waiter.agent, located, acquisition if stay or not last else None, waiter.task_id)
+    return redirect.locked(svc, tx, asked, blockers, other, circle)
 
 
 def _resources(tx: View, acquisition: str) -> list[Resource]:
-    return [rule.as_resource(n, k, s) for n, k, s in tx.rows("waiter_resources_of", acquisition)]
+    return [rule.as_resource(row.name, row.kind, row.scope)
+            for row in tx.each(PlaceRow, "waiter_places_of", acquisition)]
 
 
 def _places(tx: Tx, acquisition: str) -> list[Place]:
-    return [place(name, kind, worktree)
-            for name, kind, _, worktree in tx.rows("waiter_places_of", acquisition)]
+    return [place(row.name, row.kind, row.worktree)
+            for row in tx.each(PlaceRow, "waiter_places_of", acquisition)]
+
+
+def _lie(tx: Tx, acquisition: str) -> list[Located]:
+    """Where a waiter's resources lie now."""
+    return [lies(tx, row.name, row.kind, row.scope, row.worktree)
+            for row in tx.each(PlaceRow, "waiter_places_of", acquisition)]
 
 
 def _known(tx: Tx, acquisition: str) -> list[Located]:
     """Where a waiter's resources lie; as they were when it asked, where that cannot be told."""
     out = []
-    for name, kind, scope, worktree in tx.rows("waiter_places_of", acquisition):
+    for row in tx.each(PlaceRow, "waiter_places_of", acquisition):
         try:
-            out.append(tx.looked.located(place(name, kind, worktree)))
+            out.append(tx.looked.located(place(row.name, row.kind, row.worktree)))
         except Refusal:
-            out.append(Located(rule.as_resource(name, kind, scope), None, None, worktree))
+            out.append(Located(
+                rule.as_resource(row.name, row.kind, row.scope), None, None, row.worktree))
     return out
 
 
@@ -413,8 +431,8 @@ def _held_by(view: View, waiter: WaiterRow) -> list[str]:
                 out[lease.locked_by] = None
             if len(out) == HOLDERS_TOLD_MAX:
                 return list(out)
-    met = view.row("waiter_met", waiter.acquisition_id) if not out else None
-    if met is not None and met[0]:  # what it waits for is leased by another name
-        out = {row.locked_by: None for row in view.each(LeaseRow, "leases_at_scope", met[0])
+    met = view.value("waiter_met", waiter.acquisition_id) if not out else None
+    if met:  # what it waits for is leased by another name
+        out = {row.locked_by: None for row in view.each(LeaseRow, "leases_at_scope", met)
                if row.expires_at > view.now}
     return list(out)

@@ -60,7 +60,7 @@ def asked(
 def waits_of(svc: Service, view: View, agent: str, without: str | None) -> list[Wait]:
     """Whom an agent waits for: by its places in line, and through its sub-agents."""
     out: list[Wait] = []
-    for row in (Wanting(*raw) for raw in view.rows("wants_of_agent", agent)):
+    for row in view.each(Wanting, "wants_of_agent", agent):
         if row.acquisition_id == without or row.until <= view.now:
             continue
         asked = rule.as_resource(row.name, row.kind, row.scope)
@@ -69,12 +69,12 @@ def waits_of(svc: Service, view: View, agent: str, without: str | None) -> list[
             ways = _before(svc, view, agent, _ahead(svc, view, row, asked), row.name)
         out += [Wait(lease.locked_by, lease, name, row.acquisition_id, row.priority,
                      row.gives_way_to) for lease, name in ways]
-    return out + [Wait(str(name)) for (name,) in view.rows("children_in_line", agent)]
+    return out + [Wait(str(name)) for name in view.values("children_in_line", agent)]
 
 
 def wants_of(view: View, acquisition: str) -> list[Wanting]:
     """What one waiter wants."""
-    return [Wanting(*raw) for raw in view.rows("wants_of", acquisition)]
+    return view.each(Wanting, "wants_of", acquisition)
 
 
 def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
@@ -103,8 +103,7 @@ def _ahead(svc: Service, view: View, row: Wanting, asked: Resource) -> list[Near
     step = ms(svc.settings.leases.age_step_s)
     mine = (rule.standing(row.priority, row.asked_at, view.now_ms, step), row.acquisition_id)
     out: list[NearWaiter] = []
-    for raw in islice(one_by_one(view, "waiters_near", asked), BLOCKERS_MAX):
-        other = NearWaiter(*raw)
+    for other in islice(one_by_one(view, NearWaiter, "waiters_near", asked), BLOCKERS_MAX):
         theirs = rule.standing(other.priority, other.asked_at, view.now_ms, step)
         if (
             other.agent != row.agent and other.until > view.now
@@ -155,9 +154,10 @@ def waited_for(tx: Tx, agent: str) -> bool:
             return True
         for lease in held:
             leased = rule.as_resource(lease.file_path, lease.kind, lease.scope)
-            if any(near[1] != one for near in one_by_one(tx, "waiters_near", leased)):
+            if any(near.agent != one
+                   for near in one_by_one(tx, NearWaiter, "waiters_near", leased)):
                 return True
-            if tx.rows("waiters_met", lease.scope):
+            if tx.has("waiters_met", lease.scope):
                 return True
         row = tx.agent(one)
         one = row.parent if row is not None else None

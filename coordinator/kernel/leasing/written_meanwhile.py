@@ -11,6 +11,14 @@ from collections.abc import Mapping
 from coordinator.kernel.core import last_before
 from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
+from coordinator.store.rows import Row
+
+
+class WrittenRow(Row, frozen=True):
+    """A file that somebody changed without a lease, and when last."""
+
+    resource: str
+    at: str
 
 
 def by_nobody(tx: Tx, since: Mapping[str, str]) -> dict[str, str]:
@@ -25,9 +33,11 @@ def by_nobody(tx: Tx, since: Mapping[str, str]) -> dict[str, str]:
 
     def written(view: View) -> dict[str, str]:
         found: dict[str, str] = {}
-        for name, at in view.rows("unleased_last_since", last_before(view, first), first):
-            path = name if name in since else str(name).rpartition("::")[0]  # or of a part of it
-            found[path] = max(found.get(path, ""), str(at))
+        for row in view.each(
+                WrittenRow, "unleased_last_since", last_before(view, first), first):
+            name = row.resource
+            path = name if name in since else name.rpartition("::")[0]  # or of a part of it
+            found[path] = max(found.get(path, ""), row.at)
         return found
 
     last = tx.looked.after(f"written without a lease since {first}", apart(tx, written))

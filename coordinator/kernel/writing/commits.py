@@ -22,7 +22,7 @@ from coordinator.kernel.writing.words import stuck, taken_back
 from coordinator.kernel.writing.words import warnings as left_over
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, ReadRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
@@ -157,11 +157,11 @@ def _note_known(tx: Tx, agent: str,
                 steps: Sequence[tuple[str, str | None, str | None]]) -> None:
     """What the agent knows of these files now: (path, content before, after). Of one that had
     changed since it read it, what it had read, and no more: it has not seen the rest by this."""
-    reads = {path: tx.row("read_get", agent, path) for path, _, _ in steps}
+    reads = {path: tx.first(ReadRow, "read_get", agent, path) for path, _, _ in steps}
     whole = [(path, new) for path, old, new in steps
-             if (known := reads[path]) is None or known[0] in (None, old)]
-    partly: list[tuple[str, str | None]] = [(path, str(known[0])) for path, old, _ in steps
-              if (known := reads[path]) is not None and known[0] not in (None, old)]
+             if (known := reads[path]) is None or known.hash in (None, old)]
+    partly: list[tuple[str, str | None]] = [(path, known.hash) for path, old, _ in steps
+              if (known := reads[path]) is not None and known.hash not in (None, old)]
     if whole:
         tx.record(ev.ContentRead(agent=agent, reads=whole))
     if partly:

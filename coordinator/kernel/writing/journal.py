@@ -59,7 +59,7 @@ def journal_of(view: View, review: str) -> Journal | None:
 
 def unfinished(view: View) -> list[str]:
     """Reviews whose verdict has begun and not ended."""
-    return [str(row[0]) for row in view.rows("verdicts_open")]
+    return view.values("verdicts_open")
 
 
 def begun_by(value: object) -> str | None:

@@ -111,7 +111,7 @@ def _report(worker: Worker, journal: Journal, steps: list[int], *, back: bool = 
     event = ev.VerdictStepped(review=journal.review, steps=list(steps), back=back)
 
     def job(tx: Tx) -> None:
-        if steps and tx.row("verdict_get", journal.review) is not None:
+        if steps and tx.has("verdict_get", journal.review):
             tx.record(event)
 
     worker.report(job)

@@ -103,7 +103,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
     """Check all, then add all: nothing is half done. `known`: ids that stand for tasks which are
     there already."""
     limits = svc.settings.backlog
-    room = limits.tasks_max - int((tx.row("task_count") or (0,))[0])
+    room = limits.tasks_max - int(tx.value("task_count") or 0)
     if len(drafts) > room:
         raise Refusal(
             Code.LIMIT, f"With {len(drafts)} more there would be over {limits.tasks_max} tasks "

@@ -21,7 +21,7 @@ from coordinator.slices.backlog import dispatch, limits
 from coordinator.slices.backlog.events import ClaimWaits
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, ReviewRow, TaskRow, WaiterRow
+from coordinator.store.rows import LeaseRow, PlaceRow, ReviewFileRow, ReviewRow, TaskRow, WaiterRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.purposes import CLAIM
@@ -85,10 +85,8 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         grant.check_looked(svc, tx, wanted, blockers)
     agents.acting(tx, actor, req.agent)
     if blockers.blocked:
-        located = [one for one, _ in wanted]
-        return redirect.locked(
-            svc, tx, req.agent, located, blockers, None, other, task=named.task_id
-        )
+        asked = redirect.Unserved(req.agent, [one for one, _ in wanted], task=named.task_id)
+        return redirect.locked(svc, tx, asked, blockers, other)
     if blockers.closed:
         return grant.quarantined(blockers)
     return _take(svc, tx, req.agent, named, wanted, blockers, ttl_ms)
@@ -124,7 +122,7 @@ def _worktree(tx: Tx, cwd: str | None) -> str | None:
 
 def _nothing(tx: Tx, req: rq.TaskClaim) -> Refusal:
     agent = req.agent
-    counts = {str(state): int(n) for state, n in tx.rows("task_counts")}
+    counts = tx.counts("task_counts")
     left = {s: n for s, n in counts.items() if s not in ("done", "cancelled", "dead")}
     rest = limits.rest_of(tx, agent)
     if not left:
@@ -165,8 +163,8 @@ def _take(
 
 def _let_go_on(tx: Tx, review: str) -> None:
     """Reassigned work is taken up, or given up: who waited for that looks again."""
-    for path, scope, *_ in tx.rows("review_files_of", review):
-        tx.free(path, "file", scope)
+    for file in tx.each(ReviewFileRow, "review_files_of", review):
+        tx.free(file.path, "file", file.scope)
 
 
 def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:
@@ -317,11 +315,10 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     else:
         keeps, why = "itself", req.reason or "the attempt failed"
     lapse.fail_claim(
-        svc, tx, task, str(task.claimed_by), why=why[:2000], log_tail=req.log_tail,
-        blocked=keeps != "itself" or req.model_error,
+        svc, tx, task, tasks.Failure(why[:2000], blocked=keeps != "itself" or req.model_error),
+        log_tail=req.log_tail, worktree=place,
         also=None if req.unlanded is None else unlanded_work.keep_unlanded(
             svc, tx, req.unlanded, left),
-        worktree=place,
     )
     return tasks.reply(tx, tasks.find(tx, task.task_id))
 
@@ -355,8 +352,8 @@ def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judge
 def _waits_no_more(tx: Tx, agent: str, names: set[str]) -> None:
     """From now on the task waits for these, whoever takes it then."""
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent) if tx.present().waiters else ():
-        wanted = tx.rows("waiter_resources_of", waiter.acquisition_id)
-        if names.issuperset(name for name, _, _ in wanted):
+        wanted = tx.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
+        if names.issuperset(place.name for place in wanted):
             waiting_line.step_out(tx, waiter, "its task waits for it now")
 
 
@@ -383,10 +380,7 @@ def cancel(svc: Service, tx: Tx, actor: Actor, req: rq.TaskCancel) -> rq.Task:
                 f"{task.task_id} is claimed by {task.claimed_by}; cancelling it needs --force.",
                 next=f"`coord task cancel {task.task_id} --force`", state="claimed",
             )
-        lapse.fail_claim(
-            svc, tx, task, str(task.claimed_by), why="cancelled by a person", log_tail="",
-            blocked=False,
-        )
+        lapse.fail_claim(svc, tx, task, tasks.Failure("cancelled by a person"))
         task = tasks.find(tx, task.task_id)
     if task.partial is not None:
         _let_go_on(tx, task.partial)

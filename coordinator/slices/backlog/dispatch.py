@@ -24,7 +24,7 @@ from coordinator.regions.languages import language_of
 from coordinator.rules import leases as rule
 from coordinator.slices.backlog import limits
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.store.rows import LeaseRow, NeedRow, Row, TaskRow
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, path_of, resource
 
@@ -50,11 +50,11 @@ def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -
         Refusal: one lies outside of the repository by now.
         Unready: they were not looked at.
     """
-    rows = tx.rows("task_resources_of", task_id)
+    needed = tx.each(NeedRow, "task_resources_of", task_id)
     tx.looked.require(_places(tx, task_id, worktree))
     return strategies.claimed(svc, once_wanted(noted_links(tx, [
-        (_divided(svc, lies(tx, name, kind, scope, worktree, "followed")), mode)
-        for name, kind, scope, mode in rows])))
+        (_divided(svc, lies(tx, need.name, need.kind, need.scope, worktree, "followed")), need.mode)
+        for need in needed])))
 
 
 def _divided(svc: Service, one: Located) -> Located:
@@ -70,35 +70,43 @@ def _divided(svc: Service, one: Located) -> Located:
 
 
 def _places(view: View, task_id: str, worktree: str | None = None) -> list[AnyNeed]:
-    return [place(name, kind, worktree, "followed")  # (a link: itself, and what it leads to)
-            for name, kind, _, _ in view.rows("task_resources_of", task_id)]
+    return [place(need.name, need.kind, worktree, "followed")  # (a link: itself, and its target)
+            for need in view.each(NeedRow, "task_resources_of", task_id)]
 
 
 def needs(view: View, task_id: str | None) -> list[AnyNeed]:
     """Where the files of one task lie, or of the next candidates, in the main working tree."""
     names = [task_id] if task_id is not None else [
-        str(raw[0]) for raw in view.rows("ready_next", AHEAD)]
+        ready.task_id for ready in view.each(ReadyRow, "ready_next", AHEAD)]
     return [need for name in names for need in _places(view, name)]
 
 
-def best_ready(
-    svc: Service, tx: Tx, but: Collection[str] = ()
-) -> tuple[str, int, int] | None:
-    """The best task that is offered, `but` these: (task, rank, n), smaller ranks first. By
-    priority, then by what slices say for them (`rank_ready`), then by age; that chooses among the
-    next `WINDOW`."""
+class ReadyRow(Row, frozen=True):
+    """A ready task, and its place: the smallest `rank` first, then the smallest `n`."""
+
+    task_id: str
+    rank: int
+    n: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place among the ready ones."""
+        return self.rank, self.n
+
+
+def best_ready(svc: Service, tx: Tx, but: Collection[str] = ()) -> ReadyRow | None:
+    """The best task that is offered, `but` these. By priority, then by what slices say for them
+    (`rank_ready`), then by age; that chooses among the next `WINDOW`."""
     ranks: dict[str, float] = {}
     for part in svc.slices:
         for task, rank in part.rank_ready(svc, tx, WINDOW).items():
             ranks[task] = ranks.get(task, 0.0) + rank
     if not ranks and not but:
-        best = tx.row("ready_best")
-        return (str(best[0]), int(best[1]), int(best[2])) if best is not None else None
-    offered = [row for row in tx.rows("ready_offered", WINDOW + len(but)) if row[0] not in but]
-    if not offered:
-        return None
-    found = min(offered, key=lambda row: (row[1], -ranks.get(row[0], 0.0), row[2]))
-    return str(found[0]), int(found[1]), int(found[2])
+        return tx.first(ReadyRow, "ready_best")
+    offered = (ready for ready in tx.each(ReadyRow, "ready_offered", WINDOW + len(but))
+               if ready.task_id not in but)
+    return min(offered, default=None, key=lambda ready: (
+        ready.rank, -ranks.get(ready.task_id, 0.0), ready.n))
 
 
 def choose(
@@ -116,22 +124,23 @@ def choose(
         return None
     tasks.offer_rested(tx)
     others = limits.left_to_others(tx, agent)
-    left = others | {str(task) for (task,) in tx.rows("ready_read_beside", agent)}
+    left = others | set(tx.values("ready_read_beside", agent))
     most = len(left) + LEFT_MAX
     seen: set[str] = set(left)
     held = [] if beside else tx.each(LeaseRow, "leases_of_holder", agent)[:OWN_MAX]
-    own = {scope: tx.row("parked_after", scope, *FIRST, agent)
+    own = {scope: tx.first(ReadyRow, "parked_after", scope, *FIRST, agent)
            for scope in {lease.scope for lease in held}}
     while len(left) < most:
         best = best_ready(svc, tx, left)
         for scope, parked in own.items():
-            while parked is not None and parked[0] in seen:
-                parked = own[scope] = tx.row("parked_after", scope, *parked[1:], agent)
-            if parked is not None and (best is None or parked[1:] < best[1:]):
+            while parked is not None and parked.task_id in seen:
+                parked = own[scope] = tx.first(
+                    ReadyRow, "parked_after", scope, *parked.place, agent)
+            if parked is not None and (best is None or parked.place < best.place):
                 best = parked
         if best is None:
             break
-        task_id = str(best[0])
+        task_id = best.task_id
         try:
             wanted = wanted_by(svc, tx, task_id, worktree)
             blockers = find_blockers(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
@@ -183,6 +192,6 @@ def _ahead(tx: Tx, chosen: str, count: int, worktree: str | None) -> list[AnyNee
     turn out to be blocked. `count` grows with those that were, so that a thousand blocked ones do
     not take more looks than a decision is given."""
     return [
-        need for raw in tx.rows("ready_next", count) if raw[0] != chosen
-        for need in _places(tx, str(raw[0]), worktree) if not tx.looked.has(need)
+        need for ready in tx.each(ReadyRow, "ready_next", count) if ready.task_id != chosen
+        for need in _places(tx, ready.task_id, worktree) if not tx.looked.has(need)
     ]

@@ -6,6 +6,8 @@ its state follows, and a circle is refused.
 
 from __future__ import annotations
 
+import msgspec
+
 from coordinator.kernel import tasks, unserved
 from coordinator.kernel.core import Actor, Service
 from coordinator.rules.backlog import SETTLED, told_state
@@ -13,7 +15,7 @@ from coordinator.slices.backlog.backlog import Draft, check_priority, checked
 from coordinator.slices.backlog.events import TaskEdited
 from coordinator.slices.backlog.placing import priorities_for
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import TaskRow
+from coordinator.store.rows import NeedRow, TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -58,8 +60,8 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
         attempts_max=shown.attempts_max if req.attempts_max is None else req.attempts_max,
     )
     title, attempts, resources = checked(svc, tx, draft, req.cwd, NOTHING)
-    rows = [(str(name), str(kind), str(scope), str(mode))
-            for name, kind, scope, mode in tx.rows("task_resources_of", task.task_id)]
+    rows = [msgspec.structs.astuple(need)
+            for need in tx.each(NeedRow, "task_resources_of", task.task_id)]
     after = shown.after if req.after is None else _after(tx, task, req.after)
     event = TaskEdited(
         task=task.task_id, title=title, prompt=draft.prompt, priority=draft.priority,
@@ -88,8 +90,8 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
 def _raise(tx: Tx, name: str, priority: int) -> None:
     """Give another task this priority, so that one has its place behind it."""
     task = tasks.find(tx, name)
-    rows = [(str(name), str(kind), str(scope), str(mode))
-            for name, kind, scope, mode in tx.rows("task_resources_of", task.task_id)]
+    rows = [msgspec.structs.astuple(need)
+            for need in tx.each(NeedRow, "task_resources_of", task.task_id)]
     tx.record(TaskEdited(
         task=task.task_id, title=task.title, prompt=task.prompt, priority=priority,
         attempts_max=task.attempts_max, resources=rows, after=tasks.reply(tx, task).after,
@@ -136,7 +138,7 @@ def _way(view: View, begin: str, end: str) -> list[str]:
                 f"wait for {end} was not looked at. {NOTHING}",
                 next="`coord task add` adds a task after it, which can close no circle.",
             )
-        for (after,) in view.rows("task_after_of", name):
+        for after in view.values("task_after_of", name):
             if str(after) not in came_from:
                 came_from[str(after)] = name
                 todo.append(str(after))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.store.events.base import Database, Event
-from coordinator.store.parking import offer_next
+from coordinator.store.parking import offer_next, places_of
 from coordinator.store.statements import STATEMENTS as Q
 
 _READY_OFFER = Q["ready_offer"]
@@ -73,11 +73,11 @@ class TaskEdited(Event, tag="task_edited"):
             Q["task_resource_insert"], [(self.task, *resource) for resource in self.resources]
         )
         db.executemany(Q["task_after_insert"], [(self.task, after) for after in self.after])
-        for offered_from, rank, n in db.execute(Q["ready_get"], (self.task,)).fetchall():
+        for place in places_of(db, self.task):
             # Its priority gives it a new place, and it may not need what kept it back any more.
             db.execute(Q["ready_leave"], (self.task,))
             db.execute(Q["ready_enter"], (self.task,))
-            offer_next(db, offered_from, rank, n)
+            offer_next(db, place)
 
 
 class TaskAvoids(Event, tag="task_avoids"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 
+from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service, check_at_rest, ms
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing import lapse
@@ -47,8 +48,8 @@ def reached(svc: Service, tx: Tx, actor: Actor, req: rq.LimitReached) -> rq.Limi
     reviews: list[str] = []
     profile = profile_of(row)
     for task in claimed:
-        ending = lapse.fail_claim(svc, tx, task, req.agent, why=why, log_tail=req.log_tail,
-                                  blocked=True)
+        ending = lapse.fail_claim(svc, tx, task, tasks.Failure(why, blocked=True),
+                                  log_tail=req.log_tail)
         reviews += ending.reviews
         if profile:
             tx.record(TaskAvoids(task=task.task_id, agent=req.agent, profile=profile,

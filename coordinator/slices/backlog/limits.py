@@ -29,7 +29,7 @@ def left_to_others(view: View, agent: str) -> frozenset[str]:
     profile = profile_of(view.agent(agent))
     if not profile:
         return frozenset()
-    avoided = view.rows("tasks_avoided", profile, view.now)
-    if not avoided or view.row("agents_of_others", profile, view.now) is None:
+    avoided = view.values("tasks_avoided", profile, view.now)
+    if not avoided or not view.has("agents_of_others", profile, view.now):
         return frozenset()
-    return frozenset(str(task) for (task,) in avoided)
+    return frozenset(avoided)

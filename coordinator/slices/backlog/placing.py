@@ -8,7 +8,7 @@ from coordinator.kernel import tasks
 from coordinator.rules import placing
 from coordinator.rules.backlog import SETTLED, told_state
 from coordinator.store.ledger import View
-from coordinator.store.rows import TaskRow
+from coordinator.store.rows import ListedRow, TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -52,5 +52,5 @@ def priorities_for(view: View, task: TaskRow, req: rq.TaskEdit) -> dict[str, int
 def _beside(view: View, statement: str, task: TaskRow, here: placing.Ranked,
             limit: int) -> list[placing.Ranked]:
     """Those that wait before a task, or behind it, nearest first; not the one that is placed."""
-    return [placing.Ranked(str(name), int(priority), int(n)) for name, priority, n in
-            view.rows(statement, task.task_id, here.priority, here.n, limit)]
+    return [placing.Ranked(row.task_id, row.priority, row.n) for row in
+            view.each(ListedRow, statement, task.task_id, here.priority, here.n, limit)]

@@ -51,12 +51,12 @@ ORDER BY priority DESC, n;
 
 -- name: tasks_earlier
 -- Tasks whose place can be changed and that are given out before this place, nearest first.
-SELECT task_id, priority, n FROM tasks
+SELECT task_id, n, priority, state FROM tasks
 WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
   AND (priority > ?2 OR (priority = ?2 AND n < ?3)) ORDER BY priority, n DESC LIMIT ?4;
 
 -- name: tasks_later
-SELECT task_id, priority, n FROM tasks
+SELECT task_id, n, priority, state FROM tasks
 WHERE state NOT IN ('claimed', 'done', 'cancelled') AND task_id <> ?1
   AND (priority < ?2 OR (priority = ?2 AND n > ?3)) ORDER BY priority DESC, n LIMIT ?4;
 
@@ -86,7 +86,7 @@ WHERE task = ?1 AND kind = 'lease_granted' AND data ->> 'mode' = 'exclusive' ORD
 SELECT task_id FROM task_after WHERE after = ? ORDER BY task_id;
 
 -- name: task_counts
-SELECT state, count(*) FROM tasks GROUP BY state;
+SELECT state AS name, count(*) AS count FROM tasks GROUP BY state;
 
 -- name: task_count
 SELECT count(*) FROM tasks;

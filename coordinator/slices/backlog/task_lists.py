@@ -14,7 +14,7 @@ import msgspec
 from coordinator.kernel import blackboard, tasks
 from coordinator.kernel.core import Actor, Service, split_page
 from coordinator.store.ledger import View
-from coordinator.store.rows import TaskRow
+from coordinator.store.rows import ListedRow, TaskRow
 from coordinator.words import requests as rq
 
 #: Tasks that one list tells of at most; what one task was seen to change; tasks of its chain.
@@ -47,14 +47,14 @@ def show(svc: Service, view: View, actor: Actor, req: rq.TaskShow) -> rq.TaskSho
     task.tried = blackboard.candidates(view, task.task)
     return rq.TaskShown(
         **msgspec.structs.asdict(task), chain=_chain(view, task.task),
-        wrote=[str(name) for (name,) in view.rows("task_wrote", task.task, RESOURCES_MAX)],
-        leased=[str(name) for (name,) in view.rows("task_leased", task.task, RESOURCES_MAX)],
+        wrote=view.values("task_wrote", task.task, RESOURCES_MAX),
+        leased=view.values("task_leased", task.task, RESOURCES_MAX),
     )
 
 
 def counts(view: View) -> dict[str, int]:
     """Tasks by state."""
-    return {str(state): int(n) for state, n in view.rows("task_counts")}
+    return view.counts("task_counts")
 
 
 def looks_at_all(req: rq.Tasks) -> bool:
@@ -79,16 +79,15 @@ def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
 
 def _filtered(view: View, req: rq.Tasks, limit: int) -> Window:
     """A window of those that are told by a look at every task."""
-    matching = view.rows("tasks_found", req.filter, req.agent)
-    of_state = [(str(name), int(n), int(priority)) for name, n, priority, state in matching
-                if req.state in (None, state) and n > req.after]
-    of_state.sort(key=lambda task: (-task[2] if req.order == "priority" else 0, task[1]))
+    matching = view.each(ListedRow, "tasks_found", req.filter, req.agent)
+    of_state = [row for row in matching if req.state in (None, row.state) and row.n > req.after]
+    of_state.sort(key=lambda row: (-row.priority if req.order == "priority" else 0, row.n))
     chosen = of_state[req.skip : req.skip + limit]
     more = len(of_state) > req.skip + limit
     return Window(
-        [tasks.find(view, name) for name, _, _ in chosen],
-        dict(Counter(str(state) for _, _, _, state in matching)),
-        _next(req, limit, chosen[-1][1]) if more else None,
+        [tasks.find(view, row.task_id) for row in chosen],
+        dict(Counter(row.state for row in matching)),
+        _next(req, limit, chosen[-1].n) if more else None,
     )
 
 
@@ -108,7 +107,7 @@ def _chain(view: View, task: str) -> list[rq.TaskLink]:
     return [
         rq.TaskLink(
             task=row.task_id, title=row.title, state=row.state,
-            after=[str(name) for (name,) in view.rows("task_after_of", row.task_id)
+            after=[str(name) for name in view.values("task_after_of", row.task_id)
                    if name in names])
         for row in rows
     ]
@@ -119,7 +118,7 @@ def _reached(view: View, statement: str, begin: str) -> set[str]:
     names = {begin}
     todo = deque([begin])
     while todo:
-        for (name,) in view.rows(statement, todo.popleft()):
+        for name in view.values(statement, todo.popleft()):
             if len(names) > CHAIN_MAX // 2:
                 return names
             if name not in names:

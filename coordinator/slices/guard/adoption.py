@@ -133,7 +133,7 @@ def _moved(svc: Service, tx: Tx, found: Adopted) -> tuple[Located, Before] | Non
             and change.now.kept):
         repository_files.keep(tx, change.now)
         return located, Before(change.hash)
-    if found.there is not None and tx.row("blob_has", found.there) is not None:
+    if found.there is not None and tx.has("blob_has", found.there):
         return located, Before(found.there)
     if change.before_there.hash is not None and change.before_there.kept:
         repository_files.keep(tx, change.before_there)
@@ -211,7 +211,7 @@ def _lease(svc: Service, tx: Tx, agent: str, located: Located, before: Before | 
 
 def _before(tx: Tx, found: Adopted) -> Before | None:
     """What the file held before, kept; None: nobody knows, so that it begins with what is there."""
-    if found.before is not None and tx.row("blob_has", found.before) is not None:
+    if found.before is not None and tx.has("blob_has", found.before):
         return Before(found.before)
     committed = found.change.before
     if committed.hash is not None and committed.kept:

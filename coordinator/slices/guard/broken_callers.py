@@ -143,7 +143,7 @@ def _meets(name: str, held: str) -> bool:
 def _others_hold(tx: Tx, agent: str) -> bool:
     """Whether anybody else has a lease: else nothing that breaks could be another's."""
     mine = sorted(family(tx, agent))
-    return tx.row("held_by_others", tx.now, mine[0], mine[-1]) is not None
+    return tx.has("held_by_others", tx.now, mine[0], mine[-1])
 
 
 def _has(tx: Tx, agent: str, wanted: Located) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store.ledger import Tx
+from coordinator.store.rows import LogRow
 from coordinator.words.resource_names import Resource
 
 #: So far back (ms; and events) the log is searched for whoever had the right to write then.
@@ -39,8 +40,8 @@ class EndedRights:
         newest = tx.last_seq - tx.recorded  # on disk: what is not may be given up
         after = max(0, newest - LATE_EVENTS) if self._seq is None else self._seq
         self._seq = newest
-        for seq, at, agent, name, data in tx.rows("rights_ended_since", after, tx.later(-LATE_MS)):
-            self.note(at, seq, agent, name, what_of(data))
+        for row in tx.each(LogRow, "rights_ended_since", after, tx.later(-LATE_MS)):
+            self.note(row.at, row.seq, str(row.agent), str(row.resource), what_of(row.data))
 
     def note(self, at: str, seq: int, agent: str, name: str, what: What) -> None:
         """This agent's right to this has ended; later ends are noted later."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from coordinator.kernel import lost_writes
 from coordinator.kernel.core import Service
 from coordinator.kernel.leasing import grant
+from coordinator.kernel.lost_writes import LostWritesRow
 from coordinator.kernel.strategies import of
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
@@ -57,8 +58,8 @@ def over(svc: Service, tx: Tx, agent: str) -> None:
     asked = [as_resource(row.file_path, row.kind, row.scope) for row in rows]
     files = {file_scope(one.scope) for one in asked}
     lost_writes.stood(svc, tx, agent, [
-        as_resource(name, "file", scope)
-        for _, name, scope in tx.rows("lost_by", agent) if scope in files])
+        as_resource(lost.resource, "file", lost.scope)
+        for lost in tx.each(LostWritesRow, "lost_by", agent) if lost.scope in files])
 
 
 def _taken_for_writes(svc: Service, tx: Tx, agent: str) -> list[LeaseRow]:

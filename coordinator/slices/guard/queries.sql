@@ -3,7 +3,7 @@ SELECT count(*) FROM agents WHERE state = 'active';
 
 -- name: reads_of_holders
 -- What agents that hold something have read.
-SELECT agent, path FROM agent_reads
+SELECT agent, path AS name FROM agent_reads
 WHERE agent IN (SELECT locked_by FROM file_locks WHERE expires_at > ?1) LIMIT ?2;
 
 -- name: windows_of_holder
@@ -17,7 +17,7 @@ WHERE expires_at > ?1 AND locked_by NOT IN (?2, ?3) AND kind != 'key' LIMIT 1;
 
 -- name: rights_ended_since
 -- Rights that ended from an instant on, in their order: who could write before, the watcher asks.
-SELECT seq, at, agent, resource, data FROM events
+SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE seq > ?1 AND at >= ?2 AND kind IN ('lease_released', 'lease_lapsed') ORDER BY seq;
 
 -- name: review_written_last
@@ -32,4 +32,5 @@ WHERE scope = ?1 AND flagged_hash IS ?2 AND reason = 'unleased' LIMIT 1;
 
 -- name: lost_by
 -- What an agent has lost writes of since it last wrote it.
-SELECT agent, resource, scope FROM lost_writes WHERE agent = ? AND in_a_row > 0;
+SELECT agent, scope, resource, in_a_row, total, wasted_ms, last_at FROM lost_writes
+WHERE agent = ? AND in_a_row > 0;

@@ -7,7 +7,7 @@ somebody has replaced since is refused with the difference (VERSION_CHANGED).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import kept_edits
@@ -18,7 +18,7 @@ from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid
 from coordinator.rules.versions import Known, carries, replaced, shown
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import ReadRow
+from coordinator.store.rows import ReadRow, VersionRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, copy_name, path_of
 
@@ -71,14 +71,14 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
                 or (known.base is not None and not written)):
             reads.append((copy, content.hash))
         if edited:
-            last = tx.row("version_get", name)
-            before = known.hash if known is not None else last[0] if last is not None else None
+            last = tx.first(VersionRow, "version_get", name)
+            before = known.hash if known is not None else last.hash if last is not None else None
             before = before if before != content.hash else None
             kept_edits.note_edit(tx, agent, name, located.worktree,
                                  KeptEdit(before, content.hash))
         if written and located.worktree is None:
-            last = tx.row("version_get", name)
-            if last is None or last[0] != content.hash or last[2] != agent:
+            last = tx.first(VersionRow, "version_get", name)
+            if last is None or last.hash != content.hash or last.agent != agent:
                 versions.append((name, content.hash, agent))
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads, how="written" if written else "read"))
@@ -161,8 +161,8 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
                     or not (name in parents or owner(tx, row.locked_by) != owner(tx, agent))):
                 continue
             if row.kind == "region" and parts:
-                whole = tx.row("baseline_get", row.fencing_token, name)
-                began += [(elsewhere, row.locked_at, str(whole[0]))] if whole is not None else []
+                whole = tx.value("baseline_get", row.fencing_token, name)
+                began += [(elsewhere, row.locked_at, whole)] if whole is not None else []
             elif row.kind == "file":
                 began.append((elsewhere, row.locked_at, row.content_hash))
         reads += [(name, known) for *_, known in sorted(began, key=lambda one: one[:2])[:1]]
@@ -224,22 +224,37 @@ def _known_then(tx: Tx, one: Edited, read: str) -> str:
     return made.hash if made.hash is not None and tx.keep_found(made) else read
 
 
-def stale(
-    tx: Tx, agent: str, files: Sequence[Located], locked_at: dict[str, str],
-    receipt: list[ev.Event], *, by_command: bool = False,
-    regions: Mapping[str, Sequence[str]] | None = None, notes: list[str] | None = None,
-    agreed: Collection[str] = (), whole: Mapping[str, str | None] | None = None,
-) -> Refusal | None:
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What an agent is about to write.
+
+    Attributes:
+        files: the files.
+        locked_at: when the agent's leases on them were granted, by name.
+        agreed: files that others write, too, so that a lease on them keeps nobody out.
+        by_command: a shell command names them. What is not there any more it makes anew (`touch`,
+            `mv`), and can overwrite nobody's work.
+        regions: of which files it is about to write these regions only.
+        whole: of which files the write replaces the whole content, and by what, None where that
+            cannot be told. Until the agent has read such a file, its content has to carry what it
+            was told of.
+    """
+
+    files: Sequence[Located]
+    locked_at: Mapping[str, str]
+    agreed: Collection[str] = ()
+    by_command: bool = False
+    regions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    whole: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
+          notes: list[str]) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
 
-    `locked_at`: when the agent's leases on them were granted, by name. `receipt`: what to record
-    once the agent has been told, so that its next try passes if it is on the new content. `whole`:
-    of which files the write replaces the whole content, and by what, None where that cannot be
-    told. Until the agent has read such a file, its content has to carry what it was told of.
-    `by_command`: a shell command names them. What is not there any more it
-    makes anew (`touch`, `mv`), and can overwrite nobody's work. `regions`: of which files it is
-    about to write these regions only; what else was changed there is no reason, and goes to
-    `notes`. `agreed`: files that others write, too, so that a lease on them keeps nobody out.
+    `receipt`: what to record once the agent has been told, so that its next try passes if it is on
+    the new content. `notes`: what else was changed in files of which it writes only regions, which
+    is no reason.
 
     Raises:
         Unready: a file was not looked at.
@@ -247,36 +262,36 @@ def stale(
     told: list[str] = []
     reads: list[tuple[str, str | None]] = []
     cut = False
-    for located in files:
+    for located in write.files:
         name, copy = located.resource.name, copy_name(located.resource.name, located.worktree)
         row = _read_of(tx, agent, copy)
         if row is None or located.path is None:
             continue
         content = tx.looked.content(located.path)
-        if by_command and content.hash is None:
+        if write.by_command and content.hash is None:
             continue
-        if whole and name in whole and row.base is not None:
-            if not _carries(tx, row, content, whole[name]):
+        if name in write.whole and row.base is not None:
+            if not _carries(tx, row, content, write.whole[name]):
                 cut = True
                 told.append(f"What you write of {name} still lacks what changed since you read it.")
                 continue
             tx.record(ev.ContentRead(agent=agent, reads=[(copy, row.hash)], how="read"))
-        last = tx.row("version_get", copy)
-        own = regions.get(name) if regions else None
+        last = tx.first(VersionRow, "version_get", copy)
+        own = write.regions.get(name)
         known = Known(
-            read=row.hash, now=content.hash, last=last[0] if last else None,
-            last_by=last[2] if last else None, partial=bool(row.partial),
-            held_since_read=name not in agreed and all(
-                locked_at.get(one, tx.now) <= row.at for one in (
+            read=row.hash, now=content.hash, last=last.hash if last else None,
+            last_by=last.agent if last else None, partial=bool(row.partial),
+            held_since_read=name not in write.agreed and all(
+                write.locked_at.get(one, tx.now) <= row.at for one in (
                     [name] if own is None else [f"{name}::{region}" for region in own])),
-            by_others=last is not None and last[0] == content.hash and (
-                last[2] is None or owner(tx, last[2]) != owner(tx, agent)),
+            by_others=last is not None and last.hash == content.hash and (
+                last.agent is None or owner(tx, last.agent) != owner(tx, agent)),
         )
         foreign = known.last_by != agent
         if own is not None and known.read != known.now and (foreign or known.partial):
             changed = _changed(tx, located.path, known.read)
             if changed is not None and not _meet(changed, own):
-                if changed and foreign and notes is not None:
+                if changed and foreign:
                     notes.append(_elsewhere(name, changed, known))
                 continue
         if not replaced(known, agent):
@@ -320,14 +335,14 @@ def unread(tx: Tx, agent: str, files: Sequence[Located]) -> Refusal | None:
     """
     for located in files:
         name = located.resource.name
-        last = tx.row("version_get", name)
+        last = tx.first(VersionRow, "version_get", name)
         if (located.path is None or _read_of(tx, agent, name) is not None
-                or last is None or last[2] in (None, agent)):
+                or last is None or last.agent in (None, agent)):
             continue
         if tx.looked.content(located.path).hash is not None:
             return Refusal(
-                Code.VERSION_CHANGED, f"{last[2]} has written {name}, which you share and have not "
-                "read. Nothing was written.", next="Read it, then write.", resource=name,
+                Code.VERSION_CHANGED, f"{last.agent} has written {name}, which you share and have "
+                "not read. Nothing was written.", next="Read it, then write.", resource=name,
             )
     return None
 

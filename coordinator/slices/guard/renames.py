@@ -8,6 +8,7 @@ name. Never looks at the disk in a transaction.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import msgspec
 
@@ -28,7 +29,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource, both_shared, conflicts
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import resource_names
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
@@ -182,7 +183,7 @@ def _moves_whole(tx: Tx, lease: LeaseRow) -> bool:
     if not partial_work.is_written(lease):
         return True
     return (lease.goes_with is not None and lease.content_hash is None
-            and not tx.rows("baselines_of", lease.fencing_token)
+            and not tx.has("baselines_of", lease.fencing_token)
             and sum(raw_row.locked_by == lease.locked_by and raw_row.goes_with == lease.goes_with
                     for raw_row in tx.each(LeaseRow, "leases_renamed"))
             >= NAMES_MAX)
@@ -272,8 +273,7 @@ def _began(tx: Tx, kept: LeaseRow, name: str) -> str | None:
     """What was at this name when the lease began that it lies within."""
     if kept.kind == "file":
         return kept.content_hash
-    row = tx.row("baseline_get", kept.fencing_token, name)
-    return str(row[0]) if row is not None else None
+    return cast(str | None, tx.value("baseline_get", kept.fencing_token, name))
 
 
 def _came_to_nothing(svc: Service, tx: Tx, row: LeaseRow, lease: LeaseRow, scope: str) -> bool:
@@ -283,7 +283,7 @@ def _came_to_nothing(svc: Service, tx: Tx, row: LeaseRow, lease: LeaseRow, scope
     there = row.scope.startswith(scope) or (row.kind == "file" and scope.startswith(row.scope))
     return (there and row.fencing_token > _first_token(svc, tx, lease)
             and row.kind in ("file", "dir") and row.content_hash is None
-            and not tx.rows("baselines_of", row.fencing_token))
+            and not tx.has("baselines_of", row.fencing_token))
 
 
 def _first_token(svc: Service, tx: Tx, lease: LeaseRow) -> int:
@@ -307,8 +307,8 @@ def _hits_no_part(svc: Service, tx: Tx, lease: LeaseRow, name: str,
             row.kind != "region" for row in others):
         return False
     newest = max(others, key=earlier_content.age)
-    seen = tx.row("version_get", name)
-    before = (str(seen[0]) if seen is not None and seen[0] and str(seen[1]) >= newest.began
+    seen = tx.first(VersionRow, "version_get", name)
+    before = (seen.hash if seen is not None and seen.hash and seen.seen_at >= newest.began
               else _began(tx, newest, name))
     parts = changed_parts.since(svc, tx, name, before)
     return parts is not None and not any(

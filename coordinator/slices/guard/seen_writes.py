@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 from coordinator.kernel import repository_files
 from coordinator.kernel.core import Service
@@ -28,7 +28,7 @@ from coordinator.slices.guard.foreign_writes import Foreign, hears, is_foreign
 from coordinator.slices.guard.unleased_writes import flag, is_verdict, keep_both, note
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import (
@@ -134,7 +134,7 @@ class _Recording:
     def __init__(self, svc: Service, tx: Tx, ended: EndedRights) -> None:
         self._svc, self._tx = svc, tx
         self._policy, self._adopts = svc.settings.watch.unleased, svc.settings.hooks.adopt
-        self._active = bool((tx.row("agents_active") or (0,))[0])
+        self._active = bool(tx.value("agents_active"))
         self._rights = _Rights(svc, tx, ended)
         self.versions: list[tuple[str, str | None, str | None]] = []
         self.out: list[Adopted | Foreign | Divided | Outdated] = []
@@ -142,12 +142,12 @@ class _Recording:
     def add(self, change: Seen) -> None:
         """Record one change."""
         tx, rights = self._tx, self._rights
-        known = tx.row("version_get", change.path)
-        same = known is not None and known[0] == change.hash
+        known = tx.first(VersionRow, "version_get", change.path)
+        same = known is not None and known.hash == change.hash
         if same and not self._active:
             return
         if (not same and known is not None and change.looked_ms is not None
-                and str(known[1]) > iso(change.looked_ms)):
+                and known.seen_at > iso(change.looked_ms)):
             self.out.append(Outdated(change))
             return
         holder = rights.holder(change)
@@ -156,7 +156,7 @@ class _Recording:
             return
         if rights.is_divided():  # a revert needs what lies around the regions
             repository_files.keep(tx, change.now)
-        if (holder is not None and rights.holds(change, known[1] if known else None)
+        if (holder is not None and rights.holds(change, known.seen_at if known else None)
                 and is_foreign(tx, change, holder, self._svc.fold_case)):
             self._add_foreign(change, holder, before, known)
             return
@@ -164,42 +164,45 @@ class _Recording:
             holder = self._add_unleased(change, before, known)
         elif (rights.is_elsewhere() and change.hash is not None and self._adopts
               and writer(tx, change) == holder):
-            self.out.append(Adopted(holder, change, str(known[0]) if known and known[0] else None))
+            self.out.append(Adopted(holder, change, known.hash if known else None))
         elif rights.is_divided() and change.hash is not None:
             self._add_divided(change, holder, before, known)
         self.versions.append((change.path, change.hash, holder))
 
-    def _add_foreign(self, change: Seen, holder: str, before: str | None, known: Any) -> None:
+    def _add_foreign(self, change: Seen, holder: str, before: str | None,
+                     known: VersionRow | None) -> None:
         """It is not its holder's writing."""
         tx, rights = self._tx, self._rights
         agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
         self.out.append(Foreign(holder, agent, change, before, rights.since(known)))
-        if rights.is_divided() and before is not None and tx.row("blob_has", before):
+        if rights.is_divided() and before is not None and tx.has("blob_has", before):
             self.out.append(Divided(change, before))
         self.versions.append((change.path, change.hash, None))
         if agent is None and not rights.is_divided() and not is_verdict(tx, change):
             note(self._svc, tx, change, before, {holder: [change.path]})
 
-    def _add_unleased(self, change: Seen, before: str | None, known: Any) -> str | None:
+    def _add_unleased(self, change: Seen, before: str | None,
+                      known: VersionRow | None) -> str | None:
         """Nobody holds it: its writer, if that is known."""
         tx = self._tx
         agent = writer(tx, change) if self._adopts else None
         if agent is not None and change.hash is not None:
             there = (None if change.moved_from is None
-                     else tx.row("version_get", change.moved_from))
-            self.out.append(Adopted(agent, change, before, there[0] if there else None))
+                     else tx.first(VersionRow, "version_get", change.moved_from))
+            self.out.append(Adopted(agent, change, before, there.hash if there else None))
         elif agent is None and self._active and not is_verdict(tx, change):
             if self._policy != "ignore":
                 note(self._svc, tx, change, before)
             if doubtful(tx, change):
-                keep_both(self._svc, tx, change, before, str(known[1]) if known else None,
+                keep_both(self._svc, tx, change, before, known.seen_at if known else None,
                           flagged=self._policy == "review")
         return agent
 
-    def _add_divided(self, change: Seen, holder: str, before: str | None, known: Any) -> None:
+    def _add_divided(self, change: Seen, holder: str, before: str | None,
+                     known: VersionRow | None) -> None:
         """Its holder has regions of it."""
         was = before or self._rights.baseline(change)
-        if was is None or self._tx.row("blob_has", was) is None:
+        if was is None or not self._tx.has("blob_has", was):
             return
         if self._policy != "ignore":
             self.out.append(Divided(change, was))
@@ -265,30 +268,29 @@ class _Rights:
         return ((seen_at is not None and seen_at >= lease.locked_at)
                 or self.baseline(change) is not None)
 
-    def before(self, change: Seen, known: tuple[Any, ...] | None) -> str | None:
+    def before(self, change: Seen, known: VersionRow | None) -> str | None:
         """What was there before: what was seen last, or what the lease of its holder, who was found
         last, began with, if it began later. (Another may have put the file back meanwhile, and the
         watcher tells of what is there by now.) `known`: what was seen last, and when."""
-        last = str(known[0]) if known and known[0] else None
+        last = known.hash if known else None
         lease = self._live
-        if lease is None or (known is not None and str(known[1]) >= lease.began):
+        if lease is None or (known is not None and known.seen_at >= lease.began):
             return last
         return self.baseline(change)
 
-    def since(self, known: tuple[Any, ...] | None) -> str | None:
+    def since(self, known: VersionRow | None) -> str | None:
         """Where the right that was found is to a part of the file: when the whole was as it was
         before (UTC); as above."""
         if self._live is None or not self.is_divided():
             return None
-        return max(self._live.began, str(known[1])) if known else self._live.began
+        return max(self._live.began, known.seen_at) if known else self._live.began
 
     def baseline(self, change: Seen) -> str | None:
         """What the file held when the lease of its holder, who was found last, began."""
         lease = self._live
         if lease is None or lease.kind == "file":
             return lease.content_hash if lease is not None else None
-        row = self._tx.row("baseline_get", lease.fencing_token, change.path)
-        return str(row[0]) if row is not None else None
+        return cast(str | None, self._tx.value("baseline_get", lease.fencing_token, change.path))
 
     def holder(self, change: Seen) -> str | None:
         """Who had the right to write this path when it was written: the writer, as far as a lease
@@ -370,8 +372,9 @@ class _Rights:
             self._ended.catch_up(self._tx)
             self._own = EndedRights()  # what this transaction has ended: not in the log yet
             ends = self._tx.recorded_of(_ENDINGS)
-            for number, (at, agent, name, data) in enumerate(reversed(ends)):
-                self._own.note(at, number, agent, name, what_of(data))
+            for number, end in enumerate(reversed(ends)):
+                self._own.note(end.at, number, str(end.agent), str(end.resource),
+                               what_of(end.data))
         if itself:
             return self._own.last_of(asked) or self._ended.last_of(asked)
         return self._own.last(asked) or self._ended.last(asked)

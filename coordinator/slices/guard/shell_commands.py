@@ -32,7 +32,7 @@ from coordinator.slices.guard import git_turns, read_versions
 from coordinator.slices.guard.events import UnleasedWrite
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import purposes
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Refusal
@@ -249,10 +249,11 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
         if row.kind == "file" and row.mode == "exclusive" and len(own) < OWN_MAX:
             own.append(Located(as_resource(row.file_path, row.kind, row.scope), row.inode,
                                svc.where(row.worktree, row.file_path), row.worktree))
-            last = tx.row("version_get", row.file_path) if row.worktree is None else None
+            last = (tx.first(VersionRow, "version_get", row.file_path)
+                    if row.worktree is None else None)
             path = svc.where(row.worktree, row.file_path)
-            if last is not None and str(last[1]) >= row.began:
-                before[path] = last[0], str(last[1]) if row.lent_by else row.locked_at
+            if last is not None and last.seen_at >= row.began:
+                before[path] = last.hash, last.seen_at if row.lent_by else row.locked_at
             else:
                 before[path] = row.content_hash, row.locked_at
     if svc.hear is not None:
@@ -396,7 +397,7 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
         content = found[one]
         before = None if one.before in NO_FILE else one.before
         kept = (content.hash is None or tx.keep_found(content)) and (
-            before is None or tx.row("blob_has", before) is not None
+            before is None or tx.has("blob_has", before)
         )
         stands = content.hash is not None or one.now in NO_FILE
         change = "created" if one.before is None else "modified" if stands else "deleted"
@@ -411,11 +412,12 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
     holders = sorted({holder for those in held for holder in those})
     names = listed([one.name for one in broken])
     flagged = partial_work.flag(
-        tx, reason="unleased", agent=agent, task=None, files=files, leased_at=None,
-        why=f"{names}, held by {listed(holders)}, changed while commands of "
-        f"{listed([agent, *also])} ran; it is not known whose it was."
-        if also else f"{agent} ran a command that changed {names}, held by {listed(holders)}.",
-    )
+        tx, files,
+        partial_work.Occasion(
+            reason="unleased", agent=agent,
+            why=f"{names}, held by {listed(holders)}, changed while commands of "
+            f"{listed([agent, *also])} ran; it is not known whose it was."
+            if also else f"{agent} ran a command that changed {names}, held by {listed(holders)}."))
     review = listed([flagged.review, *flagged.others])
     seen: list[tuple[str, str | None, str | None]] = [
         (f.path, f.flagged_hash, agent) for f in files if f.worktree is None
@@ -459,12 +461,12 @@ def _is_told(svc: Service, tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
     """Whether this is known already, as the doing of that agent, or of one that it may have been:
     the watcher and the hooks of commands all see what was changed. The same content may have been
     there before, and put away."""
-    known = tx.row("version_get", one.name)
-    if one.worktree is not None or known is None or str(known[1]) < one.since:
+    known = tx.first(VersionRow, "version_get", one.name)
+    if one.worktree is not None or known is None or known.seen_at < one.since:
         return False
-    by = str(known[2]) if known[2] else ""
-    if known[0] != now.hash or not (by == agent or owner(tx, by) in one.also):
+    by = known.agent or ""
+    if known.hash != now.hash or not (by == agent or owner(tx, by) in one.also):
         return False
     # (Who holds a part of it, too, counts as its writer until somebody has looked whose it is.)
-    return not one.holders or tx.row(
-        "review_of_unleased", path_scope(one.name, svc.fold_case), now.hash) is not None
+    return not one.holders or tx.has(
+        "review_of_unleased", path_scope(one.name, svc.fold_case), now.hash)

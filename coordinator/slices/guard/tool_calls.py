@@ -8,7 +8,7 @@ without a word. Dialects are read and spoken elsewhere (`coordinator.dialects`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from coordinator.dialects.decode import HookCall
@@ -62,33 +62,54 @@ class Heeded:
     """What is to be recorded once the agent has been told all this, and not before."""
 
 
-def serve(
-    svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall, *, can_add: bool,
-    wait_s: float = 0.0, turn_wait_s: float = 0.0, git_asks: bool = False,
-    broken: Sequence[str] = (), on_the_way: Collection[str] = (), kept: bool = False,
-    window_wait_s: float = 0.0,
-    writing: Callable[[str], frozenset[str] | None] = lambda agent: None,
-    edits: Callable[[str], frozenset[str]] = lambda agent: frozenset(), goes_on: bool = False,
-    is_busy: Callable[[str], bool] = lambda agent: False,
-) -> Heeded:
-    """Serve one hook call.
+class Patience(NamedTuple):
+    """How long a call may be held (seconds).
 
-    Args:
+    Attributes:
+        lease_s: for what is leased by others.
+        turn_s: while another's git changes the working tree.
+        window_s: while another writes the same file.
+    """
+
+    lease_s: float = 0.0
+    turn_s: float = 0.0
+    window_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the daemon knows beside a hook call itself.
+
+    Attributes:
         can_add: whether the model reads what is added at this moment.
-        wait_s: how long the call may be held for what is leased by others.
-        turn_wait_s: the same while another's git changes the working tree.
+        patience: how long the call may be held.
         git_asks: git itself asks before it changes the whole tree: it is not told from the words.
         broken: sentences on leased files that a command of this agent has changed meanwhile.
         on_the_way: agents whose messages another hook is about to print: those that came since
             wait for the next call, so that all come once and in order.
         kept: its shell commands cannot write what others hold, though a person started it.
-        window_wait_s: how long the call may be held while another writes the same file.
         writing: the files of other edits of this agent that are running now, as resources; None:
             none is.
         edits: the files of edits of an agent that were allowed a moment ago and run still.
         goes_on: the call was held, and has got what it waited for.
         is_busy: whether commands of others than an agent run now.
     """
+
+    can_add: bool
+    patience: Patience
+    git_asks: bool = False
+    broken: Sequence[str] = ()
+    on_the_way: Collection[str] = ()
+    kept: bool = False
+    writing: Callable[[str], frozenset[str] | None] = lambda agent: None
+    edits: Callable[[str], frozenset[str]] = lambda agent: frozenset()
+    goes_on: bool = False
+    is_busy: Callable[[str], bool] = lambda agent: False
+
+
+def serve(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
+          around: Surroundings) -> Heeded:
+    """Serve one hook call."""
     if heard.moment == "other":
         return Heeded("")
     name = sessions.holder(svc, tx, actor, profile, heard)
@@ -99,23 +120,25 @@ def serve(
     heeded = Heeded(name)
     edited = {write_windows.path(row) for row in write_windows.of(tx, name)}
     noted = write_windows.noted(svc, tx, name) if edited else set()
-    others = writing(name)
-    over = set() if goes_on else edited if others is None else _over(tx, heard) & edited - others
-    if over:
-        broken = [*broken, *write_windows.close(svc, tx, name, over)]
+    others = around.writing(name)
+    over = (set() if around.goes_on else edited if others is None
+            else _over(tx, heard) & edited - others)
+    parts = [*around.broken, *(write_windows.close(svc, tx, name, over) if over else ())]
     if heard.moment == "before":
-        if turn_wait_s > wait_s and tx.present().turns:
-            wait_s = turn_wait_s
+        patience = around.patience
         parent = sub_agents.parent_of(tx, name)
-        _before(_Proposal(svc, tx, actor, heard, heeded, wait_s, git_asks, window_wait_s,
-                          others is not None,
-                          frozenset() if parent is None or goes_on else edits(parent)))
+        _before(_Proposal(
+            svc, tx, actor, heard, heeded,
+            max(patience.lease_s, patience.turn_s) if tx.present().turns else patience.lease_s,
+            around.git_asks, patience.window_s, others is not None,
+            frozenset() if parent is None or around.goes_on else around.edits(parent)))
         if heard.sub and not heeded.deny and _commits(heard):
             sub_agents.hand_up(tx, name)  # what commits is the process, which is its parent's
     elif heard.moment == "after":
-        _after(svc, tx, heard, heeded, git_asks, noted)
+        _after(svc, tx, heard, heeded, around.git_asks, noted)
     elif heard.moment == "session":
-        heeded.context = notice_delivery.welcome(tx, name, "" if actor.agent or kept else profile)
+        known = actor.agent or around.kept
+        heeded.context = notice_delivery.welcome(tx, name, "" if known else profile)
     elif heard.moment == "sub stop" and heard.sub:
         sub_agents.hand_back(tx, name)
         owner = sub_agents.parent_of(tx, name)
@@ -128,9 +151,8 @@ def serve(
     elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
         sessions.turn_over(tx, name)
     kept_edits.check(svc, tx, name, but=edited | (others or frozenset()), few=few,
-                     is_busy=is_busy)
-    parts = [*broken]
-    if name not in on_the_way and (can_add or heeded.deny or heard.moment == "stop"):
+                     is_busy=around.is_busy)
+    if name not in around.on_the_way and (around.can_add or heeded.deny or heard.moment == "stop"):
         parts += notice_delivery.deliver(svc, tx, name, heeded.receipt)
     if heard.moment == "stop":
         heeded.again = "\n".join(parts)
@@ -191,8 +213,7 @@ def _before_edit(proposal: _Proposal) -> None:
             refusal, wait_s = asked, proposal.window_wait_s
         else:
             wait_s = 0 if asked.unplaced else wait_s
-            refusal = take(svc, tx, proposal.actor, heeded, located, heard.tool, wait_s,
-                           asked=asked)
+            refusal = take(proposal, located, wait_s, asked=asked)
             if refusal is not None:
                 refusal = broken_callers.explained(refusal, asked.why)
             if not proposal.writing:
@@ -221,8 +242,7 @@ def _before_command(proposal: _Proposal, command: str) -> None:
             refusal = write_windows.wait_for_parent(
                 svc, tx, proposal.actor, heeded.holder, located, proposal.parents,
                 proposal.wait_s
-            ) or take(svc, tx, proposal.actor, heeded, located, heard.tool, proposal.wait_s,
-                      by_command=True)
+            ) or take(proposal, located, proposal.wait_s, by_command=True)
             if refusal is not None and not proposal.writing:
                 refused = {one.resource.name for one in located}
                 write_windows.drop(tx, heeded.holder, {
@@ -341,8 +361,7 @@ def _outside(tx: Tx, heard: HookCall) -> list[str]:
 
 
 def take(
-    svc: Service, tx: Tx, actor: Actor, heeded: Heeded, located: Sequence[Located], tool: str,
-    wait_s: float = 0.0, *, by_command: bool = False,
+    proposal: _Proposal, located: Sequence[Located], wait_s: float, *, by_command: bool = False,
     asked: proposed_edits.Wanted | None = None,
 ) -> Refusal | None:
     """Take the exclusive leases for a write of these files, or of what is `asked` of them; the
@@ -353,6 +372,8 @@ def take(
     """
     if not located:
         return None
+    svc, tx, actor, heeded = proposal.svc, proposal.tx, proposal.actor, proposal.heeded
+    tool = proposal.heard.tool
     if asked is None:  # a command: what it names it writes by itself, too
         asked_of = [one for one in located
                     if agreements.by_which(tx, heeded.holder, one.resource) is None]
@@ -396,9 +417,10 @@ def take(
     if unread is not None:
         return unread
     notes: list[str] = []
-    stale = read_versions.stale(tx, agent, located, since, heeded.receipt, by_command=by_command,
-                                regions=asked.regions if asked is not None else {}, notes=notes,
-                                agreed=agreed, whole=asked.whole if asked is not None else {})
+    write = read_versions.Write(located, since, agreed=agreed, by_command=by_command)
+    if asked is not None:
+        write = replace(write, regions=asked.regions, whole=asked.whole)
+    stale = read_versions.stale(tx, agent, write, heeded.receipt, notes)
     if asked is not None:
         said = broken_callers.told(asked.why, [one.resource.name for one in located])
         notes += [said] if said else []

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 def is_verdict(tx: Tx, change: Seen) -> bool:
     """Whether coord itself has written this: a review was decided so."""
-    decided = tx.row("review_written_last", change.path)
-    return decided is not None and decided[0] == change.hash
+    return change.hash in tx.values("review_written_last", change.path)
 
 
 def note(svc: Service, tx: Tx, change: Seen, known: str | None,
@@ -55,7 +54,7 @@ def keep_both(svc: Service, tx: Tx, change: Seen, known: str | None, seen_at: st
     to a person where one has overwritten the other."""
     repository_files.keep(tx, change.now)
     if (flagged or known is None or seen_at is None or seen_at < tx.later(-LATE_MS)
-            or tx.row("blob_has", known) is None):
+            or not tx.has("blob_has", known)):
         return
     flag(svc, tx, change, known, f"{change.path} was written twice while commands of several "
           "agents ran, and nobody had leased it: what the earlier write left is kept.")
@@ -64,12 +63,12 @@ def keep_both(svc: Service, tx: Tx, change: Seen, known: str | None, seen_at: st
 def flag(svc: Service, tx: Tx, change: Seen, known: str | None, why: str) -> None:
     """Show it to a person, who can put back what was there before (`known`)."""
     repository_files.keep(tx, change.now)
-    kept = change.now.kept and (known is None or tx.row("blob_has", known) is not None)
+    kept = change.now.kept and (known is None or tx.has("blob_has", known))
     kind = "created" if known is None else "deleted" if change.hash is None else "modified"
     file = ev.FlaggedFile(
         path=change.path, scope=path_scope(change.path, svc.fold_case), change=kind,
         kept=kept, baseline_hash=known, flagged_hash=change.hash,
     )
     partial_work.flag(
-        tx, reason="unleased", agent=None, task=None, files=[file], leased_at=None, why=why,
-    )
+        tx, [file],
+        partial_work.Occasion("unleased", why))

@@ -15,7 +15,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.slices.guard.adoption import Running
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import AgentNameRow, LeaseRow, VersionRow
 from coordinator.words.resource_names import ancestors, file_scope, path_scope, resource
 
 #: Leases, and files that their holders have read.
@@ -33,7 +33,8 @@ def to_look_at(svc: Service, view: View, running: Sequence[Running]) -> list[str
     globs = [as_resource(row.file_path, row.kind, row.scope) for row in leases
              if row.kind == "glob"]
     found: dict[str, None] = {}
-    for agent, path in view.rows("reads_of_holders", view.now, READS_MAX):
+    for row in view.each(AgentNameRow, "reads_of_holders", view.now, READS_MAX):
+        agent, path = row.agent, row.name
         if any(one.holder == agent and one.may_have_written(path, svc.fold_case)
                for one in running):
             continue
@@ -50,8 +51,8 @@ def note(tx: Tx, found: Iterable[tuple[str, str | None]]) -> None:
     """What is there by now (paths, and the names of their contents)."""
     versions: list[tuple[str, str | None, str | None]] = []
     for path, digest in found:
-        last = tx.row("version_get", path)
-        if last is not None and last[0] != digest:
+        last = tx.first(VersionRow, "version_get", path)
+        if last is not None and last.hash != digest:
             versions.append((path, digest, None))
     if versions:
         tx.record(ev.VersionsSeen(versions=versions))

@@ -19,7 +19,7 @@ from coordinator.looking.facts import Between, Content, Ignored
 from coordinator.slices.guard import read_versions, sub_agents
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import purposes, resource_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
@@ -191,12 +191,12 @@ def _file(svc: Service, row: LeaseRow) -> Resource:
 def _note_made(svc: Service, tx: Tx, agent: str, row: LeaseRow) -> None:
     """A file that was not there when the window opened: is it there, the agent has made it."""
     place = svc.where(None, path(row))
-    last = tx.row("version_get", path(row))
+    last = tx.first(VersionRow, "version_get", path(row))
     try:
         now = tx.looked.content(place).hash
     except Refusal:
         return
-    if now is not None and (last is None or last[0] != now):
+    if now is not None and (last is None or last.hash != now):
         read_versions.note(tx, agent, [Located(_file(svc, row), None, place)], written=True,
                            edited=True)
         agreements.tell_of_write(tx, agent, path(row), _file(svc, row), None)
@@ -221,18 +221,18 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
         return []
     now = tx.looked.content(edit.path)
     kept = (now.hash is None or tx.keep_found(now)) and (
-        tx.row("blob_has", row.content_hash) is not None)
+        tx.has("blob_has", row.content_hash))
     holders = sorted(set(theirs.values()))
     flagged = partial_work.flag(
-        tx, reason="unleased", agent=agent, task=None, leased_at=None,
-        why=f"{listed(list(theirs))}, held by {listed(holders)}, changed while {agent} edited "
-        f"{name}: by that edit, or by somebody else meanwhile.",
-        files=[ev.FlaggedFile(
+        tx, [ev.FlaggedFile(
             path=name, scope=path_scope(name, svc.fold_case),
             change="deleted" if now.hash is None else "modified", kept=kept,
             baseline_hash=row.content_hash, flagged_hash=now.hash,
         )],
-    )
+        partial_work.Occasion(
+            reason="unleased", agent=agent,
+            why=f"{listed(list(theirs))}, held by {listed(holders)}, changed while {agent} edited "
+            f"{name}: by that edit, or by somebody else meanwhile."))
     for holder in holders:
         notices.post(
             tx, holder, "violated",

@@ -91,7 +91,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
     if reader is not None and reader != HUMAN:
         known = view.agent(reader)
         since = max(since, known.registered_at if known is not None else since)
-        unheard = {str(name) for (name,) in view.rows("messages_unheard", reader)}
+        unheard = set(view.values("messages_unheard", reader))
     words = (req.search or "").casefold().split()
     limit = min(req.limit, 1000)
     statement = "messages_newest" if task is None else "messages_newest_of_task"
@@ -125,14 +125,14 @@ def see(svc: Service, tx: Tx, actor: Actor, req: rq.MessagesSee) -> rq.MessagesS
 
 def waiting(view: View) -> int:
     """Messages to people that no person has seen."""
-    return int((view.row("messages_unseen") or (0,))[0])
+    return int(view.value("messages_unseen") or 0)
 
 
 def forget(svc: Service, tx: Tx) -> None:
     """Forget what is older than it is kept, and the oldest where there are too many."""
     keep_ms = round(svc.settings.messages.keep_days * _DAY_MS)
-    old = [str(name) for (name,) in tx.rows("messages_old", tx.later(-keep_ms), FORGOTTEN_MAX)]
-    beyond = (str(name) for (name,) in tx.rows("messages_beyond", KEPT_MAX, FORGOTTEN_MAX))
+    old = tx.values("messages_old", tx.later(-keep_ms), FORGOTTEN_MAX)
+    beyond = (str(name) for name in tx.values("messages_beyond", KEPT_MAX, FORGOTTEN_MAX))
     gone = list(dict.fromkeys([*old, *beyond]))
     if gone:
         tx.record(MessagesForgotten(messages=gone))
@@ -213,8 +213,7 @@ def _hearers(tx: Tx, sender: str, to: str) -> list[str]:
 
 def _is_full(svc: Service, tx: Tx, agent: str, sender: str) -> bool:
     """Whether it has not been told yet of as many messages of this sender as it may have."""
-    count = tx.row("messages_unheard_of", agent, sender)
-    return count is not None and int(count[0]) >= svc.settings.messages.unread_max
+    return int(tx.value("messages_unheard_of", agent, sender)) >= svc.settings.messages.unread_max
 
 
 def _check_room(
@@ -224,7 +223,7 @@ def _check_room(
     Refusal: LIMIT.
     """
     limits = svc.settings.messages
-    unseen = (tx.row("messages_unseen_of", req.agent) or (0,))[0] if req.to == HUMAN else 0
+    unseen = (tx.value("messages_unseen_of", req.agent) or 0) if req.to == HUMAN else 0
     if (full and req.to != ALL) or unseen >= limits.unread_max:
         raise Refusal(
             Code.LIMIT, f"{req.to} has not read {limits.unread_max} messages of {req.agent} yet, "
@@ -234,13 +233,13 @@ def _check_room(
         return
     for span, span_ms, most in (("a minute", _MINUTE_MS, limits.per_minute_max),
                                 ("an hour", 60 * _MINUTE_MS, limits.per_hour_max)):
-        sent = (tx.row("messages_sent_since", req.agent, tx.later(-span_ms)) or (0,))[0]
+        sent = tx.value("messages_sent_since", req.agent, tx.later(-span_ms)) or 0
         if sent >= most:
             raise Refusal(
                 Code.LIMIT, f"{req.agent} has sent {sent} messages within {span}; {most} are the "
                 "most. Nothing was said.", next="Go on with your work; say it later, in one.",
             )
-    alone = (tx.row("messages_alone_in", thread) or (0,))[0] if thread is not None else 0
+    alone = (tx.value("messages_alone_in", thread) or 0) if thread is not None else 0
     if alone >= limits.thread_max:
         raise Refusal(
             Code.LIMIT, f"In {thread} agents have said {alone} messages since a person said "

@@ -41,7 +41,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import file_names, purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
@@ -304,8 +304,8 @@ def _alike(said: str | None, now: str | None) -> bool:
 def _changed(view: View, path: str, shown: str, said: str | None, now: str | None,
              data: bytes | None) -> Refusal:
     """VERSION_CHANGED, with the difference."""
-    last = view.row("version_get", path)
-    by = f" by {last[2]}" if last is not None and last[2] and last[0] == now else ""
+    last = view.first(VersionRow, "version_get", path)
+    by = f" by {last.agent}" if last is not None and last.agent and last.hash == now else ""
     before = view.blob(said)
     diff = ""
     if said is None or before is not None:
@@ -374,7 +374,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     if blockers.blocked:
         other = redirect.offer(svc, tx, request.agent)
         agents.noted(tx, request.agent, asking)
-        return redirect.locked(svc, tx, request.agent, located, blockers, None, other)
+        return redirect.locked(svc, tx, redirect.Unserved(request.agent, located), blockers, other)
     if blockers.closed:
         raise grant.quarantined(blockers)
     plan, paths = planned.plan, {path_of(one.resource.name, one.resource.kind): None
@@ -432,11 +432,12 @@ def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor:
     agents.may_act(tx, actor, request.agent)
     content = msgspec.json.encode(request)
     # (Asked again, by whoever did not hear that it is kept, it is not kept twice.)
-    row = retry_queue.find_alike(svc, tx, "propose", content, request.agent) or retry_queue.put(
-        svc, tx, "propose", ", ".join(names)[:200], content,
-        agent=request.agent, resources=names, attempts_max=ATTEMPTS_MAX, why=refusal.message,
-        rest_ms=round(1000 * float(refusal.facts.get("retry_after_s", 1.0))),
-    )
+    new = retry_queue.NewStep(
+        "propose", ", ".join(names)[:200], content, request.agent, names,
+        attempts_max=ATTEMPTS_MAX, why=refusal.message,
+        rest_ms=round(1000 * float(refusal.facts.get("retry_after_s", 1.0))))
+    row = (retry_queue.find_alike(svc, tx, new.kind, content, new.agent)
+           or retry_queue.put(svc, tx, new))
     return Refusal(
         refusal.code, f"{refusal.message} Your proposal is kept ({row.step_id}), and tried again "
         "when that may be over; you are told what became of it.", next="Do other work meanwhile.",

@@ -43,7 +43,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
@@ -110,7 +110,7 @@ def commit(svc: Service, request: rq.CommitRegion) -> Steps:
         begun = yield Write(partial(blackboard.refused, svc, request.agent, [
             blackboard.Tried(one.name, one.was, one.text or None) for one in rights], made))
     else:
-        begun = yield Write(partial(_begin, svc, request, name, asked, rights, made))
+        begun = yield Write(lambda tx, actor: _begin(svc, tx, request, name, asked, rights, made))
     svc.at_work.discard(name)
     if not isinstance(begun, Journal):
         yield decide(lambda tx: close(tx, name, request.agent))
@@ -233,12 +233,11 @@ def _known(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
         rows = [row for row in other_names.with_other_names(svc, view, [lease])
                 if row.kind == lease.kind and region_of(row.file_path) == region_of(name)]
     first = next((row for row in rows if row.goes_with is None), lease)
-    versions = [view.row("version_get", copy_name(one, lease.worktree)) for one in (
-        [row.file_path for row in rows] if lease.file_path == name else [name])]
-    own = [row for row in versions if row is not None and str(row[1]) >= first.locked_at]
+    versions = view.each_of(VersionRow, "version_get", [copy_name(one, lease.worktree) for one in (
+        [row.file_path for row in rows] if lease.file_path == name else [name])])
+    own = [version for version in versions if version.seen_at >= first.locked_at]
     if own:
-        last = max(own, key=lambda row: str(row[1]))
-        return str(last[0]) if last[0] is not None else None
+        return max(own, key=lambda version: version.seen_at).hash
     return first.content_hash if lease.file_path == name else None
 
 
@@ -414,9 +413,8 @@ def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,
     return []
 
 
-def _begin(svc: Service, request: rq.CommitRegion, name: str, asked: Sequence[Meant],
-           rights: Sequence[Right], plan: Plan, tx: Tx,
-           actor: Actor) -> Journal | rq.RegionsCommitted:
+def _begin(svc: Service, tx: Tx, request: rq.CommitRegion, name: str, asked: Sequence[Meant],
+           rights: Sequence[Right], plan: Plan) -> Journal | rq.RegionsCommitted:
     """Note the whole in the journal, if the rights still are what they were.
 
     Raises:

@@ -22,11 +22,14 @@ from coordinator.rules.backlog import told_state
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import (
+    ContentRow,
+    InStateRow,
     LogRow,
     ReviewFileRow,
     ReviewRow,
     StepRow,
     TaskRow,
+    VerdictRow,
 )
 from coordinator.words import file_names
 from coordinator.words import requests as rq
@@ -71,7 +74,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.Revie
     after = req.skip + limit if req.state == "decided" else rows[-1].n if rows else None
     return rq.ReviewList(
         items=[_reply(view, row) for row in rows], next=after if more else None,
-        counts={str(state): int(n) for state, n in view.rows("reviews_count", req.agent, task)})
+        counts=view.counts("reviews_count", req.agent, task))
 
 
 def show_request(svc: Service, view: View, actor: Actor, req: rq.ReviewShow) -> rq.Review:
@@ -143,15 +146,15 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
                 worktree=file.worktree,
             )
         )
-    verdict = view.row("verdict_get", row.review_id)
-    saved = [f"somebody saved {file_names.shown(str(path))} in the middle of a verdict: that is "
-             f"kept as {view.blobs.place(str(name))}"
-             for path, name in view.rows("review_saved_of", row.review_id)]
+    verdict = view.first(VerdictRow, "verdict_get", row.review_id)
+    saved = [f"somebody saved {file_names.shown(kept.path)} in the middle of a verdict: that is "
+             f"kept as {view.blobs.place(str(kept.hash))}"
+             for kept in view.each(ContentRow, "review_saved_of", row.review_id)]
     return rq.Review(
         review=row.review_id, state=row.state, reason=row.reason, agent=row.agent,
         task=row.task_id, summary=row.summary, leased_at=row.leased_at, opened_at=row.opened_at,
         decided_at=row.decided_at, decided_by=row.decided_by, note=row.note, files=files,
-        part_of=row.part_of, under_way=None if verdict is None else str(verdict[1]), saved=saved,
+        part_of=row.part_of, under_way=None if verdict is None else verdict.what, saved=saved,
         may=[] if verdict is not None else _may(view, row, rows),
     )
 
@@ -249,14 +252,13 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
             on since.
     """
     if row.state == "open":
-        parts = [(str(name), str(state)) for name, state in
-                 view.rows("parts_decided", row.review_id, NAMED_MAX)]
-        have = [f"{name} ({state})" for name, state in parts]
+        parts = view.each(InStateRow, "parts_decided", row.review_id, NAMED_MAX)
+        have = [f"{part.name} ({part.state})" for part in parts]
         said = f": {listed(have)} {'is a part' if len(parts) == 1 else 'are parts'} of it" if (
             parts) else ""
         raise Refusal(
             Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo{said}.",
-            next=f"`coord review undo {parts[0][0]}` takes that one back." if parts else
+            next=f"`coord review undo {parts[0].name}` takes that one back." if parts else
             f"`coord review show {row.review_id}` shows what waits for one.")
     task = tasks.find(view, row.task_id) if row.task_id and row.task_before else None
     if task is None:
@@ -270,16 +272,17 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
             next=f"`coord task show {task.task_id}` tells more of it.",
         )
     if row.state == "kept":
-        begun = [(str(name), str(state)) for name, state in
-                 view.rows("task_dependents_begun", task.task_id) if state != "ready"]
+        begun = [after for after in view.each(InStateRow, "task_dependents_begun", task.task_id)
+                 if after.state != "ready"]
         if begun:
-            names = ", ".join(f"{name} (it is {told_state(state)})"
-                              for name, state in begun[:NAMED_MAX])
+            names = ", ".join(f"{after.name} (it is {told_state(after.state)})"
+                              for after in begun[:NAMED_MAX])
             raise Refusal(
                 Code.BAD_TRANSITION,
                 f"{task.task_id} was done with that verdict, and what comes after it has begun "
                 f"since: {names}. Undoing it now would take the ground from that. Nothing was "
-                "changed.", next=f"`coord task show {begun[0][0]}`", tasks=[n for n, _ in begun],
+                "changed.", next=f"`coord task show {begun[0].name}`",
+                tasks=[after.name for after in begun],
             )
     return task
 
@@ -331,8 +334,8 @@ def decided(svc: Service, tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     )
     if task is not None:
         _move_task(svc, tx, task, what, row)
-    for path, scope, *_ in tx.rows("review_files_of", row.review_id):
-        tx.freed.append((path, "file", scope))
+    for file in tx.each(ReviewFileRow, "review_files_of", row.review_id):
+        tx.freed.append((file.path, "file", file.scope))
     if row.agent is not None:
         edited = ", as they have edited it" if what == "keep" and steps else ""
         said = (f"A human looked at your partial work {row.review_id} and chose to {what} "

@@ -17,7 +17,7 @@ from coordinator.looking.facts import AnyNeed, Place
 from coordinator.rules import signals as rule
 from coordinator.slices.signals.events import SignalLeft, SignalsFaded
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import SignalRow
+from coordinator.store.rows import Row, SignalRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -160,15 +160,25 @@ def _leave_if_room(tx: Tx, subject: Resource, name: str, half_life_ms: int, note
 # ------------------------------------------------------------ dispatch
 
 
+class HintRow(Row, frozen=True):
+    """How strong a hint on a ready task was at an instant."""
+
+    task_id: str
+    name: str
+    strength: float
+    half_life_ms: int
+    at: str
+
+
 def rank_ready(svc: Service, tx: Tx, most: int) -> dict[str, float]:
     """What hints say for the next `most` tasks that are offered: more is sooner."""
     weights = svc.settings.signals.weights
     if not any(weights.values()):
         return {}
     by_task: dict[str, list[tuple[str, float]]] = {}
-    for task, name, strength, half_life_ms, at in tx.rows("signals_of_ready", most):
-        now = rule.strength_at(strength, half_life_ms, tx.now_ms - from_iso(at))
-        by_task.setdefault(str(task), []).append((str(name), now))
+    for hint in tx.each(HintRow, "signals_of_ready", most):
+        now = rule.strength_at(hint.strength, hint.half_life_ms, tx.now_ms - from_iso(hint.at))
+        by_task.setdefault(hint.task_id, []).append((hint.name, now))
     return {task: rule.bias(hints, weights) for task, hints in by_task.items()}
 
 
@@ -194,13 +204,13 @@ def _check_room(view: View, subject: Resource) -> None:
     """Raises:
     Refusal: LIMIT.
     """
-    here = (view.row("signals_on_scope", subject.scope) or (0,))[0]
+    here = view.value("signals_on_scope", subject.scope) or 0
     if here >= ON_ONE_MAX:
         raise Refusal(
             Code.LIMIT, f"{subject.name} has {here} signals; {ON_ONE_MAX} are the most. Nothing "
             "was left.", next="Add to one of them, or wait until they have faded.",
         )
-    if (view.row("signal_count") or (0,))[0] >= SIGNALS_MAX:
+    if (view.value("signal_count") or 0) >= SIGNALS_MAX:
         raise Refusal(
             Code.LIMIT, f"There are {SIGNALS_MAX} signals, which are the most. Nothing was left.",
             next="Wait until some have faded; the sweep forgets those.",

@@ -41,7 +41,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
     limits = svc.settings.state
     if not 1 <= req.attempts_max <= 100:
         raise Refusal(Code.INVALID, "`attempts_max` must be between 1 and 100. Nothing was asked.")
-    here, all_ = (int((tx.row(*asked) or (0,))[0]) for asked in (
+    here, all_ = (int(tx.value(*asked) or 0) for asked in (
         ("changes_open_at", key.scope), ("changes_open",)))
     if here >= limits.changes_of_key_max or all_ >= limits.changes_max:
         raise Refusal(
@@ -91,8 +91,7 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
     if row is None:
         return Refusal(Code.NOTHING_TO_DO, f"No change of {key.name} waits to be applied.",
                        next="Wait and ask again (`wait_s`).")
-    _move(tx, row, "give", agent=req.agent, attempts=row.attempts + 1, given_to=req.agent,
-          given_until=tx.later(ms(req.give_s)))
+    _move(tx, row, "give", agent=req.agent, until=tx.later(ms(req.give_s)))
     given = find(tx, row.change_id)
     of = values.key_of(given.key)
     now = values.newest(tx, of.scope)
@@ -111,7 +110,8 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeDone) -> rq.Change:
     before = values.newest(tx, key.scope)
     values.check_room(svc, tx, before)
     agents.acting(tx, actor, req.agent)
-    made = values.record(svc, tx, key, before, text, req.agent, lease.fencing_token, row.change_id)
+    made = values.record(svc, tx, key, before, text, values.Writer(
+        req.agent, lease.fencing_token, row.change_id))
     _move(tx, row, "apply", agent=req.agent, version=made.version)
     _tell(tx, row, f"{row.change_id} was applied: {row.key} is at version {made.version}.")
     return told(tx, find(tx, row.change_id))
@@ -167,7 +167,7 @@ def find(view: View, text: str) -> ChangeRow:
 
 def late(svc: Service, tx: Tx) -> int:
     """Changes whose time is over: whoever was given them hangs, or has gone; how many."""
-    rows = [find(tx, str(name)) for (name,) in tx.rows("changes_late", tx.now)]
+    rows = [find(tx, str(name)) for name in tx.values("changes_late", tx.now)]
     for row in rows:
         _failed(svc, tx, row, f"{row.given_to} did not answer in time")
     return len(rows)
@@ -175,14 +175,14 @@ def late(svc: Service, tx: Tx) -> int:
 
 def forget(tx: Tx) -> None:
     """Forget what was closed a day ago; what is dead stays until a person acts."""
-    old = [str(name) for (name,) in tx.rows("changes_old", tx.later(-KEPT_MS), 1000)]
+    old = tx.values("changes_old", tx.later(-KEPT_MS), 1000)
     if old:
         tx.record(ChangesForgotten(changes=old))
 
 
 def revive(tx: Tx, row: ChangeRow, by: str) -> None:
     """A person lets a dead change be tried again, from its first attempt on."""
-    _move(tx, row, "retry", agent=by, attempts=0, why="put back by a person")
+    _move(tx, row, "retry", agent=by, why="put back by a person")
     tx.effects.offers = True
 
 
@@ -308,13 +308,13 @@ def _failed(svc: Service, tx: Tx, row: ChangeRow, why: str, agent: str | None = 
         return
     limits = svc.settings.backlog
     rest = backoff_ms(max(1, row.attempts), ms(limits.backoff_s) // 10, ms(limits.backoff_max_s))
-    _move(tx, row, "fail", agent=agent, why=why, not_before=tx.later(rest))
+    _move(tx, row, "fail", agent=agent, why=why, until=tx.later(rest))
 
 
 def _move(tx: Tx, row: ChangeRow, verb: str, *, agent: str | None = None, why: str = "",
-          attempts: int | None = None, not_before: str | None = None, given_to: str | None = None,
-          given_until: str | None = None, version: int | None = None) -> None:
-    """Take a change through one transition.
+          until: str | None = None, version: int | None = None) -> None:
+    """Take a change through one transition: `give` begins an attempt of this agent, `retry` the
+    count anew. `until`: when the attempt that begins is over, or its rest after one that failed.
 
     Raises:
         Refusal: BAD_TRANSITION.
@@ -326,11 +326,13 @@ def _move(tx: Tx, row: ChangeRow, verb: str, *, agent: str | None = None, why: s
             "It stays as it is.", next="`coord state changes --state all` lists them.",
             state=row.state,
         )
+    given = verb == "give"
     tx.record(
         ChangeMoved(
             change=row.change_id, resource=row.key, state=state, agent=agent, why=why,
-            attempts=row.attempts if attempts is None else attempts, not_before=not_before,
-            given_to=given_to, given_until=given_until, version=version,
+            attempts=0 if verb == "retry" else row.attempts + given,
+            not_before=None if given else until, given_to=agent if given else None,
+            given_until=until if given else None, version=version,
         )
     )
     tx.effects.offers = True  # whoever waits for a change, or for its end, looks again

@@ -30,7 +30,7 @@ def write(svc: Service, request: rq.Propose, tx: Tx,
     if blockers.leases:
         other = redirect.offer(svc, tx, request.agent)
         agents.noted(tx, request.agent, asking)
-        return redirect.locked(svc, tx, request.agent, located, blockers, None, other)
+        return redirect.locked(svc, tx, redirect.Unserved(request.agent, located), blockers, other)
     texts: list[bytes | None] = []
     for key, one in zip(keys, request.changes, strict=True):
         row = values.newest(tx, key.scope)
@@ -45,8 +45,8 @@ def write(svc: Service, request: rq.Propose, tx: Tx,
     for key, text in zip(keys, texts, strict=True):
         row = values.newest(tx, key.scope)
         lease = values.covering(tx, key, request.agent)
-        made = values.record(svc, tx, key, row, text, request.agent,
-                             lease.fencing_token if lease is not None else None)
+        made = values.record(svc, tx, key, row, text, values.Writer(
+            request.agent, lease.fencing_token if lease is not None else None))
         written.append(rq.Proposed(resource=key.name,
                                    version=None if text is None else str(made.version)))
     lost_writes.stood(svc, tx, request.agent, keys)

@@ -38,7 +38,7 @@ class State(Slice):
         return proposed_values.write(svc, request, tx, actor)
 
     def is_due(self, view: View) -> bool:
-        return bool(view.rows("changes_late", view.now))
+        return view.has("changes_late", view.now)
 
     def tend(self, svc: Service, tx: Tx) -> None:
         changes.late(svc, tx)

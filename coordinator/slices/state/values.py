@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -125,7 +125,7 @@ def _write(
     if blockers.leases:
         other = redirect.offer(svc, tx, req.agent)
         agents.noted(tx, req.agent, asking)
-        return redirect.locked(svc, tx, req.agent, [located], blockers, None, other)
+        return redirect.locked(svc, tx, redirect.Unserved(req.agent, [located]), blockers, other)
     token = check_token(key, blockers, req.fencing_token)
     row = newest(tx, key.scope)
     if token is None and req.version is None:
@@ -141,7 +141,7 @@ def _write(
     text = make(row)
     check_room(svc, tx, row)
     agents.noted(tx, req.agent, asking)
-    return told_as(record(svc, tx, key, row, text, req.agent, token), text)
+    return told_as(record(svc, tx, key, row, text, Writer(req.agent, token)), text)
 
 
 # ------------------------------------------------------------ parts, for proposals and changes, too
@@ -277,28 +277,36 @@ def check_room(svc: Service, tx: Tx, row: StateRow | None) -> None:
     """Raises:
     Refusal: LIMIT: too many keys.
     """
-    if row is None and (count := (tx.row("state_count") or (0,))[0]) >= svc.settings.state.keys_max:
+    if row is None and (count := (tx.value("state_count") or 0)) >= svc.settings.state.keys_max:
         raise Refusal(
             Code.LIMIT, f"{count} keys have values, which are the most (state.keys_max). Nothing "
             "was written.", next="Put several into one value.",
         )
 
 
+class Writer(NamedTuple):
+    """Who writes a value: under which lease's token, and by which change."""
+
+    agent: str
+    token: int | None
+    change: str | None = None
+
+
 def record(svc: Service, tx: Tx, key: Resource, row: StateRow | None, text: bytes | None,
-           agent: str, token: int | None, change: str | None = None) -> StateRow:
+           by: Writer) -> StateRow:
     """Write the next version of a key; None deletes it."""
     content = keep_json(svc, tx, text) if text is not None else None
     version = row.version + 1 if row is not None else 1
     tx.record(
         KeyWritten(
             resource=key.name, scope=key.scope, version=version, content=content,
-            size=len(text) if text is not None else 0, agent=agent, fencing_token=token,
-            change=change,
+            size=len(text) if text is not None else 0, agent=by.agent,
+            fencing_token=by.token, change=by.change,
         )
     )
     tx.effects.keys_written = True
     return StateRow(key.scope, version, key.name, content, len(text) if text is not None else 0,
-                    agent, tx.now, token)
+                    by.agent, tx.now, by.token)
 
 
 def _never(key: Resource, message: str, version: int | None) -> Refusal:

@@ -47,10 +47,10 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.StepAdd) -> rq.Step:
     _check_room(tx)
     agents.acting(tx, actor, req.agent)
     rest = ms(req.delay_s) if req.delay_s is not None else retry_queue.rest_ms(svc, "call", 1)
-    return _reply(tx, retry_queue.put(
-        svc, tx, "call", req.name, text, agent=req.agent, resources=req.resources, rest_ms=rest,
+    return _reply(tx, retry_queue.put(svc, tx, retry_queue.NewStep(
+        "call", req.name, text, req.agent, req.resources, rest_ms=rest,
         attempts_max=req.attempts_max, why=req.why,
-    ), content=True)
+    )), content=True)
 
 
 def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.StepNext) -> rq.Step | Refusal:
@@ -70,8 +70,8 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.StepNext) -> rq.Step |
     if row is None:
         return Refusal(Code.NOTHING_TO_DO, "No step of these names can be tried now.",
                        next="Wait and ask again (`wait_s`).")
-    retry_queue.move(tx, row, "give", agent=req.agent, attempts=row.attempts + 1,
-                     given_to=req.agent, given_until=tx.later(ms(req.give_s)), why=row.why)
+    retry_queue.move(tx, row, "give", agent=req.agent, why=row.why,
+                     given=retry_queue.Given(req.agent, tx.later(ms(req.give_s))))
     return _reply(tx, retry_queue.find(tx, row.step_id), content=True)
 
 
@@ -109,7 +109,7 @@ def _held(view: View, agent: str, row: BlockedStepRow) -> bool:
 
 
 def _check_room(tx: Tx) -> None:
-    count = int((tx.row("steps_open") or (0,))[0])
+    count = int(tx.value("steps_open") or 0)
     if count >= OPEN_MAX:
         raise Refusal(
             Code.LIMIT, f"{count} steps wait to be tried, which are the most. Nothing was put off.",

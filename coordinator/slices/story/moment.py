@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator.kernel.blackboard import CandidateRow
 from coordinator.kernel.core import Actor, Service, last_before
 from coordinator.rules import recovery
 from coordinator.rules.backlog import told_state
@@ -28,7 +29,7 @@ def moment(svc: Service, view: View, actor: Actor, req: rq.Moment) -> rq.MomentR
     Raises:
         Refusal: INVALID: an event and an instant, or no instant, or the log does not reach there.
     """
-    first, last = (int((view.row(name) or (0,))[0] or 0) for name in ("snapshot_seq", "event_last"))
+    first, last = (int(view.value(name) or 0) for name in ("snapshot_seq", "event_last"))
     event, now_ms = _find(view, req, last)
     if not first <= event <= last:
         raise Refusal(
@@ -52,8 +53,8 @@ def _find(view: View, req: rq.Moment, last: int) -> tuple[int, int]:
         raise Refusal(Code.INVALID, "moment: `event` and `at` are both given. Nothing was told.",
                       next="Give one of them.", field="at")
     if req.event is not None:
-        at = view.row("event_at", req.event)
-        return req.event, from_iso(str(at[0])) if at is not None else view.now_ms
+        at = view.value("event_at", req.event)
+        return req.event, from_iso(at) if at is not None else view.now_ms
     instant = read_instant("moment", "at", req.at)
     if instant is None or instant >= view.now:
         return last, view.now_ms
@@ -73,8 +74,8 @@ def _sentences(view: View) -> Iterator[str]:
     for task in view.each(TaskRow, "tasks_list", 0, SENTENCES_MAX, 0):
         by = f" by {task.claimed_by}" if task.claimed_by else ""
         yield f"{task.task_id} is {told_state(task.state)}{by}: {quoted(task.title)}"
-        for n, agent, _, outcome, remedy, _ in view.rows("candidates_of", task.task_id):
-            yield (f"{task.task_id}, attempt {n} by {agent}: {outcome}"
-                   f"{recovery.describe_remedy(str(remedy))}")
+        for tried in view.each(CandidateRow, "candidates_of", task.task_id):
+            yield (f"{task.task_id}, attempt {tried.n} by {tried.agent}: {tried.outcome}"
+                   f"{recovery.describe_remedy(tried.remedy)}")
     for review in view.each(ReviewRow, "reviews_list", "open", SENTENCES_MAX, None, None, 0, 0):
         yield f"{review.review_id} is open"

@@ -60,12 +60,14 @@ SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE kind = 'message_sent' AND data ->> 'thread' = ?1 ORDER BY seq LIMIT ?2;
 
 -- name: waypoint_begun
-SELECT seq, begun FROM waypoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1;
+-- The same, with what had begun by then. `size`: bytes of both.
+SELECT seq, length(state) + length(begun) AS size, begun FROM waypoints WHERE seq <= ?
+ORDER BY seq DESC LIMIT 1;
 
 -- name: report_events
 -- What a report is gathered from (slices/story/report.py), in its order; with ?4 also what
 -- only the lanes of a timeline show (slices/story/lanes.py).
-SELECT seq, at, kind, data FROM events
+SELECT seq, at, kind, agent, task, resource, data FROM events
 WHERE seq > ?1 AND seq <= ?5 AND at <= ?2
   AND (kind IN ('acquisition_refused', 'gives_way', 'write_lost', 'candidate_judged',
                'waiter_queued', 'waiter_changed', 'waiter_left', 'lease_granted', 'lease_moved',

@@ -22,6 +22,7 @@ from coordinator.slices.story.lanes import LANES_ALONE, Lanes
 from coordinator.slices.story.wait_queue import Waiting, WaitQueue
 from coordinator.slices.story.waypoints import Begun, find_waypoint
 from coordinator.store.ledger import View
+from coordinator.store.rows import LogRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
@@ -255,9 +256,10 @@ def gather(view: View, window: Window, lanes: Lanes | None = None) -> tuple[Gath
     gathered, first = Gathered(), ""
     last = gathered.begin_near(view, window.since, lanes) if window.since is not None else 0
     final = last_before(view, iso(from_iso(window.until) + 1))
-    while rows := view.rows("report_events", last, window.until, AT_ONCE, lanes is not None, final):
-        for seq, at, kind, data in rows:
-            last, facts = int(seq), msgspec.json.decode(str(data))
+    while rows := view.each(
+            LogRow, "report_events", last, window.until, AT_ONCE, lanes is not None, final):
+        for row in rows:
+            last, at, kind, facts = row.seq, row.at, row.kind, msgspec.json.decode(row.data)
             if lanes is not None:
                 lanes.take(last, from_iso(str(at)), str(kind), facts)
                 if kind in LANES_ALONE:
@@ -277,13 +279,13 @@ def gather(view: View, window: Window, lanes: Lanes | None = None) -> tuple[Gath
 def carry(view: View, up_to: int) -> Begun:
     """What has begun and not ended after an event, from the nearest waypoint before it on."""
     gathered, lanes = Gathered(), Lanes(sys.maxsize)
-    told = view.row("event_at", up_to)
-    last = gathered.begin_near(view, str(told[0]), lanes) if told is not None else 0
-    while rows := view.rows("report_events", last, NEVER, AT_ONCE, True, up_to):
-        for seq, at, kind, data in rows:
-            last, facts = int(seq), msgspec.json.decode(str(data))
-            lanes.take(last, from_iso(str(at)), str(kind), facts)
-            gathered.take_earlier(str(at), str(kind), facts)
+    ends_at = view.value("event_at", up_to)
+    last = gathered.begin_near(view, ends_at, lanes) if ends_at is not None else 0
+    while rows := view.each(LogRow, "report_events", last, NEVER, AT_ONCE, True, up_to):
+        for row in rows:
+            last, facts = row.seq, msgspec.json.decode(row.data)
+            lanes.take(last, from_iso(row.at), row.kind, facts)
+            gathered.take_earlier(row.at, row.kind, facts)
     return Begun(gathered.now_ms, lanes.open, gathered.idle, gathered.earlier)
 
 

@@ -15,7 +15,7 @@ from coordinator.kernel.leasing.typed_names import held_by_link
 from coordinator.store.events import SENTENCES
 from coordinator.store.ledger import View
 from coordinator.store.rebuild import differences
-from coordinator.store.rows import LogRow, MessageRow, ReviewRow
+from coordinator.store.rows import LogRow, MessageRow, ReviewRow, VersionRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WHOLE, kind_of
@@ -72,7 +72,7 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         raise Refusal(Code.INVALID, "`subject` is empty: nothing was looked up.",
                       next="Name a task, a review, a request, a message, an agent or a file.")
     upper = subject.upper()
-    if view.row("task_get", upper):
+    if view.has("task_get", upper):
         rows = view.each(LogRow, "events_of_task", upper, STORY_MAX)
         return _story(upper, rows)
     review = view.first(ReviewRow, "review_get", upper)
@@ -80,11 +80,11 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         rows = view.each(LogRow, "events_of_review", review.events_from, review.task_id,
                          review.agent, STORY_MAX)
         return _story(upper, list(reversed(rows)))
-    if view.row("unlock_get", upper):
+    if view.has("unlock_get", upper):
         return _story(upper, view.each(LogRow, "events_of_unlock", upper, STORY_MAX))
     if (message := view.first(MessageRow, "message_get", upper)) is not None:
         return _story(upper, view.each(LogRow, "events_of_thread", message.thread, STORY_MAX))
-    if view.row("agent_get", subject):
+    if view.has("agent_get", subject):
         return _story(subject, view.each(LogRow, "events_of_agent", subject, STORY_MAX))
     if _ID.fullmatch(upper) and (
             rows := view.each(LogRow, "events_of_id", f'"{upper}"', STORY_MAX)):
@@ -106,10 +106,10 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
             _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
             "the log reaches back.", next="`coord events` tells the last changes.")
     story = _story(subject, rows)
-    seen = view.row("version_get", subject)
-    if seen is not None and seen[2] and (not rows or str(seen[1]) > rows[-1].at):
-        did = "wrote" if seen[0] else "deleted"
-        last = f"{seen[1][:19]}Z {seen[2]} {did} {one_line(subject)}"
+    seen = view.first(VersionRow, "version_get", subject)
+    if seen is not None and seen.agent and (not rows or seen.seen_at > rows[-1].at):
+        did = "wrote" if seen.hash else "deleted"
+        last = f"{seen.seen_at[:19]}Z {seen.agent} {did} {one_line(subject)}"
         story.sentences = [*story.sentences, last] if rows else [last]
     return story
 

@@ -13,6 +13,7 @@ import msgspec
 from coordinator.slices.story.idle_agents import IdleAgents
 from coordinator.slices.story.lanes import OpenPeriods
 from coordinator.store.ledger import View
+from coordinator.store.rows import Row
 
 
 class Begun(msgspec.Struct):
@@ -30,13 +31,21 @@ def pack(begun: Begun) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(begun))
 
 
+class WaypointRow(Row, frozen=True):
+    """The nearest waypoint. `size`: bytes of all of it; `begun`: packed."""
+
+    seq: int
+    size: int
+    begun: bytes
+
+
 def find_waypoint(view: View, up_to: int) -> tuple[int, Begun] | None:
     """The nearest waypoint up to an event: after which event it is, and what had begun by then.
     None: there is none, or none that this version can read; the log says the same."""
-    row = view.row("waypoint_begun", up_to)
+    row = view.first(WaypointRow, "waypoint_begun", up_to)
     if row is None:
         return None
     try:
-        return int(row[0]), msgspec.msgpack.decode(zlib.decompress(row[1]), type=Begun)
+        return row.seq, msgspec.msgpack.decode(zlib.decompress(row.begun), type=Begun)
     except (zlib.error, msgspec.MsgspecError):
         return None

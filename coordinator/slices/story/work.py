@@ -18,7 +18,7 @@ from coordinator.kernel.leasing.partial_work import is_written
 from coordinator.looking.rewound_regions import Then, rewound
 from coordinator.rules.leases import as_resource
 from coordinator.store.ledger import View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import ContentRow, LeaseRow
 from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.resource_names import path_of, region_of
@@ -87,7 +87,7 @@ def _begun_with(svc: Service, view: View, lease: LeaseRow
     if lease.kind in ("file", "region"):  # of a file that was not there, a region is all of it
         return {path_of(lease.file_path, lease.kind): lease.content_hash}, False
     files: dict[str, str | None] = {
-        str(path): digest for path, digest in view.rows("baselines_of", lease.fencing_token)}
+        row.path: row.hash for row in view.each(ContentRow, "baselines_of", lease.fencing_token)}
     there = repository_files.list_below(
         svc, lease.worktree, as_resource(lease.file_path, lease.kind, lease.scope))
     for path in there or ():

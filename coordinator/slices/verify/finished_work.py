@@ -14,12 +14,12 @@ from typing import NamedTuple
 from coordinator.kernel import branches
 from coordinator.kernel.core import Service
 from coordinator.kernel.leasing import partial_work
-from coordinator.kernel.leasing.overlapping import leases_near, near
+from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import Bytes, Content, Rewound
 from coordinator.rules.landing import STATE_DIR
 from coordinator.slices.verify.events import WorkFinished
 from coordinator.store.ledger import Tx
-from coordinator.store.rows import LeaseRow, ReviewFileRow, ReviewRow, TaskRow
+from coordinator.store.rows import ContentRow, LeaseRow, ReviewFileRow, ReviewRow, Row, TaskRow
 from coordinator.words import resource_names
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import region_of, resource
@@ -38,6 +38,14 @@ class Finished(NamedTuple):
     after: str | None = None
 
 
+class LeasedRow(Row, frozen=True):
+    """A lease that a task was given, and what its file was then."""
+
+    resource: str
+    lease_kind: str
+    content_hash: str | None
+
+
 def look(svc: Service, tx: Tx, task: TaskRow, landed: str | None) -> Finished | None:
     """What it has left; None where nothing is verified, or it has changed nothing. The bytes are
     kept. Comes before the first record.
@@ -48,13 +56,13 @@ def look(svc: Service, tx: Tx, task: TaskRow, landed: str | None) -> Finished | 
     if not svc.settings.verify.command.strip():
         return None
     if landed is not None:
-        found = tx.row("landed_last", task.task_id, landed) if landed else None
-        between = (str(found[0]), str(found[1])) if found is not None else (None, None)
+        before = tx.value("landed_last", task.task_id, landed) if landed else None
+        between = (before, landed) if before is not None else (None, None)
         files: list[tuple[str, str | None]] = []
     else:
         between = None, None
         files = _changed(svc, tx, task)
-    if not files and between[0] is None and tx.row("work_open_of", task.task_id) is None:
+    if not files and between[0] is None and not tx.has("work_open_of", task.task_id):
         return None
     head = tx.looked.after("the commit that is checked out", lambda: branches.head(svc))
     return Finished(files, head, *between)
@@ -68,10 +76,11 @@ def note(tx: Tx, task: str, agent: str, left: Finished) -> None:
 
 def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:
     """A person took partial work as it was for a task's whole work."""
-    base = tx.row("verified_base")
-    if base is None:
+    if not tx.has("verified_base"):
         return
-    left: dict[str, str | None] = dict(tx.rows("review_files_of_kept_parts", row.review_id))
+    left: dict[str, str | None] = {
+        part.path: part.hash
+        for part in tx.each(ContentRow, "review_files_of_kept_parts", row.review_id)}
     files = tx.each(ReviewFileRow, "review_files_of", row.review_id)
     left |= {one.path: one.written_hash if one.is_written else one.flagged_hash
              for one in files if one.worktree is None}
@@ -129,12 +138,12 @@ def _given_back(svc: Service, tx: Tx, task: TaskRow,
     holds by now is left to that one: its content has this task's changes in it."""
     held = {partial_work.path_of(row) for row in rows if row.kind in ("file", "region")}
     found: dict[str, str | None] = {}
-    for name, kind, was in tx.rows("work_leased", task.task_id, task.claimed_at):
-        path = resource_names.path_of(str(name), kind)
+    for lease in tx.each(LeasedRow, "work_leased", task.task_id, task.claimed_at):
+        path = resource_names.path_of(lease.resource, lease.lease_kind)
         if path not in held:
-            found.setdefault(path, was if kind == "file" else UNKNOWN)
+            found.setdefault(path, lease.content_hash if lease.lease_kind == "file" else UNKNOWN)
     return {path: was for path, was in found.items()
-            if not near(tx, "rivals", resource(path, "file", fold_case=svc.fold_case))}
+            if not leases_near(tx, resource(path, "file", fold_case=svc.fold_case))}
 
 
 def _without_others(svc: Service, tx: Tx, task: TaskRow, path: str) -> Rewound | None:

@@ -25,12 +25,12 @@ SELECT 1 FROM finished_work WHERE task_id = ? AND state = 'broken' LIMIT 1;
 
 -- name: work_waiting
 -- How much waits, the number and the instant of the newest.
-SELECT count(*), coalesce(max(n), 0), max(at) FROM finished_work WHERE state = 'waiting';
+SELECT count(*) AS count, coalesce(max(n), 0) AS newest, max(at) AS at FROM finished_work WHERE state = 'waiting';
 
 -- name: work_left
 -- What is not in the base.
-SELECT n, task_id, agent, at, state, because FROM finished_work WHERE state <> 'good' ORDER BY n
-LIMIT ?;
+SELECT n, task_id, agent, at, state, because, head, before, after FROM finished_work
+WHERE state <> 'good' ORDER BY n LIMIT ?;
 
 -- name: work_forget_files
 -- Contents of what is in the base are in git. Which files it changed has to be known as long as
@@ -46,13 +46,14 @@ DELETE FROM finished_work WHERE n <= ?1 AND n < (
 SELECT coalesce(max(n), 0) FROM finished_work;
 
 -- name: landed_last
--- The commits between which a task's work landed last.
-SELECT data ->> 'before', data ->> 'after' FROM events
+-- What the branch was before a task's work landed on it as this commit.
+SELECT data ->> 'before' FROM events
 WHERE task = ?1 AND kind = 'target_moved' AND data ->> 'after' = ?2 ORDER BY seq DESC LIMIT 1;
 
 -- name: work_leased
 -- Files that a task was given a lease on, or on a part of, since an instant; what was there then.
-SELECT resource, data ->> 'lease_kind', data ->> 'content_hash' FROM events
+SELECT resource, data ->> 'lease_kind' AS lease_kind, data ->> 'content_hash' AS content_hash
+FROM events
 WHERE task = ?1 AND kind = 'lease_granted' AND at >= ?2
   AND data ->> 'lease_kind' IN ('file', 'region') AND data ->> 'worktree' IS NULL
   AND data ->> 'mode' = 'exclusive' ORDER BY seq;
@@ -87,6 +88,6 @@ DELETE FROM verified_base;
 
 -- name: review_files_of_kept_parts
 -- What was kept of a review by itself, the latest last.
-SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash)
+SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash) AS hash
 FROM reviews v JOIN review_files f USING (review_id)
 WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;

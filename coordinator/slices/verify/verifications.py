@@ -17,7 +17,7 @@ from coordinator.kernel.holders import notices
 from coordinator.rules.verification import Outcome
 from coordinator.slices.verify.events import VerificationBegun, VerificationEnded, VerifiedFrom
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import VerificationRow, WorkRow
+from coordinator.store.rows import Row, VerificationRow, WorkRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -80,13 +80,14 @@ def due(svc: Service, view: View) -> bool:
     """Whether one should begin by itself: enough was finished since the last one began, or
     something was, and nothing else for a while."""
     own = svc.settings.verify
-    count, newest, at = view.row("work_waiting") or (0, 0, None)
-    if not own.command.strip() or not count or running(view) is not None:
+    (waits,) = view.each(WaitingWorkRow, "work_waiting")
+    if not own.command.strip() or not waits.count or running(view) is not None:
         return False
     last = view.first(VerificationRow, "verifications_list", 1)
-    if last is not None and newest <= last.upto:
+    if last is not None and waits.newest <= last.upto:
         return False  # the same would be told once more
-    return bool(count >= own.after_tasks or view.now_ms - from_iso(at) >= ms(own.quiet_s))
+    return waits.count >= own.after_tasks or (
+        view.now_ms - from_iso(str(waits.at)) >= ms(own.quiet_s))
 
 
 def begin(svc: Service, tx: Tx, by: str) -> VerificationRow:
@@ -95,7 +96,7 @@ def begin(svc: Service, tx: Tx, by: str) -> VerificationRow:
     if going_on is not None:
         return going_on
     n = tx.number("verification")
-    upto = int((tx.row("work_highest") or (0,))[0])
+    upto = int(tx.value("work_highest") or 0)
     command = svc.settings.verify.command.strip()
     tx.record(VerificationBegun(verification=f"V-{n}", n=n, by=by, command=command[:2000],
                                    upto=upto))
@@ -107,7 +108,7 @@ def begin(svc: Service, tx: Tx, by: str) -> VerificationRow:
 def begin_with(tx: Tx, commit: str | None) -> None:
     """From now on verifications begin with this commit, and all that was finished until now counts
     as in it. None: nothing is verified any more."""
-    since = int((tx.row("work_highest") or (0,))[0])
+    since = int(tx.value("work_highest") or 0)
     tx.record(VerifiedFrom(base=commit or "", since=since))
 
 
@@ -133,15 +134,33 @@ def ask(svc: Service, tx: Tx, actor: Actor, req: rq.Verify) -> rq.Verification:
     return _reply(begin(svc, tx, req.by or "operator"))
 
 
+class WaitingWorkRow(Row, frozen=True):
+    """How much finished work waits to be verified, its highest number and its newest instant."""
+
+    count: int
+    newest: int
+    at: str | None
+
+
+class BaseRow(Row, frozen=True):
+    """The row of `verified_base`."""
+
+    base_commit: str
+    head: str
+    since: int
+    at: str
+
+
 def listing(svc: Service, view: View, actor: Actor, req: rq.Verifications) -> rq.VerificationList:
     """See `requests.Verifications`."""
     rows = view.each(VerificationRow, "verifications_list", min(req.limit, LISTED_MAX))
-    base = view.row("verified_base")
+    base = view.first(BaseRow, "verified_base")
     return rq.VerificationList(
         items=[_reply(row) for row in rows],
-        command=svc.settings.verify.command.strip(), base=str(base[0]) if base else None,
-        left=[rq.FinishedWork(task=task, agent=agent, at=at, state=state, because=because)
-              for _, task, agent, at, state, because in view.rows("work_left", LEFT_MAX)],
+        command=svc.settings.verify.command.strip(), base=base.base_commit if base else None,
+        left=[rq.FinishedWork(task=row.task_id, agent=row.agent, at=row.at, state=row.state,
+                              because=row.because)
+              for row in view.each(WorkRow, "work_left", LEFT_MAX)],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.store.events.base import Database, Event
-from coordinator.store.parking import ASIDE, at_review, offer_next, park
+from coordinator.store.parking import ASIDE, at_review, offer_next, park, places_of
 from coordinator.store.statements import STATEMENTS as Q
 
 _READY_OFFER = Q["ready_offer"]
@@ -60,9 +60,9 @@ class TaskChanged(Event, tag="task_changed"):
             db.execute(Q["ready_enter"], (self.task,))
         else:
             db.execute(Q["aside_delete"], ("task", self.task))
-            for offered_from, rank, n in db.execute(Q["ready_get"], (self.task,)).fetchall():
+            for place in places_of(db, self.task):
                 db.execute(Q["ready_leave"], (self.task,))
-                offer_next(db, offered_from, rank, n)
+                offer_next(db, place)
         for partial in dict.fromkeys((self.partial, *(review for (review,) in before))):
             if partial is not None:  # it keeps others back, or not, as its task goes
                 db.execute(_READY_OFFER, (at_review(str(partial)),))

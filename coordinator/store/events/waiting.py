@@ -107,11 +107,11 @@ class WaiterLeft(Event, tag="waiter_left"):
     reason: str
 
     def apply(self, db: Database, at: str) -> None:
-        scopes = db.execute(Q["waiter_resources_of"], (self.acquisition_id,)).fetchall()
+        scopes = db.execute(Q["waiter_scopes_of"], (self.acquisition_id,)).fetchall()
         db.execute(Q["waiter_resources_delete"], (self.acquisition_id,))
         db.execute(Q["waiter_delete"], (self.acquisition_id,))
         db.execute(Q["aside_delete"], ("waiter", self.acquisition_id))
-        for _, _, scope in scopes:
+        for (scope,) in scopes:
             offer_if_free(db, str(scope))
 
 

@@ -19,7 +19,9 @@ SELECT agent FROM agents WHERE agent = ?1 OR substr(agent, 1, length(?1) + 1) = 
 
 -- name: agents_silent
 -- Heard of last longer ago than they promised: seen_at is compared by the caller.
-SELECT agent, seen_at, silence_ms FROM agents WHERE state = 'active' AND silence_ms IS NOT NULL;
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained, origin
+FROM agents WHERE state = 'active' AND silence_ms IS NOT NULL;
 
 -- name: agent_put
 INSERT INTO agents (agent, parent, profile, description, token_hash, state, registered_at, seen_at,

@@ -42,7 +42,7 @@ ON CONFLICT (task_id) DO UPDATE SET after_n = min(after_n, excluded.after_n);
 DELETE FROM ripples WHERE task_id = ?;
 
 -- name: ripples_some
-SELECT task_id, after_n FROM ripples ORDER BY task_id LIMIT ?;
+SELECT task_id, after_n AS n FROM ripples ORDER BY task_id LIMIT ?;
 
 -- name: aside_put
 INSERT INTO set_aside (what, subject, reason, since, tries, retry_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -112,7 +112,7 @@ SELECT name, kind, scope, mode FROM task_resources WHERE task_id = ? ORDER BY na
 SELECT after FROM task_after WHERE task_id = ? ORDER BY after;
 
 -- name: task_dependencies
-SELECT a.after, t.state FROM task_after a JOIN tasks t ON t.task_id = a.after
+SELECT a.after AS name, t.state FROM task_after a JOIN tasks t ON t.task_id = a.after
 WHERE a.task_id = ? ORDER BY t.n;
 
 -- name: task_dependents
@@ -125,11 +125,13 @@ WHERE a.after = ?1 AND t.n > ?2 AND t.state IN ('pending', 'blocked', 'ready') O
 SELECT 1 FROM task_after WHERE after = ? LIMIT 1;
 
 -- name: task_due_state
--- Whether a dependency of a task has ended badly, and whether one is not done yet.
-SELECT EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
-               WHERE a.task_id = ?1 AND t.state IN ('dead', 'cancelled', 'blocked')),
-       EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
-               WHERE a.task_id = ?1 AND t.state <> 'done');
+-- The state of a task that nobody has claimed, as what it comes after is now.
+SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
+                 WHERE a.task_id = ?1 AND t.state IN ('dead', 'cancelled', 'blocked')) THEN 'blocked'
+    WHEN EXISTS (SELECT 1 FROM task_after a JOIN tasks t ON t.task_id = a.after
+                 WHERE a.task_id = ?1 AND t.state <> 'done') THEN 'pending'
+    ELSE 'ready' END;
 
 -- name: ready_enter
 INSERT INTO ready_tasks (task_id, rank, n)

@@ -3,7 +3,8 @@
 -- resource (parameters as for `overlapping`); the last column: their partial work is kept nowhere.
 SELECT f.review_id, f.path, f.scope, v.state, v.task_id,
        f.kept = 0 AND f.flagged_hash IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) FROM review_files f
+       AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.hash = f.flagged_hash) AS unkept
+FROM review_files f
 JOIN reviews v USING (review_id) WHERE (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (
     SELECT 1 FROM tasks t WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))
   AND f.scope IN ({scopes})
@@ -48,7 +49,7 @@ WHERE agent = ?1 AND NOT (?2 AND worktree IS NULL AND EXISTS (
 ORDER BY copy, n;
 
 -- name: kept_edits_of_file
-SELECT before, after FROM kept_edits WHERE agent = ? AND copy = ? ORDER BY n;
+SELECT copy, path, worktree, before, after FROM kept_edits WHERE agent = ? AND copy = ? ORDER BY n;
 
 -- name: kept_edit_insert
 INSERT INTO kept_edits (agent, copy, n, path, worktree, before, after)
@@ -68,7 +69,7 @@ SELECT path FROM file_versions WHERE hash = ? AND path <> ? LIMIT 1;
 DELETE FROM agent_reads WHERE agent = ?;
 
 -- name: blob_has
-SELECT mode, length(data) FROM blobs WHERE hash = ?;
+SELECT mode, length(data) AS size FROM blobs WHERE hash = ?;
 
 -- name: blob_put
 INSERT INTO blobs (hash, size, data, mode) VALUES (?, ?, ?, ?)
@@ -78,15 +79,12 @@ ON CONFLICT (hash) DO UPDATE SET data = excluded.data;
 UPDATE blobs SET mode = ?2 WHERE hash = ?1;
 
 -- name: blob_get
-SELECT data, size, mode FROM blobs WHERE hash = ?;
+-- As `blob_put` takes it.
+SELECT hash, size, data, mode FROM blobs WHERE hash = ?;
 
 -- name: blobs_stored
 -- Contents that are kept as files.
 SELECT hash FROM blobs WHERE length(data) = 0;
-
--- name: blob_row
--- As `blob_put` takes it.
-SELECT hash, size, data, mode FROM blobs WHERE hash = ?;
 
 -- name: blobs_unreferenced
 -- What no lease, no review and no open claim's baseline refers to. (Of a file of which a region is

@@ -34,7 +34,7 @@ SELECT {lease} FROM file_locks WHERE agreed_as = ? AND expires_at > ? ORDER BY f
 
 -- name: leases_near_end
 -- Live leases of a holder that end by an instant, cannot be renewed past it, and were not told of.
-SELECT fencing_token, file_path, expires_at FROM file_locks
+SELECT {lease} FROM file_locks
 WHERE locked_by = ?1 AND warned = 0 AND expires_at > ?2 AND expires_at <= ?3
   AND expires_at >= max_until;
 
@@ -144,7 +144,7 @@ SELECT count(*) FROM file_locks WHERE locked_by = ?1 AND expires_at > ?2;
 
 -- name: lapsed_groups
 -- Whose leases have ended and were not closed, by holder and task, the oldest first.
-SELECT locked_by, task_id, min(expires_at) FROM file_locks WHERE expires_at <= ?1
+SELECT locked_by, task_id, min(expires_at) AS expires_at FROM file_locks WHERE expires_at <= ?1
 GROUP BY locked_by, task_id
 UNION SELECT claimed_by, task_id, claim_until FROM tasks
 WHERE state = 'claimed' AND claim_until <= ?1 ORDER BY 3 LIMIT ?2;

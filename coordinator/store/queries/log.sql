@@ -13,13 +13,13 @@ SELECT at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1;
 
 -- name: regions_leased_since
 -- Regions of a file that were granted from an instant on, and to whom.
-SELECT DISTINCT agent, resource FROM events
+SELECT DISTINCT agent, resource AS name FROM events
 WHERE seq >= ?1 AND at >= ?2 AND kind = 'lease_granted'
   AND resource > ?3 || '::' AND resource < ?3 || ':;';
 
 -- name: unleased_last_since
 -- Files that somebody changed who had not leased them, from an instant on, and when last.
-SELECT resource, max(at) FROM events
+SELECT resource, max(at) AS at FROM events
 WHERE seq >= ?1 AND at >= ?2 AND kind = 'unleased_write' AND agent IS NULL
 GROUP BY resource;
 
@@ -44,7 +44,8 @@ WHERE seq > ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR task = ?3)
 ORDER BY seq LIMIT ?6;
 
 -- name: events_all
-SELECT seq, at, data FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
+SELECT seq, at, kind, agent, task, resource, data FROM events WHERE seq > ? AND seq <= ?
+ORDER BY seq LIMIT ?;
 
 -- name: task_first_event
 SELECT min(seq) FROM events WHERE task = ?;
@@ -67,7 +68,7 @@ SELECT coalesce(max(seq), 0) FROM events WHERE at < ?;
 DELETE FROM events WHERE seq <= min(?1, (SELECT min(seq) FROM events) + ?2 - 1);
 
 -- name: snapshot_latest
-SELECT seq, at, state FROM snapshots ORDER BY seq DESC LIMIT 1;
+SELECT seq, state FROM snapshots ORDER BY seq DESC LIMIT 1;
 
 -- name: snapshot_seq
 SELECT max(seq) FROM snapshots;
@@ -81,9 +82,6 @@ DELETE FROM snapshots WHERE seq < ?;
 -- name: waypoint_state
 -- The nearest one up to an event.
 SELECT seq, state FROM waypoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1;
-
--- name: waypoint_newest
-SELECT seq, length(state) + length(begun) FROM waypoints ORDER BY seq DESC LIMIT 1;
 
 -- name: waypoint_put
 INSERT OR REPLACE INTO waypoints (seq, state, begun) VALUES (?, ?, ?);
@@ -101,7 +99,7 @@ INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET valu
 SELECT value FROM counters WHERE name = ?;
 
 -- name: counters_all
-SELECT name, value FROM counters;
+SELECT name, value AS count FROM counters;
 
 -- name: counter_put
 INSERT INTO counters (name, value) VALUES (?1, ?2)
@@ -109,7 +107,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: metrics
 -- Name -> how many there are now: what Prometheus is told (daemon/metrics.py).
-SELECT 'agents:' || state, count(*) FROM agents GROUP BY state
+SELECT 'agents:' || state AS name, count(*) AS count FROM agents GROUP BY state
 UNION ALL SELECT 'leases:' || mode, count(*) FROM file_locks WHERE expires_at > ?1 GROUP BY mode
 UNION ALL SELECT 'waiters', count(*) FROM waiters
 UNION ALL SELECT 'tasks:' || state, count(*) FROM tasks GROUP BY state

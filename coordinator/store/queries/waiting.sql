@@ -23,9 +23,6 @@ SELECT acquisition_id FROM waiters WHERE met = ?;
 -- name: waiters_due
 SELECT 1 FROM waiters WHERE until <= ? LIMIT 1;
 
--- name: waiter_resources_of
-SELECT name, kind, scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
-
 -- name: waiter_places_of
 SELECT name, kind, scope, worktree FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
 
@@ -73,7 +70,7 @@ VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: waiter_contents_of
 -- What was in the files of a waiter when it asked.
-SELECT name, content_hash FROM waiter_resources
+SELECT name AS path, content_hash AS hash FROM waiter_resources
 WHERE acquisition_id = ? AND content_hash IS NOT NULL;
 
 -- name: waiter_change
@@ -81,10 +78,6 @@ UPDATE waiters SET held = ?2 WHERE acquisition_id = ?1;
 
 -- name: waiter_shift
 UPDATE waiters SET until = ?2 WHERE acquisition_id = ?1;
-
--- name: waiters_held
--- Those whose request is held open: after a restart there is none.
-SELECT acquisition_id, agent FROM waiters WHERE held = 1;
 
 -- name: waiter_delete
 DELETE FROM waiters WHERE acquisition_id = ?;
@@ -116,9 +109,9 @@ FROM unlock_requests WHERE n > ?1 AND (?2 = 'all' OR status = ?2)
 ORDER BY n LIMIT ?4;
 
 -- name: unlocks_shared
--- Who has agreed to write this together, since then.
-SELECT requested_by, holder FROM unlock_requests
-WHERE status = 'coexisting' AND scope = ?1 AND responded_at >= ?2;
+-- Who has agreed with an agent to write this together, since then.
+SELECT iif(holder = ?3, requested_by, holder) FROM unlock_requests
+WHERE status = 'coexisting' AND scope = ?1 AND responded_at >= ?2 AND ?3 IN (requested_by, holder);
 
 -- name: unlock_count
 -- Questions of one asker that wait for an answer.
@@ -128,12 +121,16 @@ SELECT count(*) FROM unlock_requests WHERE status = 'pending' AND requested_by =
 -- Is there anybody in line, any partial work that is not settled, any parked task, any turn of git, any
 -- lease on a task, on any key?
 -- (The index is named, for by state this would read every ready task at each request.)
-SELECT EXISTS (SELECT 1 FROM waiters),
+SELECT EXISTS (SELECT 1 FROM waiters) AS waiters,
        EXISTS (SELECT 1 FROM reviews WHERE state = 'open')
        OR EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_partial
-                  WHERE partial IS NOT NULL AND state IN ('ready', 'failed')),
-       EXISTS (SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL),
-       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0'),
+                  WHERE partial IS NOT NULL AND state IN ('ready', 'failed')) AS reviews,
+       EXISTS (SELECT 1 FROM ready_tasks WHERE parked_on IS NOT NULL) AS parked,
+       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/git/index/' AND scope < 'k/git/index0') AS turns,
        EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/task/' AND scope < 'k/task0')
-       OR EXISTS (SELECT 1 FROM waiter_resources WHERE scope >= 'k/task/' AND scope < 'k/task0'),
-       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/' AND scope < 'k0');
+       OR EXISTS (SELECT 1 FROM waiter_resources WHERE scope >= 'k/task/' AND scope < 'k/task0')
+       AS task_locks,
+       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/' AND scope < 'k0') AS keys;
+
+-- name: waiter_scopes_of
+SELECT scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;

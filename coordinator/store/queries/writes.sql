@@ -11,7 +11,7 @@ UPDATE lost_writes SET in_a_row = 0 WHERE agent = ? AND scope = ?;
 SELECT in_a_row FROM lost_writes WHERE agent = ? AND scope = ?;
 
 -- name: lost_writes
-SELECT agent, resource, in_a_row, total, wasted_ms, last_at FROM lost_writes
+SELECT agent, scope, resource, in_a_row, total, wasted_ms, last_at FROM lost_writes
 WHERE ?1 IS NULL OR agent = ?1 ORDER BY total DESC, agent, resource LIMIT 1000;
 
 -- name: lost_writes_of
