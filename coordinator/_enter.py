@@ -105,36 +105,36 @@ def session_of_agent(root: str) -> "tuple[str, str, int] | None":
         path = root + "/.coord/socket"
         if os.path.exists(root + "/.coord/socket.path"):
             with open(root + "/.coord/socket.path") as file:
-                told = file.read()
-            if not originals(root, told):
-                path = told
+                text = file.read()
+            if not originals(root, text):
+                path = text
         link.connect(path)
         peer = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
         if int.from_bytes(peer[4:8], sys.byteorder) not in (os.getuid(), 0):
             return None
         link.sendall(b'{"id": 1, "op": "join_session", "params": {"pid": %d, "path": "%b"}}\n'
                      % (os.getpid(), quoted(os.environ.get("PATH", ""))))
-        said = b""
-        while not said.endswith(b"\n"):
+        data = b""
+        while not data.endswith(b"\n"):
             piece = link.recv(65536)
             if not piece:
                 return None
-            said += piece
-        if b'"key":"' not in said:
+            data += piece
+        if b'"key":"' not in data:
             return None
         pid = int.from_bytes(peer[:4], sys.byteorder)
-        return value(said, b"socket"), value(said, b"key"), pid
+        return value(data, b"socket"), value(data, b"key"), pid
     except OSError:
         return None
     finally:
         link.close()
 
 
-def originals(root: str, told: str) -> bool:
+def originals(root: str, text: str) -> bool:
     """Whether this is the socket of another root, which this one is a copy of (files/state.py)."""
-    if told.endswith("/.coord/socket"):
+    if text.endswith("/.coord/socket"):
         return True
-    name = told.rpartition("/")[2]
+    name = text.rpartition("/")[2]
     if len(name) != 21 or not name.endswith(".sock"):
         return False  # a place of a person's own choice
     import hashlib  # (long paths are few)
@@ -150,10 +150,10 @@ def quoted(text: str) -> bytes:
 
 def value(said: bytes, name: bytes) -> str:
     """One text of a small answer."""
-    found = said.partition(b'"' + name + b'":"')[2].partition(b'"')[0]
-    if b"\\" in found:
+    data = said.partition(b'"' + name + b'":"')[2].partition(b'"')[0]
+    if b"\\" in data:
         raise OSError("an answer that is not understood")
-    return found.decode()
+    return data.decode()
 
 
 def own_identity(uid: int, gid: int) -> None:

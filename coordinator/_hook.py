@@ -41,13 +41,13 @@ def ask(
     Raises:
         OSError: nobody is there, or what came is no answer.
     """
-    said = b"hook %b %b %d confirm\n%b" % (agent, token, len(payload), payload)
+    data = b"hook %b %b %d confirm\n%b" % (agent, token, len(payload), payload)
     try:
-        return talk(connected(path, patience), said)
+        return talk(connected(path, patience), data)
     except (TimeoutError, PermissionError):
         raise
     except OSError:  # it is not there, or was killed just now: all that is asked may be asked again
-        return talk(seldom("started", path, patience, connected), said)
+        return talk(seldom("started", path, patience, connected), data)
 
 
 def connected(path: str, patience: float) -> socket.socket:
@@ -74,13 +74,13 @@ def connected(path: str, patience: float) -> socket.socket:
     return link
 
 
-def talk(link: socket.socket, said: bytes) -> "tuple[int, bytes, bytes, socket.socket]":
+def talk(link: socket.socket, data: bytes) -> "tuple[int, bytes, bytes, socket.socket]":
     """Ask, and read the answer whole.
 
     Raises:
         OSError.
     """
-    link.sendall(said)
+    link.sendall(data)
     got = b""
     while b"\n" not in got:
         more = link.recv(65536)
@@ -133,10 +133,10 @@ def main() -> int:
     token = found if isinstance(found, bytes) else str(found or "-").encode("utf-8", "replace")
     try:
         agent = sys.argv[2].encode("utf-8", "surrogateescape")
-        said = b"".join(parts)
-        code, out, err, link = ask(path, agent, token, said, patience)
+        data = b"".join(parts)
+        code, out, err, link = ask(path, agent, token, data, patience)
         if code == 3:  # it names other repositories' coordinators, who have a say, too
-            code, out, err, link = seldom("elsewhere", ask, agent, said, patience, out, err, link)
+            code, out, err, link = seldom("elsewhere", ask, agent, data, patience, out, err, link)
     except OSError as bad:
         why = str(bad).encode("utf-8", "backslashreplace")
         out, code, link = b"", 2, None

@@ -147,13 +147,13 @@ def _socket_of(root: str) -> str:
     """The socket of the coordinator at a root. What a copy of the folder tells is the original's
     (`files/state.py` has the rule; one at a place of a person's own choice is believed)."""
     own = root + "/.coord/socket"
-    told = _text(root + "/.coord/socket.path").strip()
-    if not told or told.endswith("/.coord/socket"):
+    text = _text(root + "/.coord/socket.path").strip()
+    if not text or text.endswith("/.coord/socket"):
         return own
-    name = told.rpartition("/")[2]
+    name = text.rpartition("/")[2]
     if len(name) == 21 and name.endswith(".sock") and name != _short_name(root):
         return own
-    return told
+    return text
 
 
 def _short_name(root: str) -> str:
@@ -209,15 +209,15 @@ def _main_worktree(common: str) -> str:
     above, _, name = common.rpartition("/")
     if name == ".git":
         return above
-    section = said = ""
+    section = text = ""
     for line in _text(common + "/config").splitlines():
         line = line.strip()
         if line.startswith("["):
             section = line.strip("[]").strip().lower()
         elif section == "core" and line.lower().replace(" ", "").startswith("worktree="):
-            said = line.partition("=")[2].strip().strip('"')
+            text = line.partition("=")[2].strip().strip('"')
             break
-    main = _real(_joined(common, said)) if said else ""
+    main = _real(_joined(common, text)) if text else ""
     back = _line(main + "/.git") if main else ""
     if not back.startswith("gitdir:") or _real(_joined(main, back[7:].strip())) != common:
         return ""

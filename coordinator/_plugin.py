@@ -72,11 +72,11 @@ def socket_near(project: str) -> "str | None":
     for place in (project, here) if project else (here,):
         try:
             system.chdir(place)
-            found: str | None = _hook_seldom.find()
+            text: str | None = _hook_seldom.find()
         except OSError:
             continue  # it was removed meanwhile
-        if found is not None:
-            return found
+        if text is not None:
+            return text
     return None
 
 

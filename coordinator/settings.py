@@ -346,15 +346,15 @@ def _checked(raw: Mapping[str, Any], sources: Mapping[str, str], path: Path) -> 
     try:
         settings = convert(raw, Settings, strict=False)
     except msgspec.ValidationError as bad:
-        field, said = wrong_values.sentence(bad)
-        said = said.replace("it has no field", "there is no section")
+        field, text = wrong_values.sentence(bad)
+        text = text.replace("it has no field", "there is no section")
         if field.endswith("_s"):
-            said = said.replace("must be a number", "must be a number of seconds")
+            text = text.replace("must be a number", "must be a number of seconds")
         among = wrong_values.choices(bad, Settings)
         variable = next((source for name, source in sources.items()
                          if source.startswith("COORD_") and field.startswith(name)), "")
         raise Refusal(
-            Code.INVALID, f"{variable or path.name}: {said}",
+            Code.INVALID, f"{variable or path.name}: {text}",
             next=f"`unset {variable}`, or give it another value." if variable else
             f"Correct {path}{_there(str(bad))}"
             + (f"; it may be {', '.join(among)}." if among else "."),
@@ -391,13 +391,13 @@ def _impossible(settings: Settings) -> Iterator[str]:
 
 def _there(bad: str) -> str:
     """Which names there are, where one is unknown."""
-    found = re.search(r"unknown field `[^`]*`(?: - at `\$\.(\w+)`)?$", bad)
-    if found is None:
+    match = re.search(r"unknown field `[^`]*`(?: - at `\$\.(\w+)`)?$", bad)
+    if match is None:
         return ""
-    if found[1] is None:
+    if match[1] is None:
         return "; its sections are " + ", ".join(Settings.__struct_fields__)
-    section = type(getattr(Settings(), found[1]))
-    return f"; [{found[1]}] takes " + ", ".join(section.__struct_fields__)
+    section = type(getattr(Settings(), match[1]))
+    return f"; [{match[1]}] takes " + ", ".join(section.__struct_fields__)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -423,7 +423,7 @@ def read(path: Path) -> dict[str, Any]:
 def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Those of these values that weaken protection, by `section.key`. A value that cannot be
     compared is left for the check of types to refuse."""
-    out: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, (weakens, _) in WEAKENING.items():
         section, key = name.split(".")
         values = raw.get(section)
@@ -433,10 +433,10 @@ def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
         try:
             value = convert(values[key], type(default), strict=False)
             if weakens(value):
-                out[name] = value
+                result[name] = value
         except (msgspec.ValidationError, TypeError, ValueError):
             continue
-    return out
+    return result
 
 
 def as_shown(weak: Mapping[str, Any]) -> bytes:

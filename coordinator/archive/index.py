@@ -308,8 +308,8 @@ class ArchiveIndex:
         inside = self._root.resolve()
         for folder in self._folders:
             top = self._root / folder
-            found: Iterable[Path] = [top] if top.is_file() else _walk(top)
-            for path in found:
+            paths: Iterable[Path] = [top] if top.is_file() else _walk(top)
+            for path in paths:
                 source = path.relative_to(self._root).as_posix()
                 try:
                     if path.is_symlink() and not path.resolve().is_relative_to(inside):

@@ -119,7 +119,7 @@ def document(text: str, source: str) -> Document:
     ends = [h.first for h in headings[1:]] + [len(lines)]
     spans = list(zip(headings, ends, strict=True))
     mentions = _mentions_by_heading(tokens, spans, source)
-    found = [
+    found_sections = [
         Section(
             source=source,
             number=number,
@@ -134,7 +134,7 @@ def document(text: str, source: str) -> Document:
         for (head, end), number, named in zip(spans, _numbers(headings), mentions, strict=True)
     ]
     # A title alone, with no prose under it, says nothing that its sections do not say.
-    kept = [s for s in found if s.level or s.body or len(found) == 1]
+    kept = [s for s in found_sections if s.level or s.body or len(found_sections) == 1]
     return Document(title, tuple(kept), tuple(remarks))
 
 

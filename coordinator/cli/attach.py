@@ -44,12 +44,12 @@ def attach(
     unattended, unless its task was ended meanwhile (`coord task done`).
     """
     state = StateDir(locate_root())
-    found = following.find(state, agent)
-    if found is None:
+    launched = following.find(state, agent)
+    if launched is None:
         raise _not_launched(str(agent))
     if take_over:
-        _take_over(found)
-    return _follow(Following(state, found, lines), as_json)
+        _take_over(launched)
+    return _follow(Following(state, launched, lines), as_json)
 
 
 def _not_launched(agent: str) -> Refusal:
@@ -94,21 +94,21 @@ def _show(agent: str, shown: Shown, as_json: bool) -> None:
 # ------------------------------------------------------------ taking over
 
 
-def _take_over(found: Launched) -> NoReturn:
+def _take_over(launched: Launched) -> NoReturn:
     """Become the agent's own interactive program.
 
     Raises:
         Refusal: INVALID, UNAUTHORIZED: not from here; the launch's own.
     """
-    agent = found.worker.agent
+    agent = launched.worker.agent
     people_only("taking another over", f"coord attach {agent}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refusal(Code.INVALID, f"Taking {agent} over needs a terminal to type at; nothing was "
                       "changed.", next=f"coord attach {agent}")
-    if found.record.door is None:
+    if launched.record.door is None:
         raise Refusal(Code.BAD_TRANSITION, f"The launch of {agent} has no door to ask at.",
                       next=f"coord attach {agent}")
-    link = door.knock(Path(found.record.door), agent)
+    link = door.knock(Path(launched.record.door), agent)
     complain(f"coord: waiting for {agent} to stop …")
     with link:
         role = door.heard(link, agent)

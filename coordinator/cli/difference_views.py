@@ -42,11 +42,11 @@ PLAIN = Look()
 def unified(diff: str, of: int, look: Look = PLAIN) -> list[Text]:
     """A difference as lines below each other, each hunk with its number of `of`."""
     head, hunks = split(diff)
-    out = head_lines(head, look)
+    texts = head_lines(head, look)
     for hunk in hunks:
-        out.append(title(hunk, of, look))
-        out += unified_hunk(hunk, look)
-    return out
+        texts.append(title(hunk, of, look))
+        texts += unified_hunk(hunk, look)
+    return texts
 
 
 def head_lines(lines: Sequence[str], look: Look = PLAIN) -> list[Text]:
@@ -62,26 +62,26 @@ def title(hunk: Hunk, of: int, look: Look = PLAIN) -> Text:
 def unified_hunk(hunk: Hunk, look: Look = PLAIN, syntax: Syntax | None = None) -> list[Text]:
     """The lines of one hunk below each other."""
     changed = spans(hunk)
-    out = []
+    texts = []
     for n, line in enumerate(hunk.lines):
         text = Text(line.kind if line.kind != " " else " ")
         text.append_text(_line(line, changed.get(n, ()), look, syntax))
         if line.kind != " ":
             text.stylize(look.removed if line.kind == "-" else look.added, 0, 1)
-        out.append(text)
+        texts.append(text)
         if not line.ended:
-            out.append(Text("\\ No newline at end of file", look.number))
-    return out
+            texts.append(Text("\\ No newline at end of file", look.number))
+    return texts
 
 
 def beside(diff: str, of: int, width: int, look: Look = PLAIN) -> list[Text]:
     """A difference in two columns, `width` wide in all: what changed, and some lines around."""
     head, hunks = split(diff)
-    out = head_lines(head, look)
+    texts = head_lines(head, look)
     for hunk in hunks:
-        out.append(title(hunk, of, look))
-        out += beside_hunk(hunk, width, look)
-    return out
+        texts.append(title(hunk, of, look))
+        texts += beside_hunk(hunk, width, look)
+    return texts
 
 
 def beside_hunk(hunk: Hunk, width: int, look: Look = PLAIN,
@@ -89,7 +89,7 @@ def beside_hunk(hunk: Hunk, width: int, look: Look = PLAIN,
     """One hunk in two columns. A line that is too long goes on below itself."""
     half = (max(width, NARROWEST) - 3) // 2
     digits = max([len(str(n)) for line in hunk.lines for n in (line.old, line.new) if n] or [1])
-    out = []
+    texts = []
     for pair in pairs(hunk):
         left = _half(pair.left, pair, True, half, digits, look, syntax)
         right = _half(pair.right, pair, False, half, digits, look, syntax)
@@ -100,8 +100,8 @@ def beside_hunk(hunk: Hunk, width: int, look: Look = PLAIN,
             if n < len(right):
                 row.append_text(right[n])
             row.rstrip()
-            out.append(row)
-    return out
+            texts.append(row)
+    return texts
 
 
 class Syntax:
@@ -116,8 +116,8 @@ class Syntax:
         lexer = Highlighter.guess_lexer(path)
         self._coloured: dict[int, Text] = {}
         for kind in "-+":
-            lines = [(n, one) for n, one in enumerate(hunk.lines) if one.kind in (" ", kind)]
-            code = "\n".join(_shown(one.text) for _, one in lines)
+            lines = [(n, line) for n, line in enumerate(hunk.lines) if line.kind in (" ", kind)]
+            code = "\n".join(_shown(line.text) for _, line in lines)
             marked = Highlighter(code, lexer, theme=theme).highlight(code).split("\n")
             for (n, _), text in zip(lines, marked, strict=False):
                 self._coloured[n] = text
@@ -156,13 +156,13 @@ def _half(line: Line | None, pair: Pair, left: bool, width: int, digits: int, lo
     sign = line.kind
     shown = _line(line, pair.left_spans if left else pair.right_spans, look, syntax)
     room = max(4, width - digits - 3)
-    out = []
+    texts = []
     for n, piece in enumerate(_folded(shown, room)):
         row = Text(f"{number if n == 0 else '':>{digits}} ", look.number)
         row.append(f"{sign} ", "" if sign == " " else look.removed if sign == "-" else look.added)
         row.append_text(piece)
-        out.append(row)
-    return out
+        texts.append(row)
+    return texts
 
 
 def _folded(text: Text, width: int) -> list[Text]:

@@ -60,10 +60,11 @@ def doctor(
         health = ask(rq.Health(integrity=True))
         facts["health"], facts["sqlite"] = health, health.sqlite or _sqlite()
         newer = _newer(root, health, problems)
-        problems += [one for one in health.warnings
-                     if not any(one.startswith(f"{FILE}: {name} = ") for name in newer)]
-        problems += [f"{one.what} {one.subject} is set aside since {one.since}: {one.reason}"
-                     for one in health.aside]
+        problems += [warning for warning in health.warnings
+                     if not any(warning.startswith(f"{FILE}: {name} = ") for name in newer)]
+        problems += [f"{aside.what} {aside.subject} is set aside since {aside.since}: "
+                     f"{aside.reason}"
+                     for aside in health.aside]
         if health.integrity != "ok":
             problems.append(f"the database is damaged: {health.integrity}")
     except Refusal as refusal:
@@ -77,16 +78,17 @@ def doctor(
     if state.landing.exists() and (interrupted := recovery.cut_off(state)) is not None:
         problems.append(interrupted)
     with suppress(Refusal):  # what cannot be read is told of already
-        problems += [f"{one.what} of this repository is not trusted, so it is not used. "
-                     "`coord trust` shows it." for one in untrusted(root)
-                     if one.what != FILE or health is None]
+        problems += [f"{subject.what} of this repository is not trusted, so it is not used. "
+                     "`coord trust` shows it." for subject in untrusted(root)
+                     if subject.what != FILE or health is None]
     wiring = _wiring(root, problems) if health is not None else {}
     facts["wiring"] = wiring
     facts["sessions"] = sessions = no_sessions()
     facts["shims"] = made_shims = shims.installed()
-    problems += [f"{one} has a shim that is not what is typed: {shims.folder()} is not first on "
-                 "PATH. `coord shims install` says what to add." for one in made_shims
-                 if shims.real(one) and not shims.hides(one)]
+    problems += [f"{made_shim} has a shim that is not what is typed: {shims.folder()} is not "
+                 "first on "
+                 "PATH. `coord shims install` says what to add." for made_shim in made_shims
+                 if shims.real(made_shim) and not shims.hides(made_shim)]
     facts["problems"] = problems
     if as_json:
         print_json(facts)
@@ -105,8 +107,8 @@ def doctor(
              "`coord run` and `coord launch` keep agents from writing what others hold")
         _say("shims", ", ".join(made_shims) or
              "none; `coord shims install` lets agents be typed as always and run in sessions")
-        for name, said in wiring.items():
-            _say(name, said)
+        for name, text in wiring.items():
+            _say(name, text)
         say("settings")
         sources = health.config["sources"]
         for section, values in health.config["settings"].items():
@@ -137,19 +139,19 @@ def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]
                         f"another one could not start. {refusal.next}")
         return []
     said, force = msgspec.to_builtins(now.settings), health.config["settings"]
-    out = []
+    result = []
     for section, values in said.items():
         for key, value in values.items():
             name = f"{section}.{key}"
             sources = (now.sources.get(name, ""), health.config["sources"].get(name, ""))
             if value != force.get(section, {}).get(key) and not any(
                     source.startswith("COORD_") for source in sources):
-                out.append(name)
-    if out:
+                result.append(name)
+    if result:
         problems.append(f"{FILE} was changed since the coordinator started, which goes on by what "
-                        f"it has read ({', '.join(out)}): `coord down`, and the next command "
+                        f"it has read ({', '.join(result)}): `coord down`, and the next command "
                         "starts one with it.")
-    return out
+    return result
 
 
 def _sqlite() -> str:
@@ -161,35 +163,35 @@ def _sqlite() -> str:
 
 def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
     """What lies there is not to be touched: nothing more can be told of it."""
-    said = f"{refusal.code.value}: {refusal.message} {refusal.next}"
+    text = f"{refusal.code.value}: {refusal.message} {refusal.next}"
     if as_json:
-        print_json({"root": str(root), "problems": [said]})
+        print_json({"root": str(root), "problems": [text]})
     else:
         say(f"repository   {root}")
-        say(f"problem: {said}")
+        say(f"problem: {text}")
     return Exit.INCOMPLETE
 
 
 def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
     """Each wired agent CLI, and whether its hooks reach the coordinator."""
     wirer = Wirer(StateDir(root), Path.home())
-    out: dict[str, str] = {}
+    result: dict[str, str] = {}
     try:
-        known = profiles(root)
+        known_profiles = profiles(root)
     except Refusal as refusal:
         problems.append(refusal.message)
         return {}
-    for profile in known:
+    for profile in known_profiles:
         if profile.hooks is None or not profile.wire:
             continue
         if not wirer.is_wired(profile):
             if root_before := wirer.wired_root(profile):
-                out[profile.name] = f"wired for {root_before}"
+                result[profile.name] = f"wired for {root_before}"
                 problems.append(
                     f"{profile.name}: its hooks name {root_before}: this folder was moved, or is a "
                     f"copy. `coord init --agent {profile.name}` wires it here.")
             elif wirer.was_wired(profile):
-                out[profile.name] = "wired once; its settings were changed since"
+                result[profile.name] = "wired once; its settings were changed since"
                 problems.append(
                     f"{profile.name}: its settings are not as coord wrote them (changed by hand, "
                     "or by another version), so its writes may be unguarded. "
@@ -197,27 +199,27 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
             continue
         bad = live(root, profile)
         sessions = _sessions(problems)
-        seen = max((one.seen_at for one in sessions
-                    if one.profile == profile.name and one.hooked_at), default=None)
-        said = "" if bad else "wired; a test call came back; " + (
+        seen = max((agent.seen_at for agent in sessions
+                    if agent.profile == profile.name and agent.hooked_at), default=None)
+        text = "" if bad else "wired; a test call came back; " + (
             f"its sessions report in (last {seen})" if seen is not None else
             f"no session of it has reported in yet ({profile.hooks.trust or 'start it once'})"
         )
         if not bad and (told := session_wiring.told(profile, StateDir(root), Path.home())):
-            said += f"; {told}"
+            text += f"; {told}"
         if profile.trust is not None and not bad:
             heard = partial(_heard, profile.name)
             yes, how = trusted(profile.trust, root, Path.home(), heard)
-            said += f"; {how}"
+            text += f"; {how}"
             if yes is False:
                 problems.append(
                     f"{profile.name} will pass over its hooks without a word: {how}. "
                     f"{_begun(profile.hooks.trust or 'trust it')}. "
                     "(`coord launch` sees to it by itself.)")
-        out[profile.name] = bad or said
+        result[profile.name] = bad or text
         if bad:
             problems.append(f"{profile.name}: {bad}")
-    return out
+    return result
 
 
 def _begun(text: str) -> str:

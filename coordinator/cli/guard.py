@@ -28,16 +28,16 @@ def install(as_json: AsJson = False) -> None:
     """
     place = Path.cwd()
     StateDir(locate_root()).check_ours()
-    found = hooks.found(place)
-    changed = [hook for hook in found if hook.install()]
-    told = hooks.remarks(place, found)
+    found_hooks = hooks.found(place)
+    changed = [hook for hook in found_hooks if hook.install()]
+    told = hooks.remarks(place, found_hooks)
     if as_json:
-        print_json({"items": [_item(hook) for hook in found], "next": None, "notes": told})
+        print_json({"items": [_item(hook) for hook in found_hooks], "next": None, "notes": told})
         return
-    for hook in found:
+    for hook in found_hooks:
         say(f"{hook.path}: " + ("the guard is in it now" if hook in changed else "guarded already"))
-    for one in told:
-        say(f"note: {one}")
+    for text in told:
+        say(f"note: {text}")
     if not (locate_root() / ".coord").is_dir():
         say("note: coord is not used here yet; until then the guard lets everything pass")
     say("next: coord guard check")
@@ -48,19 +48,19 @@ def check(as_json: AsJson = False) -> int:
     """Whether the hooks are in place, and whether what is staged now may be committed."""
     place = Path.cwd()
     tree = WorkTree.of(place)
-    found = hooks.found(place, tree)
+    found_hooks = hooks.found(place, tree)
     top, own = (tree.top, tree.own) if tree is not None else (repository.top(place), None)
-    said = CommitCheck(top, os.environ).commit(own, STAGED) if top is not None else ""
-    missing = [hook for hook in found if hook.state() != "guarded"]
+    text = CommitCheck(top, os.environ).commit(own, STAGED) if top is not None else ""
+    missing = [hook for hook in found_hooks if hook.state() != "guarded"]
     if as_json:
-        print_json({"items": [_item(hook) for hook in found], "next": None, "refused": said})
+        print_json({"items": [_item(hook) for hook in found_hooks], "next": None, "refused": text})
     else:
-        for hook in found:
+        for hook in found_hooks:
             say(f"{hook.path}: {hook.state()}")
-        say(said.rstrip("\n") or "What is staged may be committed.")
+        say(text.rstrip("\n") or "What is staged may be committed.")
         if missing:
             say("next: coord guard install")
-    return Exit.INCOMPLETE if missing else Exit.HELD if said else Exit.OK
+    return Exit.INCOMPLETE if missing else Exit.HELD if text else Exit.OK
 
 
 @command("guard remove")
@@ -69,10 +69,10 @@ def remove(as_json: AsJson = False) -> None:
     people_only("taking the guard out of git's hooks", "Ask the person who runs coord.",
                 typed=True)
     place = Path.cwd()
-    found = hooks.found(place)
-    changed = [hook for hook in found if hook.remove()]
+    found_hooks = hooks.found(place)
+    changed = [hook for hook in found_hooks if hook.remove()]
     if as_json:
-        print_json({"items": [_item(hook) for hook in found], "next": None})
+        print_json({"items": [_item(hook) for hook in found_hooks], "next": None})
         return
     for hook in changed:
         say(f"{hook.path}: the guard is out of it")

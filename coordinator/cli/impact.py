@@ -63,11 +63,11 @@ def impact(
             raise Refusal(
                 Code.INVALID, f"There is no file {file_names.shown(file)}, now or in {past}.",
                 next="`ls` shows what is here.")
-        found = _judged(meaning, name, old, new, quiet=as_json)
+        outcome = _judged(meaning, name, old, new, quiet=as_json)
     if as_json:
-        print_json({**msgspec.to_builtins(found), "against": past})
+        print_json({**msgspec.to_builtins(outcome), "against": past})
         return
-    _tell(found, past)
+    _tell(outcome, past)
 
 
 def _check_known(typed: str, name: str) -> None:
@@ -143,40 +143,40 @@ def _committed(path: str, typed: str, commit: str) -> bytes | None:
     return None
 
 
-def _tell(found: Outcome, past: str) -> None:
-    name = file_names.shown(found.path)
-    if found.note and not found.changed:
-        _said(f"{name} against {past}: {found.note}; nothing more can be said.")
-    elif not found.changed:
+def _tell(outcome: Outcome, past: str) -> None:
+    name = file_names.shown(outcome.path)
+    if outcome.note and not outcome.changed:
+        _said(f"{name} against {past}: {outcome.note}; nothing more can be said.")
+    elif not outcome.changed:
         _said(f"{name} against {past}: nothing that others use takes less than before.")
     else:
-        _said(f"{name} against {past}: {_count(len(found.changed), 'name')} no longer what "
-              f"{'it was' if len(found.changed) == 1 else 'they were'}")
+        _said(f"{name} against {past}: {_count(len(outcome.changed), 'name')} no longer what "
+              f"{'it was' if len(outcome.changed) == 1 else 'they were'}")
         for line in columns(
             ("name", "why"),
-            [(what.partition("::")[2], why) for what, why in found.changed[:SHOWN_MAX]],
+            [(what.partition("::")[2], why) for what, why in outcome.changed[:SHOWN_MAX]],
             "/=", width(),
         ):
             say(line)
-    if found.breaks:
-        say(f"{_count(len(found.breaks), 'place')} in "
-            f"{_count(len({one.path for one in found.breaks}), 'file')} "
-            f"break{'s' * (len(found.breaks) == 1)}:")
-    for one in found.breaks[:SHOWN_MAX]:
+    if outcome.breaks:
+        say(f"{_count(len(outcome.breaks), 'place')} in "
+            f"{_count(len({one.path for one in outcome.breaks}), 'file')} "
+            f"break{'s' * (len(outcome.breaks) == 1)}:")
+    for one in outcome.breaks[:SHOWN_MAX]:
         guess = "" if one.sure else " (taken for it by its name alone)"
         _said(f"{file_names.shown(one.path)}:{one.line}: {one.why}{guess}", 2)
-    if len(found.breaks) > SHOWN_MAX:
-        say(f"  and {len(found.breaks) - SHOWN_MAX} more (`--json` has all)")
-    if found.unseen:
+    if len(outcome.breaks) > SHOWN_MAX:
+        say(f"  and {len(outcome.breaks) - SHOWN_MAX} more (`--json` has all)")
+    if outcome.unseen:
         say("What cannot be seen through:")
-    for unclear in found.unseen[:SHOWN_MAX]:
+    for unclear in outcome.unseen[:SHOWN_MAX]:
         _said(f"{file_names.shown(unclear.path)}:{unclear.line}: {unclear.why}", 2)
-    if found.note and found.changed:
-        _said(f"Note: {found.note}.")
-    say(found.outcome)
-    if found.required:
-        asked = " ".join(shlex.quote(one) for one in found.required[:20])
-        more = " …" if len(found.required) > 20 else ""
+    if outcome.note and outcome.changed:
+        _said(f"Note: {outcome.note}.")
+    say(outcome.outcome)
+    if outcome.required:
+        asked = " ".join(shlex.quote(text) for text in outcome.required[:20])
+        more = " …" if len(outcome.required) > 20 else ""
         who = "" if os.environ.get("COORD_AGENT") else " --agent NAME"
         complain(f"  next: coord lock {asked}{more}{who}")
 

@@ -128,8 +128,8 @@ def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
         notes += _whose(root, around)
         changed = wiring.apply(root, plans, user=user)
         notes += wiring.keep_out_of_commits(root, changed) if git else []
-        notes += [told for one in wanted
-                  if (told := session_wiring.told(one, StateDir(root), Path.home()))]
+        notes += [text for profile in wanted
+                  if (text := session_wiring.told(profile, StateDir(root), Path.home()))]
         notes += [] if user else _elsewhere(root, wanted)
         notes += wiring.guard_in(root, yes=yes, diff=diff) if git and not no_guard else []
         notes += shims_command.offer(wanted, None if user else root, wanted=with_shims,
@@ -186,7 +186,7 @@ def _elsewhere(root: Path, wired: Sequence[Profile]) -> list[str]:
     here = checkout(str(Path.cwd()))
     if here is None or not here.linked or Path(here.top) == root:
         return []
-    names = " ".join(f"--agent {one.name}" for one in wired)
+    names = " ".join(f"--agent {profile.name}" for profile in wired)
     return [f"{here.top} is a linked worktree, and these settings are in {root}: an agent that is "
             f"started here does not read them. `coord init {names} --user` wires it for all "
             "repositories and worktrees"]

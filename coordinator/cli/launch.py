@@ -137,11 +137,12 @@ def _wanted(given: list[str], number: int | None) -> dict[str, int]:
     names = dict.fromkeys(one.rpartition(":")[0] or one for one in given)
     if len(names) != len(given):
         raise Refusal(Code.INVALID, "Each profile is named once: `--agent claude-code:2`.")
-    for one in given:
-        name, _, count = one.rpartition(":")
+    for text in given:
+        name, _, count = text.rpartition(":")
         if name:
             if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= AGENTS_MAX:
-                raise Refusal(Code.INVALID, f"--agent {one}: how many has to be a number from 1 to "
+                raise Refusal(Code.INVALID,
+                              f"--agent {text}: how many has to be a number from 1 to "
                               f"{AGENTS_MAX}.", next="For example: --agent claude-code:2")
             counts[name] = int(count)
     rest = [name for name in names if name not in counts]
@@ -316,8 +317,8 @@ def _tell(made: Report) -> None:
         _tell_landed(made)
     if made.by_others:
         say(f"done by others meanwhile: {_some(made.by_others)}")
-    idle = list(dict.fromkeys(one.task for one in made.attempts
-                              if one.outcome == "done" and one.changed is False))
+    idle = list(dict.fromkeys(attempt.task for attempt in made.attempts
+                              if attempt.outcome == "done" and attempt.changed is False))
     if idle:
         say(f"done without a change to their files: {_some(idle)}")
     for line in made.open[:20]:
@@ -357,13 +358,13 @@ def _some(tasks: Sequence[str], most: int = 20) -> str:
 
 
 def _tell_landed(made: Report) -> None:
-    paths = {path for one in made.landed for path in one.paths}
+    paths = {path for landed_work in made.landed for path in landed_work.paths}
     say(f"landed on {made.target}: {counted(len(made.landed), 'task')}, "
         f"{counted(len(paths), 'file')}")
     for kept in made.not_landed[:20]:
         say(in_line(f"  not landed: {kept.task}, on {kept.branch} in {kept.worktree}"))
         say(in_line(f"    {kept.why}"))
-    for first in {one.worktree: one for one in made.not_landed[:20]}.values():
+    for first in {kept_work.worktree: kept_work for kept_work in made.not_landed[:20]}.values():
         place = shlex.quote(first.worktree)
         if Git(Path(first.worktree)).maybe("status", "--porcelain"):  # a merge would not take that
             say(f"  look: git -C {place} status (not all of it is committed there); `coord review "

@@ -37,29 +37,29 @@ def logs(
             Code.INVALID, f"{task!r} names no task: one is `T-3`, or `3`. Nothing was read.",
             next="`coord task list` names them.",
         )
-    found = run_logs.find(state, name)
-    if not found:
+    paths = run_logs.find(state, name)
+    if not paths:
         _check_there(name)
-    if not found and not follow:
+    if not paths and not follow:
         raise Refusal(
             Code.UNKNOWN_TASK, f"No launched agent has worked on {name} yet.",
             next=f"`coord explain {name}` tells its story.",
         )
     followed: tuple[str, run_logs.Follower] | None = None
     said = 0
-    for path in found if every else found[-1:]:
+    for path in paths if every else paths[-1:]:
         followed = _titled(path), _open(state, path, raw)
         said += _print(*followed, title=every, over=not follow, as_json=as_json)
     if not said and not follow:
-        whole = any(path.stat().st_size for path in (found if every else found[-1:]) if not raw)
+        whole = any(path.stat().st_size for path in (paths if every else paths[-1:]) if not raw)
         complain(f"coord: the agent of {name} has said nothing"
                  + (f" for people; `coord logs {name} --raw` shows its log." if whole else ".")
                  + (f"\n  next: `coord logs {name} --all` shows its earlier tries, too."
-                    if len(found) > 1 and not every else ""))
+                    if len(paths) > 1 and not every else ""))
     while follow:
         newest = run_logs.find(state, name)
-        if newest and (not found or newest[-1] != found[-1]):
-            found, followed = newest, (_titled(newest[-1]), _open(state, newest[-1], raw))
+        if newest and (not paths or newest[-1] != paths[-1]):
+            paths, followed = newest, (_titled(newest[-1]), _open(state, newest[-1], raw))
             _print(*followed, title=True, over=False, as_json=as_json)
         elif followed is not None:
             _print(*followed, title=False, over=False, as_json=as_json)

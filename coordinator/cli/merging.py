@@ -90,7 +90,7 @@ def _merged(
         raise Refusal(Code.INVALID, f"There is no style {style!r}: {', '.join(STYLES)}.")
     if len(labels) > 3:
         raise Refusal(Code.INVALID, "Three labels at most: of ours, base and theirs.")
-    base, ours, theirs = (_bytes(one) for one in files)
+    base, ours, theirs = (_bytes(file) for file in files)
     named = [*labels, *[(files[1], files[0], files[2])[n] for n in range(len(labels), 3)]]
     manner = Manner(Side(named[0]), named[1], Side(named[2]), marker_size, style or None)
     try:
@@ -105,7 +105,7 @@ def _merged(
 def _told(done: Merged) -> dict[str, Any]:
     return {
         "by": done.by, "markers": done.markers, "notes": list(done.notes),
-        "conflicts": [{"region": one.name, "why": one.why} for one in done.conflicts],
+        "conflicts": [{"region": clash.name, "why": clash.why} for clash in done.conflicts],
         "merged": done.data.decode("utf-8", "replace"),
     }
 
@@ -183,7 +183,7 @@ def _say(told: list[str], otherwise: str, following: str, as_json: bool) -> None
     if as_json:
         print_json({"items": told, "next": None})
         return
-    for one in told or [otherwise]:
-        say(one)
+    for text in told or [otherwise]:
+        say(text)
     if following:
         say(f"next: {following}")

@@ -19,9 +19,9 @@ def pager() -> str | None:
     if not (sys.stdout.isatty() and sys.stdin.isatty()) or os.environ.get("TERM") == "dumb":
         return None
     try:
-        found = subprocess.run(["git", "var", "GIT_PAGER"], capture_output=True, text=True,
+        completed = subprocess.run(["git", "var", "GIT_PAGER"], capture_output=True, text=True,
                                check=False)
-        command = found.stdout.strip() if found.returncode == 0 else None
+        command = completed.stdout.strip() if completed.returncode == 0 else None
     except OSError:
         command = None
     if command is None:

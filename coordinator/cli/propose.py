@@ -48,8 +48,8 @@ def propose(
     if as_json:
         print_json(made)
         return
-    for one in made.changes:
-        say(f"{one.resource}  {one.version or 'removed'}")
+    for proposed in made.changes:
+        say(f"{proposed.resource}  {proposed.version or 'removed'}")
     for warning in made.warnings:
         say(f"warning: {warning}")
     carry_out(news, agent=writer)

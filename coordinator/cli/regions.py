@@ -46,7 +46,7 @@ def regions(
     with _asking() as outlines:
         outline = _outline(outlines, name, data, nested=nested)
     if as_json:
-        items = [_row(name, outline, one, data) for one in outline.regions]
+        items = [_row(name, outline, region, data) for region in outline.regions]
         print_json({
             "resource": name, "language": outline.language, "size": outline.size,
             "note": outline.note, "items": items, "next": None,
@@ -61,8 +61,9 @@ def regions(
         for line in wrapped(sentence, width(), 0):
             say(line)
     rows = [
-        (one.name or name, one.kind, _lines(one), _content_hash(outline, one, data)[7:15])
-        for one in outline.regions
+        (region.name or name, region.kind, _lines(region),
+         _content_hash(outline, region, data)[7:15])
+        for region in outline.regions
     ]
     for line in columns(("region", "kind", "lines", "sha256"), rows, "/===", width()):
         say(line)
@@ -115,9 +116,9 @@ def commit_region(
     if as_json:
         print_json(done)
         return
-    for one in done.regions:
-        what = "removed" if one.content_hash is None else one.content_hash
-        say(f"{one.resource}  {what}")
+    for committed_region in done.regions:
+        what = "removed" if committed_region.content_hash is None else committed_region.content_hash
+        say(f"{committed_region.resource}  {what}")
     for warning in done.warnings:
         say(f"warning: {warning}")
     carry_out(news, agent=holder)
@@ -172,7 +173,8 @@ def placed(typed: str, command: str) -> tuple[str, str, str]:
     root, cwd = locate_root(), os.getcwd()  # noqa: PTH109
     below = typed.removeprefix(FROM_ROOT)
     path = os.path.realpath(
-        typed if below == typed else os.path.join(root_in_worktree(root, cwd), below))  # noqa: PTH118
+        typed if below == typed
+        else os.path.join(root_in_worktree(root, cwd), below))  # noqa: PTH118
     # (A linked worktree may lie in the repository's own folder, as those of a launch do.)
     for top in (root_in_worktree(root, os.path.dirname(path)), str(root)):  # noqa: PTH120
         base = os.path.realpath(top).rstrip("/") + "/"

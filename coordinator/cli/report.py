@@ -41,17 +41,18 @@ def report(
         template = read_template()
         timeline = ask(rq.Timeline(since=since, until=until, limit=limit, spans=SPANS, parts=PARTS))
         _write(html, fill_template(template, title, timeline))
-        told = timeline.report
+        report_reply = timeline.report
     else:
-        told = ask(rq.Report(since=since, until=until, limit=limit))
+        report_reply = ask(rq.Report(since=since, until=until, limit=limit))
     if as_json:
-        print_json(told)
+        print_json(report_reply)
     elif html is not None:
         say(f"Written: {html}")
     else:
-        _show(title, told)
-        if any(len(one) == limit for one in (told.waited, told.files, told.agents,
-                                             told.refusals)):
+        _show(title, report_reply)
+        if any(len(one) == limit for one
+               in (report_reply.waited, report_reply.files, report_reply.agents,
+                                             report_reply.refusals)):
             say(f"… at most {limit} of each are shown; `coord report --limit {limit * 10}`")
 
 
@@ -87,27 +88,30 @@ def _write(file: Path, text: str) -> None:
                       "Nothing was written.", next="Name another file.") from None
 
 
-def _show(title: str, told: rq.ReportReply) -> None:
+def _show(title: str, report_reply: rq.ReportReply) -> None:
     columns = width() or PIPE_COLUMNS
-    tasks = told.tasks.get("done", 0)  # (of agents only some are listed)
-    say(f"{title}: {span(told.span_s)}, {tasks} {'task' if tasks == 1 else 'tasks'} done")
-    say(f"Lost to waiting: {_spent(told.stood_s)} (waited in all: {_spent(told.waited_s)})")
+    tasks = report_reply.tasks.get("done", 0)  # (of agents only some are listed)
+    say(f"{title}: {span(report_reply.span_s)}, {tasks} {'task' if tasks == 1 else 'tasks'} done")
+    say(f"Lost to waiting: {_spent(report_reply.stood_s)} (waited in all: "
+        f"{_spent(report_reply.waited_s)})")
     _chart("Who waited for whom (in all; of that, stood still)", [
-        (f"{one.agent} for {one.holder}", one.waited_s,
-         f"{_spent(one.waited_s)}; {_spent(one.stood_s)}, {_times(one.times)}")
-        for one in told.waited], columns)
+        (f"{waited_for.agent} for {waited_for.holder}", waited_for.waited_s,
+         f"{_spent(waited_for.waited_s)}; {_spent(waited_for.stood_s)}, {_times(waited_for.times)}")
+        for waited_for in report_reply.waited], columns)
     _chart("Files in demand (waited for)", [
-        (one.resource, one.waited_s,
-         f"{_spent(one.waited_s)}, {one.refused} refused, "
-         f"{one.agents} {'agent' if one.agents == 1 else 'agents'}")
-        for one in told.files if one.waited_s or one.refused], columns)
-    _chart("Refusals", [(one.code, float(one.count), _times(one.count))
-                        for one in told.refusals], columns)
+        (hot_file.resource, hot_file.waited_s,
+         f"{_spent(hot_file.waited_s)}, {hot_file.refused} refused, "
+         f"{hot_file.agents} {'agent' if hot_file.agents == 1 else 'agents'}")
+        for hot_file in report_reply.files if hot_file.waited_s or hot_file.refused], columns)
+    _chart("Refusals",
+           [(refused_count.code, float(refused_count.count), _times(refused_count.count))
+                        for refused_count in report_reply.refusals], columns)
     _chart("Tasks by agent", [
-        (one.agent, float(one.done),
-         f"{one.done} done, {one.failed} failed, {one.in_review} in review, "
-         f"waited {_spent(one.waited_s)}")
-        for one in told.agents], columns)
+        (agents_part.agent, float(agents_part.done),
+         f"{agents_part.done} done, {agents_part.failed} failed, {agents_part.in_review} in "
+         "review, "
+         f"waited {_spent(agents_part.waited_s)}")
+        for agents_part in report_reply.agents], columns)
 
 
 def _spent(seconds: float) -> str:
@@ -140,7 +144,7 @@ def _bars(shell: Shell, rows: Sequence[tuple[str, float, str]], columns: int) ->
     room = max(NAME // 2, columns - told - bar - 6)
     names = [middle(in_line(name), room) for name, _, _ in rows]
     wide = max(cell_len(name) for name in names)
-    for name, (_, size, said) in zip(names, rows, strict=True):
+    for name, (_, size, text) in zip(names, rows, strict=True):
         full = round(bar * size / most)
         shell.say_parts(("  " + name + " " * (wide - cell_len(name)) + "  ", ""),
-                        ("█" * full, "cyan"), (" " * (bar - full) + "  " + said, ""))
+                        ("█" * full, "cyan"), (" " * (bar - full) + "  " + text, ""))

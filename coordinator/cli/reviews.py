@@ -145,7 +145,7 @@ def _each(asked: Sequence[rq.Request[rq.Review]], tell: Callable[[rq.Review], No
                 tell(done[-1])
     if as_json:
         print_json(done[0] if len(asked) == 1 else
-                   {"items": done, "refused": [one.body() for one in refused]})
+                   {"items": done, "refused": [refusal.body() for refusal in refused]})
     return refused[0].exit_code if refused else 0
 
 
@@ -197,14 +197,14 @@ def _numbers(hunks: list[str] | None) -> list[int]:
     Raises:
         Refusal: INVALID.
     """
-    out: list[int] = []
+    result: list[int] = []
     for text in ",".join(hunks or ()).split(",") if hunks else ():
         first, dash, last = text.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) > HUNKS_MAX:
             raise Refusal(Code.INVALID, f"{text!r} is no number of a hunk. Nothing was changed.",
                           next="Write 2, or 1,3, or 2-4, as `coord review show` numbers them.")
-        out += range(int(first), int(last or first) + 1)
-    return out
+        result += range(int(first), int(last or first) + 1)
+    return result
 
 
 @command("review undo")

@@ -52,11 +52,11 @@ def run(
         raise Refusal(Code.INVALID, f"`coord run` has no option {profile}. Nothing was started.",
                       next="coord run --help")
     root = locate_root()
-    known, typed = profiles.load(profile, root), arguments or []
-    own = [program] if program else _program(known)
+    known_profile, typed = profiles.load(profile, root), arguments or []
+    own = [program] if program else _program(known_profile)
     brought = _brought(profile, root, typed)
-    if own and not any(word.split("=")[0] in known.in_session[:1] for word in typed):
-        own += known.in_session
+    if own and not any(word.split("=")[0] in known_profile.in_session[:1] for word in typed):
+        own += known_profile.in_session
     words = _found(profile, own + (brought.arguments if own else []) + typed)
     try:
         if not where_possible or _is_wanted(root):

@@ -41,14 +41,17 @@ def separate(start: Path) -> tuple[Path, Path]:
         Refusal: INVALID: nothing is around it; LOCKED: something in it is held there; STORAGE.
     """
     here = Path(os.path.realpath(start))
-    found = checkout(str(here))
+    found_checkout = checkout(str(here))
     around = find_root(here)
-    if found is not None and found.linked:
+    if found_checkout is not None and found_checkout.linked:
         raise Refusal(
-            Code.INVALID, f"{found.top} is a linked worktree: it shares the coordinator of its "
+            Code.INVALID,
+            f"{found_checkout.top} is a linked worktree: it shares the coordinator of its "
             "main worktree. Nothing was done.", next="Repeat it in the main worktree.",
         )
-    root = Path(found.top) if found is not None and Path(found.top) != around else here
+    root = here
+    if found_checkout is not None and Path(found_checkout.top) != around:
+        root = Path(found_checkout.top)
     if root == around:
         return root, _already(root)
     state, upper = StateDir(sayable(root)), StateDir(around)

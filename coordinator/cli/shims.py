@@ -31,15 +31,16 @@ def install(
     In a repository that uses coord, an agent that is typed as always then runs in a session like
     that of `coord run`; elsewhere the real program runs at once.
     """
-    known = shims.programs(one for one in profiles(locate_root()) if is_packaged(one.name))
+    known = shims.programs(profile for profile in profiles(locate_root())
+                           if is_packaged(profile.name))
     wanted = program or [one for one in known if shims.real(one)]
-    for one in wanted:
-        if one not in known:
-            raise Refusal(Code.INVALID, f"coord knows no agent that is started as {one}. Nothing "
+    for text in wanted:
+        if text not in known:
+            raise Refusal(Code.INVALID, f"coord knows no agent that is started as {text}. Nothing "
                           "was written.", next=f"One of: {', '.join(sorted(known))}.")
-        if shims.real(one) is None:
-            raise Refusal(Code.INVALID, f"{one} is not installed, so it gets no shim. Nothing was "
-                          "written.", next=f"Install it, then `coord shims install {one}`.")
+        if shims.real(text) is None:
+            raise Refusal(Code.INVALID, f"{text} is not installed, so it gets no shim. Nothing was "
+                          "written.", next=f"Install it, then `coord shims install {text}`.")
     if not wanted:
         raise Refusal(Code.INVALID, "None of the agents that coord knows is on PATH.",
                       next="`coord agents profiles` lists them.")
@@ -49,12 +50,12 @@ def install(
     if as_json:
         print_json({"folder": str(shims.folder()), "made": made, "kept": kept, "notes": told})
         return
-    for one in made:
-        say(f"{one}: has a shim ({shims.folder() / one})")
-    for one in kept:
-        say(f"{one}: left as it is, for {shims.folder() / one} is not of coord's making")
-    for one in told:
-        say(one)
+    for text in made:
+        say(f"{text}: has a shim ({shims.folder() / text})")
+    for text in kept:
+        say(f"{text}: left as it is, for {shims.folder() / text} is not of coord's making")
+    for text in told:
+        say(text)
 
 
 @command("shims remove")
@@ -65,8 +66,8 @@ def remove(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"folder": str(shims.folder()), "removed": gone})
         return
-    for one in gone:
-        say(f"{one}: its shim is gone")
+    for text in gone:
+        say(f"{text}: its shim is gone")
     if not gone:
         say("There are no shims.")
 
@@ -86,8 +87,8 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
         return []
     if wanted is None and not asks:
         free = [program for program in lacking if not any(
-            program in shims.programs([one]) and command_prefix.is_wired(one, root)
-            for one in wired)]
+            program in shims.programs([profile]) and command_prefix.is_wired(profile, root)
+            for profile in wired)]
         return [f"commands of {', '.join(free)} can still write what others hold; `coord shims "
                 "install` lets what you type start sessions in which they cannot"] if free else []
     names = ", ".join(lacking)
@@ -97,14 +98,14 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
         if not confirm(f"Make shims for {names}?"):
             return []
     made = [program for program, profile in lacking.items() if shims.install(program, profile)]
-    for one in made:
-        say(f"{one}: has a shim ({shims.folder() / one})")
+    for text in made:
+        say(f"{text}: has a shim ({shims.folder() / text})")
     return [one.removeprefix("note: ") for one in _told(made)]
 
 
 def _told(made: list[str]) -> list[str]:
     """What is left for a person to do."""
-    hidden = [one for one in made if not shims.hides(one)]
+    hidden = [text for text in made if not shims.hides(text)]
     if not hidden:
         return []
     line, file = shims.line_for_shell(os.environ.get("SHELL", ""))

@@ -46,15 +46,15 @@ def watch(
         if after is None:
             after = session.call(rq.StateWatch(key=key, wait_s=0)).state.version
         while True:
-            told = session.call(rq.StateWatch(key=key, after=after, wait_s=30))
-            if not told.changed:
+            state_watched = session.call(rq.StateWatch(key=key, after=after, wait_s=30))
+            if not state_watched.changed:
                 continue
-            after = told.state.version
+            after = state_watched.state.version
             if as_json:
-                say(msgspec.json.encode(told.state).decode())
+                say(msgspec.json.encode(state_watched.state).decode())
             else:
                 shell = here()
-                bodies.tell_value(shell, told.state)
+                bodies.tell_value(shell, state_watched.state)
                 tell(shell)
             sys.stdout.flush()
             if once:
@@ -128,7 +128,7 @@ def _check_free(session: Client, key: str) -> None:
     Raises:
         Refusal: LOCKED.
     """
-    if any(one.locked_by == session.agent for one in session.locks(resource=key).items):
+    if any(lease.locked_by == session.agent for lease in session.locks(resource=key).items):
         raise Refusal(
             Code.LOCKED, f"{session.agent} holds {key} already, and not for this command. Nothing "
             "was started.", next=f"`coord unlock {key} --agent {session.agent}`, then repeat it.")
@@ -145,12 +145,12 @@ def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
         start_new_session=True, env={**os.environ, "COORD_CHANGE": str(given["change"])},
     )
     try:
-        told, said = started.communicate(msgspec.json.encode(given), timeout=limit)
+        told, data = started.communicate(msgspec.json.encode(given), timeout=limit)
     except subprocess.TimeoutExpired:
         raise ChangeFailed(f"it took longer than {limit:g} s and was ended") from None
     finally:
         _end(started)
-    last = " ".join(said.decode(errors="replace").split())[-300:]
+    last = " ".join(data.decode(errors="replace").split())[-300:]
     if started.returncode == REFUSES:
         raise ChangeRefused(last or "refused")
     if started.returncode != 0:

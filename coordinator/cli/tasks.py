@@ -78,11 +78,11 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """The backlog as text that `task import` reads."""
-    told = ask(rq.TaskExport(format=_form(form)))
+    exported = ask(rq.TaskExport(format=_form(form)))
     if as_json:
-        print_json(told)
+        print_json(exported)
         return
-    text = told.text
+    text = exported.text
     sys.stdout.write(texts.harmless(text) if sys.stdout.isatty() else text)
 
 

@@ -193,12 +193,13 @@ def _list(root: Path, as_json: bool) -> None:
     given = trusted.of_root(root)
     if as_json:
         print_json({
-            "root": str(root), "untrusted": [{"what": one.what, "says": one.says, "text": one.text}
-                                             for one in waiting],
+            "root": str(root),
+            "untrusted": [{"what": subject.what, "says": subject.says, "text": subject.text}
+                                             for subject in waiting],
             "trusted": [msgspec.to_builtins(note) for note in given],
         })
         return
-    open_ = {one.what for one in waiting}
+    open_ = {subject.what for subject in waiting}
     for note in given:
         if note.what not in open_:
             say(f"{note.what}  trusted since {note.since}")

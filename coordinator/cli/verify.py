@@ -41,55 +41,57 @@ def verify(
     again, with the output.
     """
     if listing:
-        found = ask(rq.Verifications())
+        verification_list = ask(rq.Verifications())
         if as_json:
-            print_json(found)
+            print_json(verification_list)
         else:
-            _list(found)
+            _list(verification_list)
         return 0
-    one = ask(rq.Verify(by=person(), afresh=afresh))
+    verification = ask(rq.Verify(by=person(), afresh=afresh))
     if wait:
         if not as_json:
-            complain(f"coord: {one.verification} runs {in_line(one.command)} …")
-        one = _ended(one)
+            complain(f"coord: {verification.verification} runs {in_line(verification.command)} …")
+        verification = _ended(verification)
     if as_json:
-        print_json(one)
+        print_json(verification)
     else:
-        _show(one)
-    return 0 if one.state in ("good", "running") else CATALOGUE[Code.VERIFY_FAILED].exit
+        _show(verification)
+    return 0 if verification.state in ("good", "running") else CATALOGUE[Code.VERIFY_FAILED].exit
 
 
-def _ended(one: rq.Verification) -> rq.Verification:
-    while one.state == "running":
+def _ended(verification: rq.Verification) -> rq.Verification:
+    while verification.state == "running":
         time.sleep(ASK_S)
         last = ask(rq.Verifications(limit=200)).items  # by whichever coordinator there is by then
-        one = next((other for other in last if other.verification == one.verification), one)
-    return one
+        verification = next((other for other in last if other.verification
+                             == verification.verification), verification)
+    return verification
 
 
-def _show(one: rq.Verification) -> None:
-    if one.state == "running":
-        say(f"{one.verification} is running: `coord verify --list` shows what it tells")
+def _show(verification: rq.Verification) -> None:
+    if verification.state == "running":
+        say(f"{verification.verification} is running: `coord verify --list` shows what it tells")
         return
-    runs = "1 run" if one.runs == 1 else f"{one.runs} runs"
-    say(f"{one.verification} {one.state} ({runs}): {in_line(one.said)}")
-    for line in printable(one.tail).splitlines()[-LINES_MAX:]:
+    runs = "1 run" if verification.runs == 1 else f"{verification.runs} runs"
+    say(f"{verification.verification} {verification.state} ({runs}): {in_line(verification.said)}")
+    for line in printable(verification.tail).splitlines()[-LINES_MAX:]:
         out().print(Text("  | " + line), soft_wrap=True)
-    if one.tasks:
-        say(f"next: coord task show {one.tasks[0]}")
+    if verification.tasks:
+        say(f"next: coord task show {verification.tasks[0]}")
 
 
-def _list(found: rq.VerificationList) -> None:
-    if not found.command:
+def _list(verification_list: rq.VerificationList) -> None:
+    if not verification_list.command:
         _told("Nothing is verified: verify.command is not set, or nobody has trusted it "
               "(`coord trust`).")
     else:
-        _told(f"command  {in_line(found.command)}")
+        _told(f"command  {in_line(verification_list.command)}")
     now = SystemClock().now_ms()
-    for one in found.items:
-        said = in_line(one.said) if one.said else "goes on"
-        _told(f"{one.verification}  {one.state}  {ago(one.begun_at, now)}  {said}")
-    for work in found.left:
+    for verification in verification_list.items:
+        text = in_line(verification.said) if verification.said else "goes on"
+        _told(f"{verification.verification}  {verification.state}  "
+              f"{ago(verification.begun_at, now)}  {text}")
+    for work in verification_list.left:
         how = (f"is verified with the repair of {work.because}" if work.state == "held" else
                "broke it and is to be done again" if work.state == "broken" else
                "waits for the next verification")

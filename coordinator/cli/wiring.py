@@ -32,19 +32,19 @@ def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
     """The profiles that a person named, or all that are installed and can be wired."""
     for name in names:
         heed(root, name)
-    found = [load(name, root) for name in names]
+    found_profiles = [load(name, root) for name in names]
     if everything:
-        found += [
+        found_profiles += [
             profile for profile in profiles(root)
             if profile.wire and profile.command and shutil.which(profile.command[0])
             and profile.name not in names
         ]
-        if not found:
+        if not found_profiles:
             raise Refusal(
                 Code.INVALID, "None of the agent CLIs that coord knows is on PATH.",
                 next="`coord agents profiles` lists them; name one with --agent.",
             )
-    return found
+    return found_profiles
 
 
 Plans = list[tuple[Profile, list[Change]]]
@@ -98,9 +98,9 @@ def unwire(
     """Show what would be taken out, ask, take it out; the files that were changed. `guard`: see
     `agreed`; `every`: see `guard_out`."""
     wirer = Wirer(StateDir(root), Path.home(), user=user)
-    plans = [(one, wirer.unplan(one)) for one in wanted]
+    plans = [(profile, wirer.unplan(profile)) for profile in wanted]
     if _is_alone(yes):
-        goes = guard and not _wired(root, but=[one.name for one in wanted], here=every)
+        goes = guard and not _wired(root, but=[profile.name for profile in wanted], here=every)
         _show_all(plans, [hook for hook in _hooks_of(root) if hook.state() != "missing"]
                   if goes else [], diff, True)
     changed: list[Path] = []
@@ -142,15 +142,15 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     """Put the guard into git's hooks of this clone, shown and asked for like a wiring; what a
     person should know of it. Hooks that others have too are left to `coord guard install`."""
     try:
-        found = hooks.found(root)
+        found_hooks = hooks.found(root)
     except Refusal as refusal:
         step = f" ({refusal.next})" if refusal.next else ""
         return [f"commits are not guarded: {refusal.message.rstrip('.')}{step}"]
-    lacking = [hook for hook in found if hook.state() != "guarded"]
+    lacking = [hook for hook in found_hooks if hook.state() != "guarded"]
     if not lacking:
         say("guard: in git's hooks already")
         return []
-    if why := hooks.shared(root, found):
+    if why := hooks.shared(root, found_hooks):
         return [f"commits are not guarded: {why}, and what is put there is not of this clone "
                 "alone; `coord guard install` does it all the same"]
     for hook in lacking:
@@ -164,7 +164,7 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     say("guard: in git's hooks (a person goes on over it with COORD_GUARD=off)")
     inside = ["commits in submodules are not guarded: `coord guard install` in each does that"] if (
         (root / ".gitmodules").is_file()) else []
-    return [*hooks.remarks(root, found), *inside]
+    return [*hooks.remarks(root, found_hooks), *inside]
 
 
 def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False) -> None:
@@ -181,16 +181,17 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False)
     if left := _wired(root, here=every):
         say(f"guard: stays in git's hooks, for {', '.join(left)}")
         return
-    found = [hook for hook in mine if hook.state() != "missing"]
-    for hook in found:
+    found_hooks = [hook for hook in mine if hook.state() != "missing"]
+    for hook in found_hooks:
         _show(hook.shown(remove=True), diff, yes)
-    if found and not yes and not _agreed("the guard of commits and pushes", len(found), True):
+    if found_hooks and not yes and not _agreed("the guard of commits and pushes", len(found_hooks),
+                                               True):
         say("guard: left in git's hooks")
         return
-    for hook in found:
+    for hook in found_hooks:
         hook.remove()
     StateDir(root).guarded.unlink(missing_ok=True)
-    if found:
+    if found_hooks:
         still = _wired(root)
         say("guard: taken out of git's hooks" + (
             f" ({', '.join(still)}: wired for all your repositories still)" if still else ""))
@@ -199,8 +200,8 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False)
 def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[str]:
     """The agents that are wired, beside these; `here`: in this repository, not for all of them."""
     wirer = Wirer(StateDir(root), Path.home())
-    return [one.name for one in profiles(root, broken=False)
-            if one.wire and one.name not in but and wirer.is_wired(one, here=here)]
+    return [profile.name for profile in profiles(root, broken=False)
+            if profile.wire and profile.name not in but and wirer.is_wired(profile, here=here)]
 
 
 def _found(root: Path) -> list[hooks.Hook]:
@@ -213,18 +214,18 @@ def _found(root: Path) -> list[hooks.Hook]:
 
 def _lacking(root: Path) -> list[hooks.Hook]:
     """The hooks that `guard_in` would ask about."""
-    found = _found(root)
-    return [] if not found or hooks.shared(root, found) else [
-        hook for hook in found if hook.state() != "guarded"]
+    found_hooks = _found(root)
+    return [] if not found_hooks or hooks.shared(root, found_hooks) else [
+        hook for hook in found_hooks if hook.state() != "guarded"]
 
 
 def _hooks_of(root: Path) -> list[hooks.Hook]:
     """The hooks of this clone that `guard_in` has put the guard into. Nothing outside of it: what
     is recorded may have come with the folder, and name another."""
     recorded = _guarded(root)
-    names = {Path(one).name for one in recorded}
+    names = {Path(text).name for text in recorded}
     here = [hook for hook in _found(root) if hook.name in names]
-    own = [hooks.Hook(path) for path in (root / one for one in recorded)
+    own = [hooks.Hook(path) for path in (root / text for text in recorded)
            if path.is_relative_to(root)]
     return [*{hook.path: hook for hook in (*here, *own)}.values()]
 
@@ -237,8 +238,8 @@ def _guarded(root: Path) -> list[str]:
 
 
 def _note_guarded(root: Path, paths: Sequence[str]) -> None:
-    mine = [str(Path(one).relative_to(root)) if Path(one).is_relative_to(root) else one
-            for one in paths]
+    mine = [str(Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path
+            for path in paths]
     every = list(dict.fromkeys([*_guarded(root), *mine]))
     write_atomic(StateDir(root).guarded, msgspec.json.encode(every), 0o600)
 
@@ -283,7 +284,7 @@ def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
     if whole:
         say("note: nothing was written; with --yes it is")
         raise EndedError
-    names = [one.name for one, some in plans if some]
+    names = [profile.name for profile, some in plans if some]
     names += ["the guard of commits and pushes"] if guarded else []
     _nobody(" and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names),
             len(changes) + len(guarded))

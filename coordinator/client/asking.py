@@ -246,7 +246,7 @@ def listed(values: Sequence[T]) -> list[T]:
     """
     if isinstance(values, str | bytes):
         raise TypeError(f"{values!r} is a text, where a list of them is meant: [{values!r}]")
-    return [os.fspath(one) if isinstance(one, os.PathLike) else one for one in values]
+    return [os.fspath(value) if isinstance(value, os.PathLike) else value for value in values]
 
 
 def json(value: Any, field: str) -> msgspec.Raw:

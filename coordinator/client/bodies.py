@@ -117,7 +117,7 @@ def is_of(refusal: Refusal, agent: str | None) -> bool:
     holders = refusal.facts.get("holders") or [refusal.facts.get("holder")]
     conflicts = refusal.facts.get("conflicts") or []
     return refusal.code is Code.LOCKED and agent in (
-        *holders, *(one.get("holder") for one in conflicts))
+        *holders, *(conflict.get("holder") for conflict in conflicts))
 
 
 def is_plain(refusal: Refusal) -> bool:

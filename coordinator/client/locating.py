@@ -170,7 +170,7 @@ def holder(state: StateDir) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return None
     except OSError:
-        said = os.read(descriptor, 32).strip()
-        return int(said) if said.isdigit() else 0
+        data = os.read(descriptor, 32).strip()
+        return int(data) if data.isdigit() else 0
     finally:
         os.close(descriptor)

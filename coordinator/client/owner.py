@@ -245,9 +245,9 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
     """
     token: int | None = None
     for _ in range(tries):
-        known = _read(client, key)
+        state_value = _read(client, key)
         try:
-            return _put(client, key, make(_plain(known.value)), known.version, token)
+            return _put(client, key, make(_plain(state_value.value)), state_value.version, token)
         except Refusal as refusal:
             if refusal.code is Code.INVALID and "fencing_token" in refusal.facts:
                 token = refusal.facts["fencing_token"]  # this agent has the key already
@@ -258,11 +258,11 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
     with client.lease(key, wait=wait, description="update",
                       reentrant=around(client) is not None) as held:
         for again in reversed(range(max(1, tries))):
-            known = _read(client, key)
-            made = make(_plain(known.value))
+            state_value = _read(client, key)
+            made = make(_plain(state_value.value))
             held.check()
             try:
-                return _put(client, key, made, known.version, held.fencing_token)
+                return _put(client, key, made, state_value.version, held.fencing_token)
             except Refusal as refusal:  # by `make` itself
                 if refusal.code is not Code.VERSION_CHANGED or not again:
                     raise
@@ -284,6 +284,6 @@ def _plain(raw: msgspec.Raw) -> Any:
 
 
 def _why(bad: Exception) -> str:
-    said = str(bad) or type(bad).__name__
+    name__ = str(bad) or type(bad).__name__
     told = isinstance(bad, ChangeRefused | ChangeFailed)
-    return (said if told else f"{type(bad).__name__}: {said}")[:WHY_CHARS_MAX]
+    return (name__ if told else f"{type(bad).__name__}: {name__}")[:WHY_CHARS_MAX]

@@ -97,7 +97,7 @@ class Command:
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT) as process:
             try:
-                said, _ = process.communicate(timeout=self.seconds)
+                data, _ = process.communicate(timeout=self.seconds)
             except subprocess.TimeoutExpired:
                 return f"{self.command} took over {self.seconds:g} s"
             finally:  # what it started ends with it, also when this is interrupted
@@ -105,7 +105,7 @@ class Command:
                     os.killpg(process.pid, signal.SIGKILL)
         if not process.returncode:
             return ""
-        tail = said.decode("utf-8", "replace")[-TAIL_CHARS:]
+        tail = data.decode("utf-8", "replace")[-TAIL_CHARS:]
         return f"{self.command} failed (exit code {process.returncode}):\n{tail}"
 
 
@@ -150,7 +150,7 @@ def _try(client: Client, agent: str, work: Work, editor: Editor, recovery: Recov
          validator: Validator | None) -> rq.Task:
     name = work.task.task
     while True:
-        texts = [_based(one, work.refusal) for one in editor.edit(work)]
+        texts = [_based(region_text, work.refusal) for region_text in editor.edit(work)]
         refusal = None
         if texts:
             try:
@@ -192,9 +192,9 @@ def _ended(client: Client, agent: str, task: str, refusal: Refusal, remedy: str)
 def _named(texts: Sequence[rq.RegionText], leases: Sequence[rq.Lease]) -> list[rq.RegionText]:
     """The same, by names that lead there from the working directory: leases are told by theirs from
     the root."""
-    known = {one.resource for one in leases}
-    return [msgspec.structs.replace(one, resource=FROM_ROOT + one.resource)
-            if one.resource in known else one for one in texts]
+    resources = {lease.resource for lease in leases}
+    return [msgspec.structs.replace(region_text, resource=FROM_ROOT + region_text.resource)
+            if region_text.resource in resources else region_text for region_text in texts]
 
 
 def _based(text: rq.RegionText, refusal: Refusal | None) -> rq.RegionText:

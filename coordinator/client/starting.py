@@ -71,21 +71,21 @@ def check_place(state: StateDir) -> None:
     Raises:
         Refusal: DAEMON_DOWN.
     """
-    here, known, found = state.socket(), Path(), None
+    here, path, connection = state.socket(), Path(), None
     with contextlib.suppress(OSError, Refusal):
-        known = Path(os.fsdecode(ownership.read(state.socket_path) or b""))
+        path = Path(os.fsdecode(ownership.read(state.socket_path) or b""))
         # (In a copy of the folder it is the original's; the lock is never a copy's.)
-        if known.is_absolute() and known != here and holder(state) is not None:
-            found = reach(known)
-    if found is None:
+        if path.is_absolute() and path != here and holder(state) is not None:
+            connection = reach(path)
+    if connection is None:
         return
-    found.close()
+    connection.close()
     given = os.environ.get("COORD_SOCKET")
     raise Refusal(
         Code.DAEMON_DOWN, f"Nobody answers at {here}{', which COORD_SOCKET names' if given else ''}"
-        f"; the coordinator of {state.root} listens at {known}. Nothing was asked.",
-        next="`unset COORD_SOCKET`, and repeat." if given and known.parent == state.path else
-        f"`export COORD_SOCKET={known}`, and repeat; or `coord down`, and repeat.")
+        f"; the coordinator of {state.root} listens at {path}. Nothing was asked.",
+        next="`unset COORD_SOCKET`, and repeat." if given and path.parent == state.path else
+        f"`export COORD_SOCKET={path}`, and repeat; or `coord down`, and repeat.")
 
 
 @contextlib.contextmanager
@@ -195,10 +195,10 @@ def _start(state: StateDir, http_port: int | None,
 
 def _read_all(pipe: int) -> bytes:
     """What is in it by now."""
-    said = b""
+    data = b""
     while select.select([pipe], [], [], 0)[0] and (piece := os.read(pipe, 65536)):
-        said += piece
-    return said
+        data += piece
+    return data
 
 
 def unwritable(state: StateDir, bad: OSError) -> Refusal:
@@ -255,11 +255,11 @@ def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def _explain_failure(state: StateDir, code: int, said: bytes) -> None:
+def _explain_failure(state: StateDir, code: int, data: bytes) -> None:
     """Say why the start failed; return if another daemon won the race and serves."""
     why = None
     with contextlib.suppress(ValueError):
-        why = Refusal.from_body(json.loads(said))
+        why = Refusal.from_body(json.loads(data))
     if why is not None and why.code is not Code.BAD_TRANSITION:
         raise why
     if _serves_within(state, TURN_S):

@@ -68,10 +68,10 @@ def split(diff: str) -> tuple[list[str], list[Hunk]]:
                 last = hunks[-1].lines[-1]
                 hunks[-1].lines[-1] = Line(last.kind, last.text, last.old, last.new, False)
             continue
-        found = _HEAD.match(line) if old_left <= 0 and new_left <= 0 else None
-        if found is not None:
-            old, new = int(found[1]), int(found[3])
-            old_left, new_left = int(found[2] or 1), int(found[4] or 1)
+        match = _HEAD.match(line) if old_left <= 0 and new_left <= 0 else None
+        if match is not None:
+            old, new = int(match[1]), int(match[3])
+            old_left, new_left = int(match[2] or 1), int(match[4] or 1)
             hunks.append(Hunk(len(hunks) + 1, line))
             continue
         if not hunks:
@@ -87,7 +87,7 @@ def split(diff: str) -> tuple[list[str], list[Hunk]]:
 
 def pairs(hunk: Hunk) -> list[Pair]:
     """The lines of a hunk side by side: an old line beside the new one that it became."""
-    out: list[Pair] = []
+    result: list[Pair] = []
     removed: list[Line] = []
     added: list[Line] = []
     for line in [*hunk.lines, None]:
@@ -96,13 +96,13 @@ def pairs(hunk: Hunk) -> list[Pair]:
         elif line is not None and line.kind == "+":
             added.append(line)
         else:
-            out += _paired(removed, added)
+            result += _paired(removed, added)
             removed, added = [], []
             if line is not None and line.kind == "-":
                 removed.append(line)
             elif line is not None:
-                out.append(Pair(line, line))
-    return out
+                result.append(Pair(line, line))
+    return result
 
 
 def spans(hunk: Hunk) -> dict[int, Sequence[Span]]:
@@ -118,14 +118,14 @@ def spans(hunk: Hunk) -> dict[int, Sequence[Span]]:
 
 def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
     """Old and new lines of one change. Those that are alike stand together, in their order."""
-    out: list[Pair] = []
+    result: list[Pair] = []
     i = j = 0
     for a, b in [*_partners(removed, added), (len(removed), len(added))]:
-        out += [Pair(*two) for two in zip_longest(removed[i:a], added[j:b])]
+        result += [Pair(*two) for two in zip_longest(removed[i:a], added[j:b])]
         if a < len(removed) and b < len(added):
-            out.append(Pair(removed[a], added[b], *within(removed[a].text, added[b].text)))
+            result.append(Pair(removed[a], added[b], *within(removed[a].text, added[b].text)))
         i, j = a + 1, b + 1
-    return out
+    return result
 
 
 def _partners(removed: Sequence[Line], added: Sequence[Line]) -> list[tuple[int, int]]:
@@ -143,17 +143,17 @@ def _partners(removed: Sequence[Line], added: Sequence[Line]) -> list[tuple[int,
             common = _common(removed[i].text, added[j].text)
             if common >= ALIKE and common + best[i + 1][j + 1] > best[i][j]:
                 best[i][j], took[i][j] = common + best[i + 1][j + 1], True
-    out = []
+    result = []
     i = j = 0
     while i < len(removed) and j < len(added):
         if took[i][j]:
-            out.append((i, j))
+            result.append((i, j))
             i, j = i + 1, j + 1
         elif best[i + 1][j] >= best[i][j + 1]:
             i += 1
         else:
             j += 1
-    return out
+    return result
 
 
 def _common(before: str, after: str) -> float:
@@ -185,10 +185,10 @@ def within(before: str, after: str) -> tuple[list[Span], list[Span]]:
 
 
 def _starts(tokens: Sequence[str]) -> list[int]:
-    out = [0]
+    result = [0]
     for token in tokens:
-        out.append(out[-1] + len(token))
-    return out
+        result.append(result[-1] + len(token))
+    return result
 
 
 def _add(found: list[Span], span: Span, text: str) -> None:

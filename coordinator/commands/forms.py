@@ -47,8 +47,8 @@ def printed(
         raise Refusal(Code.INVALID, "-q prints ids, and --json and --short print JSON: choose "
                       "one. Nothing was printed.", next="Leave out -q, or the other.")
     if quiet:
-        for one in ids:
-            shell.say(one)
+        for text in ids:
+            shell.say(text)
         if limit is not None and getattr(reply, "next", None) is not None:
             cut(shell, limit)
     elif short:

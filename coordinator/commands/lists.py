@@ -105,7 +105,8 @@ class Names(str):
 def paths_within(cells: Sequence[str], width: int) -> list[str]:
     """A column of paths in at most `width` columns: what differs is seen, where two would be cut to
     the same text."""
-    out = [one.within(width) if isinstance(one, Names) else middle(one, width) for one in cells]
+    out = [names.within(width) if isinstance(names, Names) else middle(names, width) for names
+           in cells]
     alike: dict[str, dict[str, None]] = {}
     for cell, text in zip(cells, out, strict=True):
         alike.setdefault(text, {})[cell] = None
@@ -126,11 +127,11 @@ def _told_apart(cells: Sequence[str], width: int) -> list[str]:
         at -= 1
     if not at:
         return [_ends(cell, width) for cell in cells]
-    out = []
+    result = []
     for rest in (cell[at:] for cell in cells):
         text = middle(rest, width - 1)
-        out.append("…" + (_ends(rest, width - 1) if text.startswith("…") else text))
-    return out
+        result.append("…" + (_ends(rest, width - 1) if text.startswith("…") else text))
+    return result
 
 
 def cut(text: str, width: int) -> str:
@@ -171,20 +172,20 @@ def columns(
         least = [max([cell_len(shown[0][at]), *(_id_len(row[at]) for row in shown if kind == "~")])
                  for at, kind in enumerate(kinds)]
         wide = _fitted(wide, kinds, width, least)
-    out = []
+    result = []
     for at, kind in enumerate(kinds):
         if kind != "/" or not wide[at]:
             continue
         given = [row[at] for row in rows]
-        told = [one if isinstance(one, Names) else in_line(one) for one in given]
+        told = [names if isinstance(names, Names) else in_line(names) for names in given]
         for row, text in zip(shown[1:], paths_within(told, wide[at]), strict=True):
             row[at] = text
     for row in shown:
         cells = [cut(cell, most) if kind != "/" else middle(cell, most)
                  for cell, most, kind in zip(row, wide, kinds, strict=True)]
-        out.append("  ".join(cell + " " * (most - cell_len(cell)) for cell, most in zip(
+        result.append("  ".join(cell + " " * (most - cell_len(cell)) for cell, most in zip(
             cells, wide, strict=True) if most).rstrip())
-    return out
+    return result
 
 
 #: An id that a text begins with: it is seen, whatever of the text is cut.
@@ -193,8 +194,8 @@ _ID = re.compile(r"[A-Z]-\d+(?= )")
 
 def _id_len(text: str) -> int:
     """The columns that a text needs for the id it begins with, and a sign that it goes on."""
-    found = _ID.match(text)
-    return 0 if found is None else len(found[0]) + 1
+    match = _ID.match(text)
+    return 0 if match is None else len(match[0]) + 1
 
 
 #: A path, and a text, that is cut has at least so many signs; a text with less room is left out.
@@ -207,23 +208,23 @@ def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -
     """Widths of columns that fit a line, as far as that goes: paths come before texts, each gets
     its share of the room, and what is never cut stays as wide as it is. `heads`: how wide their
     titles are, and the ids that texts begin with, which stay whole."""
-    out = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
+    result = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
     paths = [at for at, kind in enumerate(kinds) if kind == "/"]
     texts_ = [at for at, kind in enumerate(kinds) if kind == "~"]
-    while sum(out) + 2 * (sum(one > 0 for one in out) - 1) > width:
+    while sum(result) + 2 * (sum(one > 0 for one in result) - 1) > width:
         # Whoever has most gives, texts first; in the end a text is left out.
         giving = next((found for places, least in (
             (texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
             (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN),
-        ) if (found := [at for at in places if out[at] > max(least, heads[at])])), [])
+        ) if (found := [at for at in places if result[at] > max(least, heads[at])])), [])
         if giving:
-            out[max(giving, key=lambda at: out[at])] -= 1
+            result[max(giving, key=lambda at: result[at])] -= 1
             continue
-        left_out = [at for at in texts_ if out[at]]
+        left_out = [at for at in texts_ if result[at]]
         if not left_out:
             break
-        out[left_out[-1]] = 0
-    return out
+        result[left_out[-1]] = 0
+    return result
 
 
 def bar(done: int, total: int, width: int) -> str:

@@ -108,7 +108,7 @@ class Shell(msgspec.Struct):
         message = self._by_options(refusal, refusal.message)
         self.complain(f"coord: {refusal.code.value}: {message}")
         conflicts = refusal.facts.get("conflicts", []) if refusal.code in HELD else []
-        held = [one for one in conflicts if not one.get("waiting")]
+        held = [conflict for conflict in conflicts if not conflict.get("waiting")]
         for one in held[1:10]:  # the first one is in the sentence
             until = f" until {one['until'][11:16]}Z" if one.get("until") else ""
             self.complain(f"  {one['resource']}: {one['holder']}{until}")
@@ -119,17 +119,17 @@ class Shell(msgspec.Struct):
             self.complain(f"  next: {self._next(refusal)}")
         return refusal.exit_code
 
-    def _by_options(self, refusal: Refusal, said: str) -> str:
+    def _by_options(self, refusal: Refusal, text: str) -> str:
         """A sentence about a field, by the name of the option that it was typed with."""
         if refusal.code is not Code.INVALID or "coord.toml" in refusal.message:
-            return said
+            return text
         options = COMMANDS[self.command].options if self.command in COMMANDS else {}
 
-        def as_typed(found: re.Match[str]) -> str:
-            option = "--" + found[1].removesuffix("_s").replace("_", "-")
-            return f"`{option}`" if option in options else found[0]
+        def as_typed(match: re.Match[str]) -> str:
+            option = "--" + match[1].removesuffix("_s").replace("_", "-")
+            return f"`{option}`" if option in options else match[0]
 
-        return _FIELD.sub(as_typed, _OPERATION.sub("", said))
+        return _FIELD.sub(as_typed, _OPERATION.sub("", text))
 
     def _next(self, refusal: Refusal) -> str:
         """What to do; in general words only where nothing better is known."""
@@ -238,7 +238,7 @@ def each(
         for other in refused[1:] if not as_json else ():
             shell.refused(other, as_json=False)
         if len(requests) > 1:
-            refused[0].facts.update(done=done, refused=[one.body() for one in refused[1:]])
+            refused[0].facts.update(done=done, refused=[refusal.body() for refusal in refused[1:]])
         raise refused[0]
     if as_json:
         shell.json(done[0] if len(requests) == 1 else {"items": done})

@@ -20,7 +20,7 @@ class ActivitySections:
     def sections(self, view: View) -> list[Section] | None:
         """The sections, if they are not what was told last."""
         leases = view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
-        told = [(one.fencing_token, one.file_path, one.task_description) for one in leases]
+        told = [(lease.fencing_token, lease.file_path, lease.task_description) for lease in leases]
         if told == self._told:
             return None
         self._told = list(told)
@@ -31,11 +31,11 @@ class ActivitySections:
             Section(
                 source="(living)", number=f"now.{i}", title=f"What {holder} is doing", level=1,
                 body=" ".join(
-                    f"{holder} holds {one.file_path} since {one.locked_at}"
-                    + (f" ({quoted(one.task_description)})." if one.task_description else ".")
-                    for one in held
+                    f"{holder} holds {lease.file_path} since {lease.locked_at}"
+                    + (f" ({quoted(lease.task_description)})." if lease.task_description else ".")
+                    for lease in held
                 ),
-                line=0, paths=tuple(one.file_path for one in held),
+                line=0, paths=tuple(lease.file_path for lease in held),
             )
             for i, (holder, held) in enumerate(sorted(holders.items()), 1)
         ]

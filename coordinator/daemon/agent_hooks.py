@@ -64,7 +64,7 @@ class _Receipt:
         if not heeded.receipt:
             return
         self._heeded = heeded
-        self._has_messages = any(isinstance(one, NoticesDelivered) for one in heeded.receipt)
+        self._has_messages = any(isinstance(event, NoticesDelivered) for event in heeded.receipt)
         if self._has_messages:
             self._on_the_way.add(heeded.holder)
 
@@ -178,7 +178,7 @@ class AgentHooks:
             heeded = tool_calls.serve(service, tx, actor, profile, heard, tool_calls.Surroundings(
                 can_add=can_add(table, heard), patience=patience,
                 git_asks=self._git_asks(actor.agent),
-                broken=[one for said in sentences.values() for one in said],
+                broken=[text for sentence in sentences.values() for text in sentence],
                 on_the_way=self._on_the_way, kept=kept,
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
                 goes_on=asked.again, is_busy=self._is_busy,

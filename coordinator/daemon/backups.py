@@ -47,7 +47,7 @@ LAST_BYTES_MAX = 64 * 1024 * 1024
 def whole_copy(state: StateDir) -> Path | None:
     """The copy that is whole, this coordinator's own, and knows most."""
     seal = database_seal(state.secret_key())
-    for copy in sorted(_copies(state), key=lambda one: -(_last_event(one) or 0)):
+    for copy in sorted(_copies(state), key=lambda path: -(_last_event(path) or 0)):
         with suppress(apsw.Error, OSError, Refusal):
             ownership.check_entry(copy, stat.S_IFREG)
             check_seal(copy, seal)
@@ -72,7 +72,7 @@ def put_new_seal(state: StateDir, old: str, new: str) -> None:
 def _copies(state: StateDir) -> list[Path]:
     """The newest first."""
     older = sorted(state.path.glob(state.backup.name + ".[0-9]*"))
-    return [one for one in (state.backup, *older) if one.exists()]
+    return [path for path in (state.backup, *older) if path.exists()]
 
 
 def check_not_gone(state: StateDir) -> None:
@@ -87,7 +87,7 @@ def check_not_gone(state: StateDir) -> None:
         how = "has lost what happened last" if last else "is empty"
     except FileNotFoundError:
         last, how = 0, "is gone"
-    if last is None or last >= max((_last_event(one) or 0 for one in _copies(state)), default=0):
+    if last is None or last >= max((_last_event(path) or 0 for path in _copies(state)), default=0):
         return  # (what is damaged is told when it is opened)
     copy = whole_copy(state)
     if copy is not None and last < (_last_event(copy) or 0):

@@ -64,10 +64,10 @@ def _named(heard: HookCall, root: str) -> dict[str, str]:
     """The paths that it names, also the folder that it works in, each with the absolute one."""
     cwd = heard.cwd or root
     paths = heard.call.paths if heard.call is not None else ()
-    out = {path: posixpath.join(cwd, path) for path in paths}
+    result = {path: posixpath.join(cwd, path) for path in paths}
     if heard.cwd is not None:
-        out[heard.cwd] = heard.cwd
-    return out
+        result[heard.cwd] = heard.cwd
+    return result
 
 
 def _is_below(path: str, bases: list[str]) -> bool:
@@ -98,7 +98,7 @@ def _refused(heard: HookCall, names: dict[str, str], bases: list[str]) -> HookCa
     if (heard.moment != "before" or call is None or call.kind != "write"
             or (heard.cwd is not None and _is_below(heard.cwd, bases))):
         return heard
-    path = next((one for one in call.paths if one in names), heard.cwd or "")
+    path = next((path for path in call.paths if path in names), heard.cwd or "")
     return replace(heard, stopped=Refusal(
         Code.OUTSIDE_REPO, f"{shown(path)} lies outside of {bases[-1]} as its coordinator sees the "
         "disk, and how this agent sees it cannot be looked at: nobody can say whether it is the "

@@ -93,15 +93,16 @@ class CommandComparison:
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
                                        below, now_ms, self._git.now(), ran))
         del self._commands[:-COMMANDS_MAX]
-        self._keep_theirs([*seen, *(one for folder in below for one in folder.looks.values())])
+        self._keep_theirs([*seen, *(look for folder in below for look in folder.looks.values())])
 
     def _keep_theirs(self, looks: Sequence[Look]) -> None:
         """Have the contents of what others hold kept, as far as they are not: the command may
         destroy them, and what differs from them tells whose part of a file it has changed. They
         are read before it can begin, but for large ones, and where they are many."""
-        known = [one for one in looks if one.hash not in (None, UNKNOWN, *NO_FILE)]
+        known_looks = [look for look in looks if look.hash not in (None, UNKNOWN, *NO_FILE)]
         said = self._router.look(lambda view: [
-            one for one in known if not view.has("blob_has", one.hash)]) if known else []
+            look for look in known_looks
+            if not view.has("blob_has", look.hash)]) if known_looks else []
         if isinstance(said, list) and said:
             names = {(one.held.worktree, one.held.name): one.stamp for one in said}
             small = [name for name, stamp in names.items()
@@ -128,8 +129,8 @@ class CommandComparison:
     def look_again(self, heard: HookCall, then: Callable[[dict[str, list[str]]], None]) -> None:
         """Record what commands of this session changed that others hold, whatever becomes of this
         call; `then` gets what the session is told of it, by agent."""
-        if not any((one.session, one.sub) == (heard.session, heard.sub)
-                   for one in self._commands):
+        if not any((command.session, command.sub) == (heard.session, heard.sub)
+                   for command in self._commands):
             then({})
         else:
             self._router.engine.task(self._compare_and_record(heard), lambda said: then(
@@ -138,12 +139,12 @@ class CommandComparison:
     def covers(self, agent: str, path: str) -> bool:
         """Whether what a command of this agent, which runs still, does to a file is looked at when
         it ends; or was just now."""
-        return any(_covers(one, path) for one in self._commands if one.holder == agent)
+        return any(_covers(command, path) for command in self._commands if command.holder == agent)
 
     async def _compare_and_record(self, heard: HookCall) -> dict[str, list[str]]:
         sentences: dict[str, list[str]] = {}
-        commands = [one for one in self._commands
-                    if (one.session, one.sub) == (heard.session, heard.sub)]
+        commands = [command for command in self._commands
+                    if (command.session, command.sub) == (heard.session, heard.sub)]
         try:
             looked_at = self._router.now()
             found_by, moved = await self._compare(heard, commands)
@@ -161,8 +162,8 @@ class CommandComparison:
                 await self._router.engine.decide(partial(
                     renames.follow, self._router.service, old=old, new=new, by=looked_at))
         finally:
-            over = [one for one in commands if one.found is not None]
-            self._commands = [one for one in self._commands if one not in over]
+            over = [command for command in commands if command.found is not None]
+            self._commands = [command for command in self._commands if command not in over]
         for command in over:
             self._router.engine.task(self._look_later(command))
         for command in commands:
@@ -183,7 +184,7 @@ class CommandComparison:
             parts = [one.held.name for one in different
                      if one.held.is_part and one.held.worktree is None]
             if parts:
-                await self._keep([], [(None, one) for one in dict.fromkeys(parts)])
+                await self._keep([], [(None, fromkey) for fromkey in dict.fromkeys(parts)])
             moved |= elsewhere
             for one in different:
                 broken = self._changed(command, one)
@@ -204,8 +205,8 @@ class CommandComparison:
         await asyncio.sleep(LATER_S)
 
         def look() -> None:
-            late = [one.held.name for one in self._looked_at(command)
-                    if one.held.worktree is None and not one.top]
+            late = [look.held.name for look in self._looked_at(command)
+                    if look.held.worktree is None and not look.top]
             if late:
                 self.on_late(late)
 
@@ -230,12 +231,12 @@ class CommandComparison:
 
     def _looked_at(self, command: _Command) -> list[Look]:
         """What is different by now of what was looked at before the command. In a thread."""
-        command.folders += [made for one in command.looks
-                            if (made := file_stamps.made_a_directory(one)) is not None]
+        command.folders += [made for look in command.looks
+                            if (made := file_stamps.made_a_directory(look)) is not None]
         every = [*command.looks]
         for folder in command.folders:
             every += file_stamps.again(self._router.service, folder)
-        return [one for one in every if file_stamps.stamp_of(one) != one.stamp]
+        return [look for look in every if file_stamps.stamp_of(look) != look.stamp]
 
     def _followed(self, command: _Command) -> tuple[list[Look], dict[str, str]]:
         """The same, and where it lies by now what is not at its name any more. In a thread."""
@@ -243,27 +244,27 @@ class CommandComparison:
         return different, moved_files.moved(
             self._router.service, command.looks, command.folders) if different else {}
 
-    def _changed(self, command: _Command, one: Look) -> shell_commands.Broken | None:
-        stamp = file_stamps.stamp_of(one)
-        if stamp == one.stamp:
+    def _changed(self, command: _Command, look: Look) -> shell_commands.Broken | None:
+        stamp = file_stamps.stamp_of(look)
+        if stamp == look.stamp:
             return None
-        now = file_stamps.read(one.held.path, self._router.service.settings.review.file_bytes_max)
+        now = file_stamps.read(look.held.path, self._router.service.settings.review.file_bytes_max)
         seen = Watched(
-            before=one.hash, now=now, recorded=self._recorded(one),
+            before=look.hash, now=now, recorded=self._recorded(look),
             holder_busy=any(self._calls.was_busy(holder, command.began)
-                            for holder in self._holders(one.held) - {command.holder}),
+                            for holder in self._holders(look.held) - {command.holder}),
         )
-        before, one.stamp, one.hash = one.hash, stamp, now
-        if not violated(seen) or not self._still_held(one.held):
+        before, look.stamp, look.hash = look.hash, stamp, now
+        if not violated(seen) or not self._still_held(look.held):
             return None
-        also = self.ran.others(command.ran, one.held.name, self._owner(one.held.holder),
-                               file_stamps.changed_at(one.held.path), from_iso(self._router.now()))
-        return shell_commands.Broken(one.held.name, one.held.holder, before, one.held.worktree,
+        also = self.ran.others(command.ran, look.held.name, self._owner(look.held.holder),
+                               file_stamps.changed_at(look.held.path), from_iso(self._router.now()))
+        return shell_commands.Broken(look.held.name, look.held.holder, before, look.held.worktree,
                                      now, iso(command.began), tuple(also))
 
     def _owner(self, agent: str) -> str:
-        said = self._router.look(lambda view: owner(view, agent))
-        return said if isinstance(said, str) else agent
+        text = self._router.look(lambda view: owner(view, agent))
+        return text if isinstance(text, str) else agent
 
     def _holders(self, held: shell_commands.Held) -> set[str]:
         """Whose writing it may have been: several may hold regions of a file."""
@@ -275,31 +276,31 @@ class CommandComparison:
         """Once its lease has ended, a file is anybody's to write."""
         return bool(self._router.look(lambda view: view.has("lease_get", held.token)))
 
-    def _recorded(self, one: Look) -> str | None:
+    def _recorded(self, look: Look) -> str | None:
         """What the holder is known to have written. Of one with hooks each write of its own is
         known otherwise (it was busy); what the watcher takes for its writing may be the
         command's."""
         def reading(view: View) -> str | None:
-            holder = view.agent(one.held.holder)
-            if one.held.worktree is not None or (holder and holder.hooked_at is not None):
-                return one.hash
-            version = view.first(VersionRow, "version_get", one.held.name)
-            return version.hash if version is not None else one.hash
+            holder = view.agent(look.held.holder)
+            if look.held.worktree is not None or (holder and holder.hooked_at is not None):
+                return look.hash
+            version = view.first(VersionRow, "version_get", look.held.name)
+            return version.hash if version is not None else look.hash
 
         said = self._router.look(reading)
-        return one.hash if isinstance(said, Refusal) else said
+        return look.hash if isinstance(said, Refusal) else said
 
 
 def _kept(contents: Sequence[repository_files.Bytes], tx: Tx) -> None:
-    for one in contents:
-        repository_files.keep(tx, one)
+    for content in contents:
+        repository_files.keep(tx, content)
 
 
 def _covers(command: _Command, path: str) -> bool:
     if command.found is not None:
         return path in command.found
-    return any(f"{path}/".startswith(f"{one.held.name}/") and one.held.worktree is None
-               for one in command.looks) or any(
+    return any(f"{path}/".startswith(f"{look.held.name}/") and look.held.worktree is None
+               for look in command.looks) or any(
         folder.held.worktree is None and (path in folder.looks or _is_below(folder.held, path))
         for folder in command.folders)
 

@@ -373,12 +373,12 @@ class Daemon:
         self._landings.look()
         self.router.sweep()
 
-    def _tell_holder(self, agent: str, said: str) -> None:
-        self._writer.submit(lambda tx: notices.post(tx, agent, "uncovered", said),
+    def _tell_holder(self, agent: str, text: str) -> None:
+        self._writer.submit(lambda tx: notices.post(tx, agent, "uncovered", text),
                             lambda value: None)
 
-    def _tell_landing(self, said: str) -> None:
-        event = ev.Noted(what="a landing was cut off", facts={"then": said})
+    def _tell_landing(self, text: str) -> None:
+        event = ev.Noted(what="a landing was cut off", facts={"then": text})
         self._writer.submit(lambda tx: tx.record(event), lambda value: None)
 
     def _retry(self) -> None:
@@ -399,9 +399,9 @@ class Daemon:
         self._note_down()
         self._end_if_unneeded()
 
-    def _ground_lost(self, said: str) -> None:
+    def _ground_lost(self, text: str) -> None:
         """From any thread. It stops at once: what still comes is refused (ground.py)."""
-        log.error("stopping: %s", said)
+        log.error("stopping: %s", text)
         self._loop.call_soon_threadsafe(self._stop.set)
 
     def _end_if_unneeded(self) -> None:

@@ -67,8 +67,8 @@ def held(svc: Service, leases: Sequence[LeaseRow]) -> list[Held]:
     the glob itself."""
     out: dict[str, Held] = {}
     for row in leases:
-        for one in _paths(svc, row):
-            out.setdefault(one.path if one.kind != "glob" else one.name, one)
+        for path in _paths(svc, row):
+            out.setdefault(path.path if path.kind != "glob" else path.name, path)
         if len(out) >= PROTECTED_MAX:
             break
     return list(out.values())
@@ -90,8 +90,8 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
             return []
         whole = Held(str(root), row.file_path, row.locked_by, "glob", row.fencing_token,
                      row.locked_at, row.scope, row.worktree)
-        return [*(whole._replace(path=str(repository_files.place(svc, row.worktree, one)),
-                                 name=one, kind="file") for one in found), whole]
+        return [*(whole._replace(path=str(repository_files.place(svc, row.worktree, text)),
+                                 name=text, kind="file") for text in found), whole]
     place = repository_files.place(svc, row.worktree, name.rstrip("/"))
     kind = repository_files.kind(svc, row.worktree, name.rstrip("/"))
     if kind == "absent" and row.kind == "dir":
@@ -107,7 +107,7 @@ def look(held: Held, most: int) -> Look:
 
 def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
     """At the directories and globs among these, with all that is below."""
-    out: list[Folder] = []
+    result: list[Folder] = []
     left, unread = BELOW_MAX, READ_MAX
     for held in protect:
         if held.kind not in ("directory", "glob"):
@@ -135,8 +135,8 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
                 unread -= 1
                 was = read(one.path, 0)
             folder.looks[name] = Look(one, stamp_in(status), was, below=True)
-        out.append(folder)
-    return out
+        result.append(folder)
+    return result
 
 
 def again(svc: Service, folder: Folder) -> Iterator[Look]:

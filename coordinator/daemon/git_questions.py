@@ -31,7 +31,7 @@ FILES_MAX = 500
 #: and "some of these are ignored".
 _READERS: dict[bytes, Callable[[bytes], list[str]]] = {
     b"add": git_listings.added, b"rm": git_listings.added, b"pre-commit": git_listings.staged,
-    b"commit": lambda said: git_listings.committed(said)[0],
+    b"commit": lambda data: git_listings.committed(data)[0],
 }
 _ENDED = {b"add": (b"0", b"1"), b"rm": (b"0",), b"commit": (b"0", b"1"), b"pre-commit": (b"0",)}
 _encode = msgspec.json.Encoder().encode
@@ -76,7 +76,7 @@ class GitQuestions:
     def _paths(self, payload: bytes) -> list[str] | None:
         """The absolute names of what would be taken in; None: that is not for here to tell."""
         head, _, code = payload.rpartition(b"\0")
-        top, name, said = [*head.split(b"\0", 2), b"", b""][:3]
+        top, name, data = [*head.split(b"\0", 2), b"", b""][:3]
         tree = self._router.service.tree
         root = os.fsdecode(top)
         if root != str(tree.root) and root not in tree.worktrees():
@@ -85,7 +85,7 @@ class GitQuestions:
         if read is None or code not in _ENDED[name]:
             return None  # git was cut off, or could not tell: what it said is not all
         try:
-            paths = [f"{root}/{file}" for file in read(said)]
+            paths = [f"{root}/{file}" for file in read(data)]
             for path in paths:
                 path.encode()
         except ValueError:  # (a name that is not UTF-8, too)

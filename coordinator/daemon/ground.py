@@ -140,13 +140,13 @@ class Ground:
             os.close(descriptor)
         self._kept.clear()
 
-    def _watch(self, what: str, path: Path, found: os.stat_result,
+    def _watch(self, what: str, path: Path, status: os.stat_result,
                when: bool | None = None) -> None:
-        identity, at = (found.st_dev, found.st_ino), os.fsencode(path)
+        identity, at = (status.st_dev, status.st_ino), os.fsencode(path)
         self._things.append((what, at, identity))
         if when is not None:
             self._around_commit[when].append((at, identity))
 
-    def _lose(self, said: str) -> None:
-        self._said = said
-        self.on_loss(said)
+    def _lose(self, text: str) -> None:
+        self._said = text
+        self.on_loss(text)

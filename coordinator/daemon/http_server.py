@@ -166,9 +166,9 @@ class HttpServer:
         for operation in sorted(OPERATIONS.values(), key=lambda o: "{" in o.request.http[1]):
             method, path = operation.request.http
             routes.append(Route(path, self._answering(self._endpoint(operation)), methods=[method]))
-        for one in sorted(HTTP_PATHS, key=lambda o: -len(o.path)):
-            serve = self._endpoint(OPERATIONS[one.op], one)
-            routes.append(Route(one.path, self._answering(serve), methods=[one.method]))
+        for http_path in sorted(HTTP_PATHS, key=lambda o: -len(o.path)):
+            serve = self._endpoint(OPERATIONS[http_path.op], http_path)
+            routes.append(Route(http_path.path, self._answering(serve), methods=[http_path.method]))
         app = Starlette(
             routes=routes, exception_handlers=dict.fromkeys((404, 405), self._no_route))
         app.router.redirect_slashes = False  # every answer is one that is described, or a refusal
@@ -217,7 +217,8 @@ class HttpServer:
             named = "Last-Event-ID" if last else "after"
             raise Refusal(Code.INVALID, f"`{named}` must be the number of an event.",
                           next="Give such a number, like 0, or leave it out.") from None
-        unknown = [one for one in request.query_params if one != "after"]
+        unknown = [query_parameter for query_parameter in request.query_params
+                   if query_parameter != "after"]
         if unknown:  # nobody gets all events who asked for some
             raise Refusal(Code.INVALID, f"The stream has no field `{unknown[0][:60]}`.",
                           next="It takes `after`; GET /v1/events can be narrowed.")
@@ -232,7 +233,7 @@ class HttpServer:
         wake = asyncio.Event()
         stop = self._router.subscribe(wake.set)
         look = self._router.look
-        told = after if after is not None else look(lambda v: int(v.value("event_last") or 0))
+        seq = after if after is not None else look(lambda v: int(v.value("event_last") or 0))
         try:
             yield b": coord events\n\n"
             while True:
@@ -241,11 +242,11 @@ class HttpServer:
                     check_still_admitted(request)
                 except Refusal:
                     return
-                rows = self._news(told)
+                rows = self._news(seq)
                 for event in [] if isinstance(rows, Refusal) else rows:
-                    told = event.seq
+                    seq = event.seq
                     body = _JSON.encode(make_event_reply(event))
-                    yield b"id: %d\nevent: %s\ndata: %s\n\n" % (told, event.kind.encode(), body)
+                    yield b"id: %d\nevent: %s\ndata: %s\n\n" % (seq, event.kind.encode(), body)
                 if isinstance(rows, Refusal) or not rows:
                     try:
                         await asyncio.wait_for(wake.wait(), 15)
@@ -314,7 +315,7 @@ def _with_slashes(app: Any) -> Any:
 
 def _name(text: str) -> str:
     """What was given for a placeholder, see `_with_slashes`."""
-    return re.sub("%(2[Ff]|0[Aa]|25)", lambda found: unquote(found[0]), text)
+    return re.sub("%(2[Ff]|0[Aa]|25)", lambda match: unquote(match[0]), text)
 
 
 async def _params(request: Request, operation: Operation, further: HttpPath | None) -> bytes:

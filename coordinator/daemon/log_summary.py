@@ -41,13 +41,13 @@ async def summarize_log(what: Literal["snapshot", "waypoint"], database: Path, u
         stderr=asyncio.subprocess.PIPE, cwd="/",
     )
     try:
-        body, said = await process.communicate()
+        body, data = await process.communicate()
     except asyncio.CancelledError:
         with suppress(ProcessLookupError):
             process.kill()
         raise
     if process.returncode:
-        last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        last = data.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise Refusal(Code.STORAGE, f"The log could not be summed up ({last}); nothing was "
                       "removed.", next="`coord doctor` checks the database.")
     return body

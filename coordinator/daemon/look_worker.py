@@ -66,7 +66,7 @@ def serve(
             handed.add((digest, mode))
             gathered.append(encoding.Blob(digest, size, packed, mode))
             if (len(gathered) == encoding.SLICE_BLOBS
-                    or sum(len(one.packed) for one in gathered) >= encoding.SLICE_BYTES):
+                    or sum(len(blob.packed) for blob in gathered) >= encoding.SLICE_BYTES):
                 hand_over()
 
     pace = Pace()

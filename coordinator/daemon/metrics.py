@@ -53,7 +53,7 @@ class Counts:
         counted = view.counts("metrics", view.now)
 
         def of(prefix: str, states: Iterable[str]) -> Values:
-            return [({"state": one}, counted.get(f"{prefix}:{one}", 0)) for one in states]
+            return [({"state": state}, counted.get(f"{prefix}:{state}", 0)) for state in states]
 
         def one(name: str) -> Values:
             return [({}, counted.get(name, 0))]
@@ -101,12 +101,12 @@ class Counts:
         return [*out, f"{name}_sum {self._commit_s:.9f}", f"{name}_count {sofar}"]
 
 
-def _metric(name: str, kind: str, said: str, values: Values) -> list[str]:
-    out = [f"# HELP {name} {said}", f"# TYPE {name} {kind}"]
+def _metric(name: str, kind: str, text: str, values: Values) -> list[str]:
+    result = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     for labels, value in values:
         inside = ",".join(f'{key}="{_escaped(one)}"' for key, one in labels.items())
-        out.append(f"{name}{{{inside}}} {value:.15g}" if inside else f"{name} {value:.15g}")
-    return out
+        result.append(f"{name}{{{inside}}} {value:.15g}" if inside else f"{name} {value:.15g}")
+    return result
 
 
 def _escaped(text: str) -> str:

@@ -89,8 +89,8 @@ def touched_since(svc: Service, since_ms: int) -> dict[str, bool]:
 def gone(svc: Service, leases: Iterable[LeaseRow]) -> list[str]:
     """Of leased files of the main working tree those that are not there, and were. For a thread.
     """
-    held = {partial_work.path_of(one) for one in leases if one.kind in ("file", "region")
-            and one.worktree is None and one.content_hash is not None}
+    held = {partial_work.path_of(lease) for lease in leases if lease.kind in ("file", "region")
+            and lease.worktree is None and lease.content_hash is not None}
     return [path for path in sorted(held) if not os.path.lexists(svc.tree.root / path)]
 
 
@@ -115,10 +115,10 @@ def _identity(path: Path) -> str | None:
 
 def _gone(looks: Iterable[Look], folders: Iterable[Folder]) -> Iterator[tuple[str, str, Stamp]]:
     """(what is gone, a file's place in it, that file's stamp before)"""
-    for one in looks:
-        if (one.held.worktree is None and one.held.kind == "file" and one.stamp is not None
-                and file_stamps.stamp(one.held.path) is None):
-            yield one.held.name, "", one.stamp
+    for look in looks:
+        if (look.held.worktree is None and look.held.kind == "file" and look.stamp is not None
+                and file_stamps.stamp(look.held.path) is None):
+            yield look.held.name, "", look.stamp
     for folder in folders:
         name = folder.held.name.rstrip("/")
         if (folder.held.worktree is not None or folder.held.kind != "directory"

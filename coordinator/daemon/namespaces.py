@@ -118,11 +118,11 @@ class Namespaces:
 
     def agents(self) -> list[str]:
         """The agents whose own processes are in namespaces of their own."""
-        return [one.agent for one in self._sessions.values() if not one.joins]
+        return [guarded.agent for guarded in self._sessions.values() if not guarded.joins]
 
     def git_asks(self, agent: str | None) -> bool:
         """Whether git asks in this agent's sessions."""
-        theirs = [one.git_asks for one in self._sessions.values() if one.agent == agent]
+        theirs = [guarded.git_asks for guarded in self._sessions.values() if guarded.agent == agent]
         return bool(theirs) and all(theirs)
 
     def agent_of(self, pid: int) -> str | None:
@@ -160,8 +160,8 @@ class Namespaces:
         try:
             owner = self._look(lambda view: _owner(view, agent))
             async with self._joining:
-                key = next((key for key, one in self._sessions.items()
-                            if one.joins and one.agent == owner), None)
+                key = next((key for key, guarded in self._sessions.items()
+                            if guarded.joins and guarded.agent == owner), None)
                 if key is None:
                     await self._loop.run_in_executor(None, session_ground.have_keeper)
                     directory = session_ground.directory_of(request.pid)
@@ -238,14 +238,14 @@ class Namespaces:
         """Nobody kept this session from what others hold, so it was ended."""
         agent = one.session.agent
         if one.processes:
-            said = (f"the session of {agent} had lost its keeper and its coordinator: nobody kept "
+            text = (f"the session of {agent} had lost its keeper and its coordinator: nobody kept "
                     f"it from what others hold, so what ran in it was ended "
                     f"({one.processes} {'process' if one.processes == 1 else 'processes'})")
             if one.left:
-                said += f"; still there, and uncovered: {', '.join(map(str, one.left))}"
-            log.error("%s", said)
-            self.warnings.append(said)
-            self._tell(agent, f"{said[0].upper()}{said[1:]}.")
+                text += f"; still there, and uncovered: {', '.join(map(str, one.left))}"
+            log.error("%s", text)
+            self.warnings.append(text)
+            self._tell(agent, f"{text[0].upper()}{text[1:]}.")
         if one.session.ends:
             self._ended(agent)
 
@@ -331,12 +331,12 @@ class Namespaces:
                     continue
                 self._told.add((token, path))
                 name = os.path.relpath(path, self._root)
-                said = (f"{name}, which you hold, is not kept from commands of other agents "
+                text = (f"{name}, which you hold, is not kept from commands of other agents "
                         f"({why}). What they change there is found afterwards.")
                 if token in granted:
-                    granted[token].append(said)
+                    granted[token].append(text)
                 else:
-                    self._tell(right.owner, said)
+                    self._tell(right.owner, text)
 
     async def _changed(self, touched: set[int]) -> dict[str, list[str] | None]:
         """The paths that others may write now than the keeper was told."""
@@ -436,15 +436,15 @@ class Namespaces:
 
     def _begun(self, key: str, pid: int) -> None:
         """A process has become the first of a session."""
-        one, process = self._sessions.get(key), process_of(pid)
-        if one is not None and one.ends and process is not None:
-            self._noted(one.agent, process)
+        guarded, process = self._sessions.get(key), process_of(pid)
+        if guarded is not None and guarded.ends and process is not None:
+            self._noted(guarded.agent, process)
 
     def _over(self, key: str) -> None:
         """The first process of a session has ended."""
-        one = self._sessions.pop(key, None)
-        if one is not None and one.ends:
-            self._ended(one.agent)
+        guarded = self._sessions.pop(key, None)
+        if guarded is not None and guarded.ends:
+            self._ended(guarded.agent)
 
     def _lose(self) -> None:
         """The keeper has gone: nobody keeps these sessions from what others hold."""
@@ -467,11 +467,11 @@ class Namespaces:
 
 
 def _all_leases(view: View) -> list[LeaseRow]:
-    found: list[LeaseRow] = []
+    leases: list[LeaseRow] = []
     while page := view.each(LeaseRow, "leases_live", view.now,
-                            found[-1].fencing_token if found else 0, None, PAGE):
-        found += page
-    return found
+                            leases[-1].fencing_token if leases else 0, None, PAGE):
+        leases += page
+    return leases
 
 
 def _owner(view: View, agent: str) -> str | None:
@@ -486,11 +486,11 @@ def _writers(rights: dict[int, Right]) -> list[str] | None:
     agreement may all write it, while none of their edits is."""
     if not rights:
         return None
-    windows = {one.owner for one in rights.values() if one.kind == "key"}
-    owners = {one.owner for one in rights.values() if one.kind != "key"}
-    if not windows and all(one.agreed for one in rights.values()):
+    windows = {right.owner for right in rights.values() if right.kind == "key"}
+    owners = {right.owner for right in rights.values() if right.kind != "key"}
+    if not windows and all(right.agreed for right in rights.values()):
         return sorted(owners)
-    regions = {one.owner for one in rights.values() if one.kind == "region"}
+    regions = {right.owner for right in rights.values() if right.kind == "region"}
     return sorted(windows or (regions if len(regions) == 1 else
                               owners if len(owners) == 1 else ()))
 

@@ -52,9 +52,9 @@ class NotedProcesses:
 
     def read(self) -> list[Noted]:
         """Those that the daemon before has noted, if their numbers still mean the same."""
-        found = self._file.read(_File)
-        if found is not None and self._where and found.where == self._where:
-            self._noted = {one.agent: one for one in found.noted}
+        file = self._file.read(_File)
+        if file is not None and self._where and file.where == self._where:
+            self._noted = {one.agent: one for one in file.noted}
         return list(self._noted.values())
 
     def note(self, agent: str, process: Process, profile: str = "", session: str = "") -> None:

@@ -52,11 +52,11 @@ class OnceOnly:
     def begin(self, once: Once, token: str | None, answer: Answer) -> Later | None:
         """Where to answer what is to be carried out now; None: it was, or is being carried out, and
         whoever asks is answered by that."""
-        found = self._look(lambda view: self._known(view, once, token))
-        if isinstance(found, Refusal):
-            answer(found)
+        refusal = self._look(lambda view: self._known(view, once, token))
+        if isinstance(refusal, Refusal):
+            answer(refusal)
             return None
-        asker, before = found
+        asker, before = refusal
         if before is not None:
             answer(before)
             return None

@@ -54,8 +54,9 @@ def openapi() -> dict[str, Any]:
     for name, schema in components.items():
         _describe(described[name], schema, answered=name in answered)
     paths: dict[str, Any] = {}
-    served: list[tuple[Operation, HttpPath | None]] = [(one, None) for one in OPERATIONS.values()]
-    served += [(OPERATIONS[one.op], one) for one in HTTP_PATHS]
+    served: list[tuple[Operation, HttpPath | None]] = [(operation, None) for operation
+                                                       in OPERATIONS.values()]
+    served += [(OPERATIONS[http_path.op], http_path) for http_path in HTTP_PATHS]
     bodies: dict[str, Schema] = {}
     for operation, further in served:
         method, path = operation.request.http
@@ -75,7 +76,7 @@ def openapi() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "coord", "version": program_version(), "description": ABOUT,
                  "license": {"name": "MIT", "identifier": "MIT"}},
-        "tags": [{"name": name, "description": said} for name, said in _tags().items()],
+        "tags": [{"name": name, "description": text} for name, text in _tags().items()],
         "paths": paths,
         "components": {
             "schemas": components,
@@ -92,11 +93,11 @@ def _operation(operation: Operation, further: HttpPath | None, method: str, path
                components: dict[str, Schema], bodies: dict[str, Schema],
                reply: Schema) -> dict[str, Any]:
     request = operation.request
-    said = " ".join(operation.meaning.split("\n\n")[0].split())
+    text = " ".join(operation.meaning.split("\n\n")[0].split())
     made: dict[str, Any] = {
         "operationId": further.operation_id if further else operation.name,
         "tags": [_tag(request)],
-        "summary": re.split(r"(?<=[.:;]) ", said)[0].rstrip(".:;"),
+        "summary": re.split(r"(?<=[.:;]) ", text)[0].rstrip(".:;"),
         "description": operation.meaning + (
             "\n\nOnly for people: an agent's token is refused." if operation.operator_only else ""),
         "parameters": _parameters(operation, path, method, components, further),
@@ -181,7 +182,7 @@ def _parameters(operation: Operation, path: str, method: str, components: dict[s
     fields = msgspec.structs.fields(operation.request)
     inside = set(re.findall(r"{(\w+)}", path))
     subject = inside & {"task", "resource"} if further is not None else set[str]()
-    out: list[dict[str, Any]] = [
+    result: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"},
          "description": "The task's id, like `T-3`, or `3`." if name == "task" else
          "The resource's name; its slashes may be given as they are, or as `%2F`."}
@@ -193,12 +194,12 @@ def _parameters(operation: Operation, path: str, method: str, components: dict[s
         if field.name not in inside and method not in ("GET", "DELETE"):
             continue
         schema = dict(components[operation.request.__name__]["properties"][field.name])
-        out.append({
+        result.append({
             "name": field.name, "in": "path" if field.name in inside else "query",
             "required": field.name in inside or field.required,
             "description": schema.pop("description"), "schema": schema,
         })
-    return out
+    return result
 
 
 # ---------------------------------------------------------------- refusals
@@ -324,8 +325,8 @@ def _tags() -> dict[str, str]:
     """Subject -> what it is about: as the module of its requests says."""
     out: dict[str, str] = {}
     for operation in OPERATIONS.values():
-        said = inspect.getdoc(sys.modules[operation.request.__module__]) or ""
-        about = " ".join(said.split("\n\n")[0].split())
+        text = inspect.getdoc(sys.modules[operation.request.__module__]) or ""
+        about = " ".join(text.split("\n\n")[0].split())
         known = out.setdefault(_tag(operation.request), about)
         if about not in known:  # two rooms under one tag
             out[_tag(operation.request)] = f"{known} {about}"
@@ -337,11 +338,11 @@ def _more_paths() -> dict[str, Any]:
     refused = {str(status): {"$ref": f"#/components/responses/Refused{status}"}
                for status in (400, 401, 403, 503, 507)}
 
-    def path(name: str, said: str, media: str, schema: Schema, example: Any,
+    def path(name: str, text: str, media: str, schema: Schema, example: Any,
              **more: Any) -> dict[str, Any]:
         return {"get": {
-            "operationId": name, "tags": ["watching"], "summary": said.split(". ")[0].rstrip("."),
-            "description": said, "parameters": [], **more,
+            "operationId": name, "tags": ["watching"], "summary": text.split(". ")[0].rstrip("."),
+            "description": text, "parameters": [], **more,
             "responses": {"200": {"description": "As described.",
                                   "content": {media: {"schema": schema, "example": example}}},
                           **refused},

@@ -43,29 +43,29 @@ class RanTogether:
         """A command is about to run."""
         while self._commands and (self._commands[0].ended or began) < began - ENDED_MS:
             self._commands.popleft()
-        one = Ran(owner, began, words)
+        ran = Ran(owner, began, words)
         if not {holder, owner} & set(self.confined()):
-            self._commands.append(one)
-        return one
+            self._commands.append(ran)
+        return ran
 
-    def others(self, one: Ran, path: str, holder: str, at: int | None, now: int) -> list[str]:
+    def others(self, ran: Ran, path: str, holder: str, at: int | None, now: int) -> list[str]:
         """Who else may have changed this file, of which `holder` writes; `at`: when that was, if
         that is known. Nobody (an empty list) where this command alone names it."""
-        found = list(self._at(one, holder, at, now))
-        naming = [other for other in found if _names(other, path)]
-        if naming or _names(one, path):
-            found = naming
-        return sorted({other.owner for other in found})
+        rans = list(self._at(ran, holder, at, now))
+        naming = [other for other in rans if _names(other, path)]
+        if naming or _names(ran, path):
+            rans = naming
+        return sorted({other.owner for other in rans})
 
-    def _at(self, one: Ran, holder: str, at: int | None, now: int) -> Iterator[Ran]:
-        first, last = (one.began, now) if at is None else (at - CLOCK_MS, at + CLOCK_MS)
-        if at is not None and not one.began <= last:
+    def _at(self, ran: Ran, holder: str, at: int | None, now: int) -> Iterator[Ran]:
+        first, last = (ran.began, now) if at is None else (at - CLOCK_MS, at + CLOCK_MS)
+        if at is not None and not ran.began <= last:
             return  # it was changed before this command
         for other in self._commands:
-            if (other.owner not in (one.owner, holder) and other.began <= last
+            if (other.owner not in (ran.owner, holder) and other.began <= last
                     and (other.ended is None or other.ended >= first)):
                 yield other
 
 
-def _names(one: Ran, path: str) -> bool:
-    return any(may_mean(word, path) for word in one.words)
+def _names(ran: Ran, path: str) -> bool:
+    return any(may_mean(word, path) for word in ran.words)

@@ -167,10 +167,10 @@ class RequestRouter:
         """
         health = self.service.health
         assert health is not None, "the daemon tells of itself"
-        said = self.look(lambda view: self.counts.text(view, health(rq.Health())))
-        if isinstance(said, Refusal):
-            raise said
-        return str(said)
+        refusal = self.look(lambda view: self.counts.text(view, health(rq.Health())))
+        if isinstance(refusal, Refusal):
+            raise refusal
+        return str(refusal)
 
     def check_alive(self) -> None:
         """Whether it serves: it is not about to end, and its database can be read.
@@ -179,9 +179,9 @@ class RequestRouter:
             Refusal: SHUTTING_DOWN, STORAGE.
         """
         self.check_open()
-        said = self.look(lambda view: view.value("event_last"))
-        if isinstance(said, Refusal):
-            raise said
+        refusal = self.look(lambda view: view.value("event_last"))
+        if isinstance(refusal, Refusal):
+            raise refusal
 
     def _committed(self, effects: Effects) -> None:
         self.counts.committed(effects)

@@ -99,7 +99,8 @@ class RunningCalls:
         """Whether a command runs, or has ended a moment ago, beside another agent: it matters who
         wrote first. From any thread."""
         calls = list(self._calls)
-        return (any(one.running.is_command and self._end(one) > now_ms - RACES_MS for one in calls)
+        return (any(call.running.is_command and self._end(call) > now_ms - RACES_MS for call
+                    in calls)
                 and sum(at > now_ms - RUNNING_MS for at in list(self._heard.values())) > 1)
 
     def between(self, first_ms: int, last_ms: int) -> tuple[Running, ...]:

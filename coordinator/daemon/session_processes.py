@@ -80,7 +80,7 @@ class SessionProcesses:
         process = _agents_own(above)
         if process is None:
             return session
-        for key in [key for one in above for key in self._sessions.get(one, ())]:
+        for key in [key for process in above for key in self._sessions.get(process, ())]:
             if key[0] == profile and (key[1] == session or key[1].startswith(f"{session}-")):
                 self._seen[key].hooks += 1  # whatever has become of another with this session
                 return key[1]
@@ -246,7 +246,7 @@ def _environment(pid: int) -> list[tuple[bytes, bytes]]:
         words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
-    return [(name, value) for name, _, value in (one.partition(b"=") for one in words)]
+    return [(name, value) for name, _, value in (word.partition(b"=") for word in words)]
 
 
 def process_of(pid: int) -> Process | None:

@@ -64,12 +64,12 @@ def read(state: StateDir) -> list[Recorded]:
 def end_uncovered(state: StateDir, covered: Collection[int]) -> list[Ended]:
     """End what lives of the noted sessions, but for those that a keeper keeps (`covered`: numbers
     of their namespaces)."""
-    out = []
+    result = []
     for session in read(state):
         if session.number not in covered:
             ended, left = _end(session.number, state)
-            out.append(Ended(session, ended, left))
-    return out
+            result.append(Ended(session, ended, left))
+    return result
 
 
 def kill(namespaces: Collection[int]) -> set[int]:

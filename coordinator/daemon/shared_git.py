@@ -62,11 +62,11 @@ class SharedGit:
         """As it is; None where nothing can be told. A few looks at small files."""
         if self._git is None:
             return None
-        said = _text(self._git / "HEAD")
-        head = said.removeprefix(_REF).strip() if said.startswith(_REF) else ""
+        text = _text(self._git / "HEAD")
+        head = text.removeprefix(_REF).strip() if text.startswith(_REF) else ""
         inside = head.startswith("refs/") and ".." not in head
         commit = (_text(self._git / head).strip() or self._in_packed(head)) if inside else (
-            "" if head else said)
+            "" if head else text)
         return State(head, commit, self._log_length(), self._index_now())
 
     def moved(self, before: State, now: State) -> Moved:
@@ -159,7 +159,7 @@ class SharedGit:
         """Path -> mode and id, as git names them; of a conflict all of them."""
         if index.data is None:
             return {}
-        out: dict[str, str] = {}
+        result: dict[str, str] = {}
         with tempfile.NamedTemporaryFile(prefix="coord-index-") as file:
             file.write(index.data)
             file.flush()
@@ -168,8 +168,8 @@ class SharedGit:
             about, _, path = entry.partition("\t")
             mode, name, stage = about.split(" ")
             one = f"{mode} {name}" + (f" ({stage})" if stage != "0" else "")
-            out[path] = f"{out[path]}, {one}" if path in out else one
-        return out
+            result[path] = f"{result[path]}, {one}" if path in result else one
+        return result
 
 
 def _named(state: State) -> str:
@@ -179,10 +179,10 @@ def _named(state: State) -> str:
 
 def _stamp(path: Path) -> _Stamp | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _text(path: Path) -> str:

@@ -45,8 +45,8 @@ class TwinQuestions:
         profile, _, event = name.partition(":")
         door = PLUGIN if profile.endswith(PLUGIN) else ""
         name = profile.removesuffix(PLUGIN) + (f":{event}" if event else "")
-        said = blake2b(payload, digest_size=16).digest()
-        key = b"\0".join((said, name.encode("utf-8", "replace"),
+        data = blake2b(payload, digest_size=16).digest()
+        key = b"\0".join((data, name.encode("utf-8", "replace"),
                           (token or "-").encode("utf-8", "replace")))
         asked = self._asked.get(key)
         if asked is not None and door not in asked.doors and self._is_new(asked):
@@ -79,6 +79,7 @@ class TwinQuestions:
                 del self._asked[key]
 
 
-def _same(said: Answer) -> Answer:
+def _same(answer: Answer) -> Answer:
     """What the other hook prints: the refusal, if it is one."""
-    return Answer(said.code, said.out, said.err) if said.code or '"deny"' in said.out else Answer(0)
+    return Answer(answer.code, answer.out,
+                  answer.err) if answer.code or '"deny"' in answer.out else Answer(0)

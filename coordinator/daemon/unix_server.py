@@ -62,7 +62,8 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 #: What is answered at once, from what is on disk.
-READS = frozenset(["subscribe", *(name for name, one in OPERATIONS.items() if not one.writes)])
+READS = frozenset(["subscribe",
+                   *(name for name, operation in OPERATIONS.items() if not operation.writes)])
 _decode = msgspec.json.Decoder(Envelope).decode
 _encoder = msgspec.json.Encoder()
 _encode, _encode_lines = _encoder.encode, _encoder.encode_lines

@@ -76,16 +76,16 @@ class Plan(NamedTuple):
         """What a unit changes on top of these others."""
         if unit in self.committed:
             return self.committed[unit]
-        there = self.verified.union(*(one.works for one in below))
+        there = self.verified.union(*(unit.works for unit in below))
         piece: dict[str, Change] = {}
         for n in unit.works:
             over = superseded(self.files, n, there)
-            piece |= {path: one for path, one in self.changes[n].items() if path not in over}
+            piece |= {path: change for path, change in self.changes[n].items() if path not in over}
         return piece
 
     def on(self, base: str) -> Plan:
         """The same on a base that has all that belongs to no task already."""
-        return self._replace(base=base, units=[one for one in self.units if one.task],
+        return self._replace(base=base, units=[unit for unit in self.units if unit.task],
                              heads=self.heads[-1:])
 
 
@@ -109,10 +109,10 @@ class VerificationTrees:
         self._made: dict[tuple[str, tuple[Unit, ...]], str] = {}
         self._blobs: dict[str, Change] = {}
         try:
-            said = self._git.text("rev-parse", "--show-toplevel", "--show-prefix")
+            text = self._git.text("rev-parse", "--show-toplevel", "--show-prefix")
         except GitError as bad:
             raise Unmakeable(_no_repository(bad)) from None
-        top, _, self.below = said.partition("\n")
+        top, _, self.below = text.partition("\n")
         self.top = Path(top)
 
     def head(self) -> str:
@@ -121,11 +121,11 @@ class VerificationTrees:
         Raises:
             Unmakeable: there is none.
         """
-        found = self._git.commit("HEAD")
-        if found is None:
+        text = self._git.commit("HEAD")
+        if text is None:
             raise Unmakeable("There is no commit yet that a verification could begin with: commit "
                              "something first.")
-        return found
+        return text
 
     def plan(self, base: tuple[str, str, int] | None, left: Sequence[Left],
              leased: Callable[[str], bool]) -> Plan:
@@ -236,10 +236,11 @@ class VerificationTrees:
         index.unlink(missing_ok=True)
         git = Git(self.top, index)
         git.run("read-tree", below)
-        gone = [(path, one) for path, one in changes.items() if one.mode == NO_MODE]
-        there = [(path, one) for path, one in changes.items() if one.mode != NO_MODE]
-        lines = b"".join(f"{one.mode.lstrip('0') or '0'} {one.id}\t".encode() + os.fsencode(path)
-                         + b"\0" for path, one in (*gone, *there))
+        gone = [(path, change) for path, change in changes.items() if change.mode == NO_MODE]
+        there = [(path, change) for path, change in changes.items() if change.mode != NO_MODE]
+        lines = b"".join(f"{change.mode.lstrip('0') or '0'} {change.id}\t".encode()
+                         + os.fsencode(path)
+                         + b"\0" for path, change in (*gone, *there))
         git.run("update-index", "-z", "--add", "--replace", "--index-info", data=lines)
         tree = git.text("write-tree")
         made = self._record(tree, below, f"coord: {unit.task or 'commits'}")
@@ -261,8 +262,8 @@ class VerificationTrees:
             Unmakeable; GitError; OSError.
         """
         if left.before is not None and left.after is not None:
-            return {one.path: Change(one.new_mode, one.new)
-                    for one in self._git.changes(left.before, left.after) if not one.submodule}
+            return {entry.path: Change(entry.new_mode, entry.new)
+                    for entry in self._git.changes(left.before, left.after) if not entry.submodule}
         names = {path: os.fsdecode(file_names.to_bytes(path)) for path in left.contents}
         for path, name in names.items():
             inside = next((link for link in gitlinks if (self.below + name).startswith(link + "/")),
@@ -297,8 +298,8 @@ class VerificationTrees:
 
     def _blob(self, left: Left, path: str, name: str, content: str) -> Change:
         """Give git a content that is kept."""
-        found = self._source(content)
-        data = found.read_bytes() if isinstance(found, Path) else found
+        found_path = self._source(content)
+        data = found_path.read_bytes() if isinstance(found_path, Path) else found_path
         if data is None:
             raise Unmakeable(
                 f"What {left.work.task} left in {path} could not be kept (too large for "
@@ -323,7 +324,8 @@ class VerificationTrees:
         found: dict[str, Change] = {}
         skipped = False
         entries = self._git.changes(before, after)
-        there = {one.path: Change(one.new_mode, one.new) for one in self._git.changes(base, after)}
+        there = {entry.path: Change(entry.new_mode, entry.new) for entry
+                 in self._git.changes(base, after)}
         for entry in entries:
             change = Change(entry.new_mode, entry.new)
             if entry.path in later or change in known.get(entry.path, ()):

@@ -96,10 +96,10 @@ class Verifier:
         """Carry out the one that goes on, or let one begin that is due."""
         if self.busy or self._halt.is_set():
             return
-        found = self._look(verifications.running)
-        if isinstance(found, VerificationRow):
+        verification = self._look(verifications.running)
+        if isinstance(verification, VerificationRow):
             self.busy = True
-            self._thread().submit(self._carry_out, found)
+            self._thread().submit(self._carry_out, verification)
         elif self._look(lambda view: verifications.due(self._service, view)) is True:
             self._submit(lambda tx: verifications.begin(self._service, tx, verifications.BY_ITSELF))
 
@@ -136,23 +136,23 @@ class Verifier:
 
     def _carry_out(self, row: VerificationRow) -> None:
         try:
-            found = self._found()
+            result = self._found()
         except _Halted:
             self._soon(self._over, row, None)
             return
         except Unmakeable as no:
-            found = Result("untold", 0, said=str(no))
+            result = Result("untold", 0, said=str(no))
         except (GitError, OSError, Refusal, apsw.Error) as bad:
-            said = bad.said if isinstance(bad, GitError) else str(bad)
-            found = Result("untold", 0, said=f"The trees to verify could not be made ({said}).")
+            text = bad.said if isinstance(bad, GitError) else str(bad)
+            result = Result("untold", 0, said=f"The trees to verify could not be made ({text}).")
         except Exception as bad:
             log.exception("%s failed", row.verification_id)
-            found = Result("untold", 0, said=f"coord met a bug ({type(bad).__name__}).")
-        self._soon(self._over, row, found)
+            result = Result("untold", 0, said=f"coord met a bug ({type(bad).__name__}).")
+        self._soon(self._over, row, result)
 
-    def _over(self, row: VerificationRow, found: Result | None) -> None:
+    def _over(self, row: VerificationRow, result: Result | None) -> None:
         """In the loop."""
-        if found is None:
+        if result is None:
             self.busy = False
             return
 
@@ -160,7 +160,7 @@ class Verifier:
             self.busy = False
             _tell(value)
 
-        self._writer.submit(lambda tx: verifications.end(self._service, tx, row, found), told)
+        self._writer.submit(lambda tx: verifications.end(self._service, tx, row, result), told)
 
     def _found(self) -> Result:
         """Make the trees, run the command on them, and tell what it came to."""
@@ -180,13 +180,13 @@ class Verifier:
         finally:
             db.close()
         runs = _Runs(self, trees, folder)
-        found = runs.search(plan)
+        findings = runs.search(plan)
         committed = tuple(unit for unit in plan.units if unit.task is None)
-        if found.outcome == "base" and committed:
+        if findings.outcome == "base" and committed:
             # Perhaps what was committed since mends it.
             plan = plan.on(trees.commit(plan, committed))
-            found = runs.search(plan)
-        return runs.told(plan, found, anew=base is None)
+            findings = runs.search(plan)
+        return runs.told(plan, findings, anew=base is None)
 
 
 class _Runs:
@@ -209,8 +209,8 @@ class _Runs:
             while True:
                 asked = course.send(self._run(plan, asked))
         except StopIteration as end:
-            found: Findings = end.value
-            return found
+            findings: Findings = end.value
+            return findings
 
     def _run(self, plan: Plan, with_: tuple[Unit, ...]) -> Told:
         """Run the command on the base with these units.
@@ -245,64 +245,66 @@ class _Runs:
         self._failed[with_] = self._last
         return "failed"
 
-    def told(self, plan: Plan, found: Findings, *, anew: bool) -> Result:
+    def told(self, plan: Plan, findings: Findings, *, anew: bool) -> Result:
         """What it came to, in the service's words.
 
         Raises:
             GitError.
         """
-        good = tuple(n for one in found.good for n in one.works)
-        held = [(n, because) for one, because in found.held for n in one.works]
+        good = tuple(n for one in findings.good for n in one.works)
+        held = [(n, because) for one, because in findings.held for n in one.works]
         culprits = []
-        for one in found.broken:
-            task = str(one.task)
+        for unit in findings.broken:
+            task = str(unit.task)
             ran = next((run for with_, run in reversed(self._failed.items())
-                        if with_ and with_[-1] in (one, *_with_part(plan.units, one))), self._last)
-            on_top = dict.fromkeys(str(other.task) for other, because in found.held
+                        if with_ and with_[-1] in (unit, *_with_part(plan.units, unit))),
+                        self._last)
+            on_top = dict.fromkeys(str(other.task) for other, because in findings.held
                                    if because == task and other.task)
-            culprits.append(Culprit(task, one.works, ran.how, ran.tail, tuple(on_top)))
+            culprits.append(Culprit(task, unit.works, ran.how, ran.tail, tuple(on_top)))
         base, head, since = None, "", 0
-        if found.good or (anew and found.outcome in ("good", "broken")):
-            _, head, since = next(one for one in plan.heads
-                                  if one[0] is None or one[0] not in found.good)
-            base = self._trees.flattened(self._trees.commit(plan, found.good), head)
+        if findings.good or (anew and findings.outcome in ("good", "broken")):
+            _, head, since = next(head for head in plan.heads
+                                  if head[0] is None or head[0] not in findings.good)
+            base = self._trees.flattened(self._trees.commit(plan, findings.good), head)
             self._trees.keep_base(base)
         failed = next(reversed(self._failed.values()), self._last)
-        said, output = self._said(plan, found, failed), ""
-        if found.outcome != "good":
+        text, output = self._said(plan, findings, failed), ""
+        if findings.outcome != "good":
             output = culprits[0].tail if culprits else failed.tail
-        return Result(found.outcome, self._count, good, tuple(culprits), tuple(held), said, output,
+        return Result(findings.outcome, self._count, good, tuple(culprits), tuple(held), text,
+                      output,
                       base, head, since)
 
-    def _said(self, plan: Plan, found: Findings, failed: _Run) -> str:
+    def _said(self, plan: Plan, findings: Findings, failed: _Run) -> str:
         command = quoted(self._own.command)
         empty = (f" (Submodules are empty in the tree that it ran in: "
                  f"{', '.join(plan.submodules[:3])}.)" if plan.submodules else "")
-        if found.outcome == "base":
+        if findings.outcome == "base":
             return (f"{command} {failed.how} without anything that tasks have done since it last "
                     f"passed, too, so nobody is blamed.{empty}")
-        if found.outcome == "committed":
+        if findings.outcome == "committed":
             return (f"{command} {failed.how} with what was committed besides the tasks, so nobody "
                     "is blamed.")
-        if found.outcome == "flaky":
+        if findings.outcome == "flaky":
             return (f"{command} failed and passed on one and the same tree ({failed.how}), so "
                     "nobody is blamed.")
-        if found.outcome == "untold":
+        if findings.outcome == "untold":
             return f"{command} {self._last.how}, so nothing was told."
         return ""
 
 
 def _with_part(units: list[Unit], part: Unit) -> list[Unit]:
-    return [one for one in units if part in one.parts]
+    return [unit for unit in units if part in unit.parts]
 
 
 def _left(view: View) -> list[Left]:
-    out = []
+    result = []
     for row in view.each(WorkRow, "work_of"):
         files = {file.path: file.hash for file in view.each(ContentRow, "work_files_of", row.n)}
         work = Work(row.n, row.task_id, row.state, row.because, frozenset(files))
-        out.append(Left(work, files, row.head, row.before, row.after))
-    return out
+        result.append(Left(work, files, row.head, row.before, row.after))
+    return result
 
 
 def _is_leased(service: Service, view: View, path: str) -> bool:

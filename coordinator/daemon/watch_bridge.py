@@ -129,8 +129,8 @@ class WatchBridge:
             if self._service.impact is not None:
                 self._service.impact.note_all()
         files = _of_files([*changes, *self._gone_with_their_directories(changes)])
-        before = self._committed([one.to or one.path for one in files])
-        deleted = [one.path for one in files if one.kind == "deleted"]
+        before = self._committed([change.to or change.path for change in files])
+        deleted = [change.path for change in files if change.kind == "deleted"]
         in_git = set(before) if self._keeps else self._in_git(deleted)
         for change in files:
             path = change.to or change.path
@@ -148,7 +148,7 @@ class WatchBridge:
         if self._service.impact is not None:
             self._service.impact.note(
                 [*(path for one in seen for path in (one.path, one.moved_from or one.path)),
-                 *(path for one in moved for path in (one.path, one.to or one.path))])
+                 *(path for change in moved for path in (change.path, change.to or change.path))])
         if any(one.path.startswith(self._folders) for one in seen):
             self._loop.call_soon_threadsafe(self._archive_changed)
 
@@ -164,15 +164,16 @@ class WatchBridge:
     def _gone_with_their_directories(self, changes: Sequence[Change]) -> list[Change]:
         """What git has below directories that are gone: one that was moved out of the tree is told
         of alone."""
-        gone = {one.path: one.heard_ms for one in changes if one.is_dir and one.kind == "deleted"}
-        told = {one.path for one in changes}
+        gone = {change.path: change.heard_ms for change in changes if change.is_dir
+                and change.kind == "deleted"}
+        paths = {change.path for change in changes}
         tops = list[str]()
         for path in sorted(gone):  # (most of what lies in another of these is left out)
             if not tops or not path.startswith(f"{tops[-1]}/"):
                 tops.append(path)
         heard_ms = max(filter(None, gone.values()), default=None)
         return [Change("deleted", path, heard_ms=heard_ms)
-                for path in self._in_git(tops, below=True) if path not in told]
+                for path in self._in_git(tops, below=True) if path not in paths]
 
     def _in_git(self, paths: Sequence[str], *, below: bool = False) -> set[str]:
         """Which of these git has, or what it has below them: that was there before it was deleted.
@@ -271,14 +272,15 @@ class WatchBridge:
         slice at a time, so that a checkout of thousands of files holds nobody up."""
         engine, service = self._router.engine, self._service
         async with self._turn:  # what was seen later is recorded later
-            for one in moved:
-                assert one.to is not None, "it is a rename"
-                if one.is_new and self._router.look(
-                        partial(renames.is_leased, service, name=one.path)) is False:
+            for change in moved:
+                assert change.to is not None, "it is a rename"
+                if change.is_new and self._router.look(
+                        partial(renames.is_leased, service, name=change.path)) is False:
                     continue  # a temporary file, as editors make them
-                by = None if one.heard_ms is None else iso(one.heard_ms)
+                by = None if change.heard_ms is None else iso(change.heard_ms)
                 await engine.decide(partial(
-                    renames.follow, service, old=one.path, new=one.to, by=by, is_dir=one.is_dir))
+                    renames.follow, service, old=change.path, new=change.to, by=by,
+                    is_dir=change.is_dir))
             ended = ended_rights.EndedRights()
             for at in range(0, len(seen), SEEN_AT_ONCE):
                 some, again = seen[at : at + SEEN_AT_ONCE], LOOKED_AGAIN
@@ -288,7 +290,8 @@ class WatchBridge:
                     if not isinstance(found, list):
                         break
                     await self._follow_up(found)
-                    some = [one.change for one in found if isinstance(one, seen_writes.Outdated)]
+                    some = [outdated.change for outdated in found
+                            if isinstance(outdated, seen_writes.Outdated)]
                     some, again = await self._looked_again(some, again), again - 1
 
     async def _looked_again(self, changes: list[seen_writes.Seen], times: int
@@ -297,34 +300,34 @@ class WatchBridge:
         if not changes:
             return []
         if not times:
-            return [replace(one, looked_ms=None) for one in changes]
+            return [replace(change, looked_ms=None) for change in changes]
         keeps = self._keeps or self._calls.several()
 
         def look() -> list[tuple[int, Bytes]]:
             return [(self._router.now_ms(), repository_files.look(
-                self._service, None, one.path, keep=keeps)) for one in changes]
+                self._service, None, change.path, keep=keeps)) for change in changes]
 
         found = await self._router.engine.do(look)
         if isinstance(found, Refusal):
             return []
-        at, out = self._router.now_ms(), list[seen_writes.Seen]()
+        at, result = self._router.now_ms(), list[seen_writes.Seen]()
         for one, (looked_ms, now) in zip(changes, found, strict=True):
             fresh = replace(one, looked_ms=looked_ms)
             if now.stamp != one.now.stamp:  # others may have run when that was written
                 fresh = self._with_calls(replace(fresh, now=now, calls=(), lately=()), at)
-            out.append(fresh)
-        return out
+            result.append(fresh)
+        return result
 
     async def _follow_up(self, found: Sequence[
             Adopted | Foreign | seen_writes.Divided | seen_writes.Outdated]) -> None:
         """What is to be done about writes whose writer is known, each by itself."""
         engine, service = self._router.engine, self._service
-        for part in [one for one in found if isinstance(one, seen_writes.Divided)]:
+        for part in [divided for divided in found if isinstance(divided, seen_writes.Divided)]:
             await engine.decide(partial(_beyond, service, part))
         for one in adoption.most([one for one in found if isinstance(one, Adopted)]):
             await engine.decide(partial(_adopt, service, one))
         by_agent: dict[str | None, list[Foreign]] = {}
-        for other in [one for one in found if isinstance(one, Foreign)]:
+        for other in [foreign for foreign in found if isinstance(foreign, Foreign)]:
             by = [other.agent] if other.agent is not None else [
                 call.holder for call in other.change.calls if call.is_command]
             if (other.since is not None and other.agent is not None
@@ -344,14 +347,14 @@ class WatchBridge:
 
 def _of_files(changes: Sequence[Change]) -> list[Change]:
     """The changes of files; of one that was moved, that it is gone from where it was, too."""
-    files = [one for one in changes if not one.is_dir and one.kind != "overflow"]
-    named = {one.to or one.path for one in files}
-    return files + [Change("deleted", one.path, heard_ms=one.heard_ms) for one in files
-                    if one.to is not None and one.path not in named]
+    files = [change for change in changes if not change.is_dir and change.kind != "overflow"]
+    named = {change.to or change.path for change in files}
+    return files + [Change("deleted", change.path, heard_ms=change.heard_ms) for change in files
+                    if change.to is not None and change.path not in named]
 
 
-def _beyond(service: Service, found: seen_writes.Divided, tx: Tx) -> None:
-    seen_writes.beyond(service, tx, found)
+def _beyond(service: Service, divided: seen_writes.Divided, tx: Tx) -> None:
+    seen_writes.beyond(service, tx, divided)
 
 
 def _adopt(service: Service, found: Adopted, tx: Tx) -> None:
@@ -364,5 +367,5 @@ def _tell_of(service: Service, foreign: Foreign, busy: Collection[str], tx: Tx) 
 
 def _tell_foreign(service: Service, agent: str, foreign: list[Foreign], tx: Tx) -> None:
     broken = [shell_commands.Broken(one.change.path, one.holder, one.before) for one in foreign]
-    for said in shell_commands.violation(service, tx, agent, broken):
-        notices.post(tx, agent, "violation", said.removeprefix("[coord] "))
+    for text in shell_commands.violation(service, tx, agent, broken):
+        notices.post(tx, agent, "violation", text.removeprefix("[coord] "))

@@ -356,12 +356,12 @@ class Watcher(FileSystemEventHandler):
             self._rules_changed = True
             self._verdicts.clear()
         key = (path, is_dir)
-        known = self._verdicts.get(key)
-        if known is None:
+        verdict = self._verdicts.get(key)
+        if verdict is None:
             if len(self._verdicts) > self._queue_max:
                 self._verdicts.clear()
-            known = self._verdicts[key] = self._ignore.ignored(path, is_dir)
-        return known
+            verdict = self._verdicts[key] = self._ignore.ignored(path, is_dir)
+        return verdict
 
     # --- batches out, from the watcher's thread ---------------------------------------------
 
@@ -410,7 +410,8 @@ class Watcher(FileSystemEventHandler):
             extend(self._observer)
         if overflow:
             return [Change("overflow", "")], []
-        return self._at_home(batch), [one for one in self._at_home(moves) if one.kind == "moved"]
+        return self._at_home(batch), [change for change in self._at_home(moves) if change.kind
+                                      == "moved"]
 
     def _at_home(self, batch: list[Change]) -> list[Change]:
         """Without what happened in linked worktrees that lie inside this one."""
@@ -421,14 +422,14 @@ class Watcher(FileSystemEventHandler):
         )
         if not foreign:
             return batch
-        out = []
+        changes = []
         for change in batch:
             left = not f"{change.path}/".startswith(foreign)
             if change.to is None or not f"{change.to}/".startswith(foreign):
                 if left:
-                    out.append(change)
+                    changes.append(change)
                 elif change.to is not None:
-                    out.append(Change("created", change.to, None, change.is_dir))
+                    changes.append(Change("created", change.to, None, change.is_dir))
             elif left:
-                out.append(Change("deleted", change.path, None, change.is_dir, change.heard_ms))
-        return out
+                changes.append(Change("deleted", change.path, None, change.is_dir, change.heard_ms))
+        return changes

@@ -141,9 +141,9 @@ def _wanted(row: LogRow, kinds: list[str]) -> bool:
 def _of_webhook(view: View, row: LogRow) -> bool:
     """Whether it tells of a delivery: to tell of that would never end."""
     step = msgspec.json.decode(row.data).get("step") if row.kind.startswith("step") else None
-    found = view.first(BlockedStepRow, "step_get", step) if step is not None else None
+    blocked_step = view.first(BlockedStepRow, "step_get", step) if step is not None else None
     return row.kind == "steps_forgotten" or (
-        found is not None and found.kind == "webhook")
+        blocked_step is not None and blocked_step.kind == "webhook")
 
 
 def _post(url: str, body: bytes, timeout_s: float) -> str | None:

@@ -138,14 +138,14 @@ def _judged(state: StateDir, home: Path) -> tuple[dict[str, str], _Stamps]:
 
 
 def _stamps(paths: list[Path]) -> _Stamps:
-    out: _Stamps = {}
+    result: _Stamps = {}
     for path in paths:
         try:
-            found = path.stat()
-            out[path] = found.st_ino, found.st_size, found.st_mtime_ns
+            status = path.stat()
+            result[path] = status.st_ino, status.st_size, status.st_mtime_ns
         except OSError:
-            out[path] = None
-    return out
+            result[path] = None
+    return result
 
 
 def _sessions(view: View, profile: str, keeping: set[tuple[str, str]]) -> list[str]:

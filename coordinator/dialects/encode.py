@@ -66,12 +66,12 @@ def _gemini(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
 def _copilot(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:
     if verdict.again:
         return {"decision": "block", "reason": verdict.again}
-    out: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if verdict.deny:
-        out = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
+        result = {"permissionDecision": "deny", "permissionDecisionReason": verdict.deny}
     if verdict.context:
-        out["additionalContext"] = verdict.context
-    return out
+        result["additionalContext"] = verdict.context
+    return result
 
 
 def _plain(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:

@@ -58,31 +58,31 @@ def edits_of(patch: str) -> dict[str, tuple[Edit, ...]]:
 
 def _updates(patch: str) -> list[tuple[str, list[str]]]:
     """Each updated file with the lines of its hunks."""
-    out: list[tuple[str, list[str]]] = []
+    result: list[tuple[str, list[str]]] = []
     inside: list[str] | None = None
     for line in patch.splitlines():
         if line.startswith("*** ") and line.strip() != _LAST:
             inside = None
             if line.startswith(_UPDATE):
                 inside = []
-                out.append((line[len(_UPDATE):].strip(), inside))
-            elif line.startswith(_MOVE) and out:
-                out[-1][1].append(line)
-                inside = out[-1][1]
+                result.append((line[len(_UPDATE):].strip(), inside))
+            elif line.startswith(_MOVE) and result:
+                result[-1][1].append(line)
+                inside = result[-1][1]
         elif inside is not None:
             inside.append(line)
-    return out
+    return result
 
 
 def _hunks(lines: list[str]) -> tuple[Edit, ...] | None:
-    out: list[Edit] = []
+    edits: list[Edit] = []
     anchors: list[str] = []
     old: list[str] = []
     new: list[str] = []
 
     def close() -> None:
         if old or new:
-            out.append(Edit("".join(old), "".join(new), lines=True, anchors=tuple(anchors)))
+            edits.append(Edit("".join(old), "".join(new), lines=True, anchors=tuple(anchors)))
             anchors.clear()
             old.clear()
             new.clear()
@@ -104,4 +104,4 @@ def _hunks(lines: list[str]) -> tuple[Edit, ...] | None:
         else:
             return None
     close()
-    return tuple(out) if out else None
+    return tuple(edits) if edits else None

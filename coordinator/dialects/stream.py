@@ -82,7 +82,7 @@ class Reader:
         self._plain = table is None
         table = table or StreamTable()
         self._table = table
-        self._errors = [re.compile(one) for one in table.model_errors]
+        self._errors = [re.compile(model_error) for model_error in table.model_errors]
         self.told = Told()
 
     def feed(self, line: str) -> list[str]:
@@ -90,42 +90,42 @@ class Reader:
         told = self.told
         read = None if self._plain else _json(line)
         if read is None:
-            if any(one.search(line) for one in self._errors):
+            if any(error.search(line) for error in self._errors):
                 told.model_error = line.strip()[:500]
             if line.strip():
                 told.doing = line.strip()[:SHOWN_CHARS]
             return [line.rstrip()] if line.strip() else []
-        out: list[str] = []
+        result: list[str] = []
         for rule in self._table.rules:
             if all(_text(read, path) == value for path, value in rule.when.items()):
-                out += self._apply(rule, read)
-        return out
+                result += self._apply(rule, read)
+        return result
 
     def _apply(self, rule: Rule, read: Any) -> list[str]:
-        told, out = self.told, []
+        told, result = self.told, []
         if rule.session:
             told.session = _text(read, rule.session) or told.session
-        for said in _texts(read, rule.say):
-            told.doing = _one_line(said)
-            out.append(said.strip())
+        for text in _texts(read, rule.say):
+            told.doing = _one_line(text)
+            result.append(text.strip())
         for number, tool in enumerate(_texts(read, rule.tool)):
             told.tools += 1
             about = [found[number] for path in rule.about
                      if len(found := _texts(read, path)) > number]
             told.doing = _one_line(" ".join([tool, *about[:1]]))
-            out.append(f"> {told.doing}")
+            result.append(f"> {told.doing}")
         if rule.failed:
             told.failed = _flag(read, rule.failed)
         if rule.result:
             told.result = _text(read, rule.result) or told.result
-            if any(one.search(told.result) for one in self._errors):
+            if any(error.search(told.result) for error in self._errors):
                 told.model_error = _one_line(told.result)
         told.ended = told.ended or rule.ends
         if rule.model_error and (why := _text(read, rule.model_error)):
             told.model_error = _one_line(why)
-            out.append(f"! {told.model_error}")
+            result.append(f"! {told.model_error}")
         self._count(rule, read)
-        return out
+        return result
 
     def _count(self, rule: Rule, read: Any) -> None:
         told = self.told
@@ -175,7 +175,7 @@ def _found(read: Any, path: str) -> list[Any]:
 
 
 def _texts(read: Any, path: str) -> list[str]:
-    return [one for one in _found(read, path) if isinstance(one, str) and one.strip()]
+    return [name for name in _found(read, path) if isinstance(name, str) and name.strip()]
 
 
 def _text(read: Any, path: str) -> str:

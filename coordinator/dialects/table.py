@@ -112,7 +112,7 @@ def call_of(table: HookTable, tool: str, given: Any) -> Call:
         command = _text(given, table.shells[tool])
         if command is None:
             raise _unreadable(tool, table.shells[tool])
-        folders = (_text(given, one) for one in table.folders.get(tool, ()))
+        folders = (_text(given, text) for text in table.folders.get(tool, ()))
         return Call("shell", command=command, folder=next(filter(None, folders), ""))
     if tool in table.reads:
         path = _text(given, table.reads[tool])
@@ -126,10 +126,10 @@ def _edits(texts: Texts | None, given: dict[str, Any]) -> tuple[Edit, ...]:
         return ()
     several = given.get(texts.edits) if texts.edits else None
     if isinstance(several, list):
-        found = [_edit(texts, one) for one in several[: EDITS_MAX + 1]]
-        return tuple(one for one in found if one) if all(found) else ()
-    one = _edit(texts, given)
-    return (one,) if one is not None else ()
+        edits = [_edit(texts, one) for one in several[: EDITS_MAX + 1]]
+        return tuple(one for one in edits if one) if all(edits) else ()
+    edit = _edit(texts, given)
+    return (edit,) if edit is not None else ()
 
 
 def _edit(texts: Texts, given: Any) -> Edit | None:

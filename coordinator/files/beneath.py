@@ -81,8 +81,8 @@ class Root:
 
     def stamp(self, path: str) -> Stamp | None:
         """What tells one state of a file from another, without reading it; None if absent."""
-        found = self.stat(path)
-        return stamp_of(found) if found is not None else None
+        status = self.stat(path)
+        return stamp_of(status) if status is not None else None
 
     def identity(self, path: str) -> str | None:
         """Which file it is (`files.identity`); None if there is none."""
@@ -98,10 +98,10 @@ class Root:
         parts = path.split("/")[:-1]
         for end in range(1, len(parts) + 1):
             directory = "/".join(parts[:end])
-            found = self.stat(directory)
-            if found is None:
+            status = self.stat(directory)
+            if status is None:
                 return None
-            if (found.st_mode & 0o170000) == 0o120000:
+            if (status.st_mode & 0o170000) == 0o120000:
                 return directory
         return None
 
@@ -193,9 +193,9 @@ def snapshot_real(root: str, path: str, size_max: int) -> Content:
             fd = syscalls.open_real(whole, content.READING)
         except OSError:
             break  # nothing, a link, or something in the way
-        found, steady = content.read_opened(fd, whole, size_max, None, None)
+        found_content, steady = content.read_opened(fd, whole, size_max, None, None)
         if steady:
-            return found
+            return found_content
     with Root(root) as opened:
         return opened.snapshot(path, size_max)
 

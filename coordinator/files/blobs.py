@@ -159,15 +159,15 @@ class BlobFolder:
         freed = 0
         for entry in self._entries():
             with self._lock, suppress(OSError):
-                found = entry.stat(follow_symlinks=False)
-                if now_s - found.st_mtime < YOUNG_S:
+                status = entry.stat(follow_symlinks=False)
+                if now_s - status.st_mtime < YOUNG_S:
                     continue
                 if _NAME.fullmatch(entry.name) and needed(entry.name):
                     continue
                 os.unlink(entry.path)  # noqa: PTH108
-                freed += found.st_size
+                freed += status.st_size
                 if self._bytes is not None:
-                    self._bytes -= found.st_size
+                    self._bytes -= status.st_size
         return freed
 
     def bytes_kept(self) -> int:
@@ -227,7 +227,7 @@ class BlobFolder:
             syscalls.write_out(fresh.fd, max(0, size - CHUNK_BYTES), CHUNK_BYTES)
         with self._lock:
             known = self._sum()
-            twice = any(one.target == target for one in self._unsettled)
+            twice = any(fresh.target == target for fresh in self._unsettled)
             more = 0 if twice or target.exists() else size
             if self._at_once:
                 fresh.path.rename(target)

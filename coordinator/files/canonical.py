@@ -74,11 +74,12 @@ class Tree:
         self.fold_case = folds_case(real) if fold_case is None else fold_case
         self._root = real
         self._base = real.rstrip("/") + "/"
-        found = checkout(real)
-        self._common = found.common if found else None
+        found_checkout = checkout(real)
+        self._common = found_checkout.common if found_checkout else None
         # The root may lie below the top of its worktree; then it does in every worktree.
-        self._below = os.path.relpath(real, found.top) if found else "."
-        self._worktrees_dir = os.path.join(found.common, "worktrees") if found else ""
+        self._below = os.path.relpath(real, found_checkout.top) if found_checkout else "."
+        self._worktrees_dir = os.path.join(found_checkout.common,
+                                           "worktrees") if found_checkout else ""
         self._stamp: tuple[int, int, int] | None = None
         self._linked: tuple[str, ...] = ()
         self.alone = True
@@ -178,33 +179,33 @@ class Tree:
             if seen is None or above not in seen:
                 at, look = plain.start, look_at if plain.worktree else look_in_root
                 while (at := path.find("/", at)) > 0:
-                    found = look(path[:at])
-                    if found is None:
+                    status = look(path[:at])
+                    if status is None:
                         break  # nor is anything below it
-                    if found.st_mode & 0o170000 != _DIR:
+                    if status.st_mode & 0o170000 != _DIR:
                         return None
                     if is_prepared(path[:at]):
                         raise separate(path[:at], self._base, path)
                     at, look = at + 1, look_at
                 else:
-                    found = look_at(path)
+                    status = look_at(path)
                     if seen is not None:
                         seen.add(above)
             else:
-                found = look_at(path)
+                status = look_at(path)
         except OSError:
             return None
         as_file = plain.as_file
-        if found is None and len(as_file.name) > PART_BYTES_MAX:
+        if status is None and len(as_file.name) > PART_BYTES_MAX:
             check_parts(as_file.name)
         if path[: plain.start] != self._base:
             check_ours((self._base,), as_file.name, path)
-        if found is None:
+        if status is None:
             return Located(as_file, None, path, plain.worktree, there=False)
-        mode = found.st_mode & 0o170000
+        mode = status.st_mode & 0o170000
         if mode == _FILE:
-            return Located(as_file, identity(path, found), path, plain.worktree, found.st_nlink,
-                           found.st_size)
+            return Located(as_file, identity(path, status), path, plain.worktree, status.st_nlink,
+                           status.st_size)
         if mode == _DIR:
             if is_prepared(path):
                 raise separate(path, self._base, path)
@@ -213,30 +214,30 @@ class Tree:
 
     def _resolve_real(self, path: str, text: str, link: Link) -> Located:
         """Any path, by asking the kernel (or `realpath`) where it really leads."""
-        real, found = real_path(path, text, link)
+        real, status = real_path(path, text, link)
         name = self._inside(real, text)
         if self.fold_case or not name.isascii():
             base = real[: len(real) - len(name)]
             spelled = self._spell(base, name)
             if spelled != name:
                 # What is there under another spelling may itself be a link.
-                real, found = real_path(base + spelled, text, link)
+                real, status = real_path(base + spelled, text, link)
                 name = self._inside(real, text)
         check_parts(name)
         if not name.isascii():  # (it may have led through a link)
             resource_names.check_bytes(file_names.from_bytes(os.fsencode(name)))
         self._check_private(name)
-        is_dir = found is not None and stat.S_ISDIR(found.st_mode)
+        is_dir = status is not None and stat.S_ISDIR(status.st_mode)
         is_dir = is_dir or name == "" or path.endswith(("/", "/.", "/.."))
         kind: resource_names.Kind = "dir" if is_dir else "file"
         resource = resource_names.resource(name, kind, fold_case=self.fold_case)
         worktree = self.worktree_of(real)
         through = self._links_of(path, text) if link == "followed" and real != path else ()
-        if found is not None and stat.S_ISREG(found.st_mode):
-            return Located(resource, identity(real, found), real, worktree, found.st_nlink,
-                           found.st_size, through=through)
-        return Located(resource, None, real, worktree, there=found is not None,
-                       is_link=found is not None and stat.S_ISLNK(found.st_mode), through=through)
+        if status is not None and stat.S_ISREG(status.st_mode):
+            return Located(resource, identity(real, status), real, worktree, status.st_nlink,
+                           status.st_size, through=through)
+        return Located(resource, None, real, worktree, there=status is not None,
+                       is_link=status is not None and stat.S_ISLNK(status.st_mode), through=through)
 
     def _links_of(self, path: str, text: str) -> tuple[str, ...]:
         """The true name of the symlink that a path ends in, and of each that it leads through, as
@@ -429,7 +430,7 @@ def _tidy(parts: list[str], text: str) -> list[str]:
             "Nothing was done.",
             resource=printable(text),
         )
-    out = [part for part in parts if part not in ("", ".")]
+    result = [part for part in parts if part not in ("", ".")]
     if parts[-1] in ("", "."):
-        out.append("**")
-    return out
+        result.append("**")
+    return result

@@ -92,24 +92,24 @@ class Changes:
         """Each rename since the last time, in order, and forget them: who keeps track of names has
         to know those, too, that something had in between. Of very many only what came of them; and
         of what was made since, as temporary files are, the first of very many."""
-        out, many = self._moves, len(self._moves) - self._moves_of_new > MOVES_MAX
+        changes, many = self._moves, len(self._moves) - self._moves_of_new > MOVES_MAX
         self._forget_moves()
-        return out if not many else [
+        return changes if not many else [
             Change("moved", net.origin, path, net.is_dir)
             for path, net in self._net.items() if net.kind == "moved"]
 
     def take(self) -> list[Change]:
         """Everything since the last time, and forget it."""
-        out = []
+        changes = []
         for path, net in self._net.items():
             if net.kind == "moved":
-                out.append(Change("moved", net.origin, path, net.is_dir, net.heard_ms))
+                changes.append(Change("moved", net.origin, path, net.is_dir, net.heard_ms))
                 if net.written and not net.is_dir:
-                    out.append(Change("modified", path))
+                    changes.append(Change("modified", path))
             else:
-                out.append(Change(net.kind, path, None, net.is_dir, net.heard_ms))
+                changes.append(Change(net.kind, path, None, net.is_dir, net.heard_ms))
         self._net = {}
-        return out
+        return changes
 
     def _note_move(self, path: str, to: str, is_dir: bool, heard_ms: int | None) -> None:
         net = self._net.get(path)

@@ -127,11 +127,11 @@ class Exchanger:
 
     def keep(self, step: Step, place: int, name: bytes) -> None:
         """Keep what somebody saved as a blob, before it is taken away."""
-        found = snapshot(name, 0, place=place, taker=partial(self.blobs.take, forced=True))
-        if found.data is not None:  # a link's target, or the nothing of an empty file
-            self.blobs.put(found.data, forced=True)
-        if found.name is not None:
-            self.saved.append(Saved(step.path, found.name, found.size))
+        content = snapshot(name, 0, place=place, taker=partial(self.blobs.take, forced=True))
+        if content.data is not None:  # a link's target, or the nothing of an empty file
+            self.blobs.put(content.data, forced=True)
+        if content.name is not None:
+            self.saved.append(Saved(step.path, content.name, content.size))
 
 
 class _Changed(Exception):
@@ -179,23 +179,23 @@ class _Beside:
             if no.errno not in syscalls.UNSUPPORTED:
                 raise
             return self._replace_in_two()
-        found, busy = self._came_out()
-        if found.name == self.step.old and not busy:
-            return self._throw_away(found)
+        content, busy = self._came_out()
+        if content.name == self.step.old and not busy:
+            return self._throw_away(content)
         self._put_back()
         raise _Changed(_writing(busy))
 
     def _replace_in_two(self) -> Outcome:
         """Where no two names can change places: the old content comes out first."""
         os.rename(self.aside, self.fresh, src_dir_fd=self.place, dst_dir_fd=self.place)
-        out = self._take_out()
+        content = self._take_out()
         try:
             syscalls.rename_new(self.place, self.fresh, self.name)
         except FileExistsError:
             self._unlink(self.fresh)
             self._unlink(self.aside)
             raise _Changed("somebody has made a file there since") from None
-        return self._throw_away(out)
+        return self._throw_away(content)
 
     def remove(self) -> Outcome:
         """The old content comes out, and nothing goes in."""
@@ -268,9 +268,9 @@ class _Beside:
             os.rename(self.name, self.aside, src_dir_fd=self.place, dst_dir_fd=self.place)
         except FileNotFoundError:
             raise _Changed("somebody has deleted it since") from None
-        found, busy = self._came_out()
-        if found.name == self.step.old and not busy:
-            return found
+        content, busy = self._came_out()
+        if content.name == self.step.old and not busy:
+            return content
         self._put_back()
         self._unlink(self.fresh)
         raise _Changed(_writing(busy))
@@ -291,11 +291,11 @@ class _Beside:
                 os.close(fd)
         return snapshot(self.aside, 0, place=self.place), False
 
-    def _throw_away(self, found: Content) -> Outcome:
+    def _throw_away(self, content: Content) -> Outcome:
         """What came out was expected, and is kept as a blob: its name here goes."""
         self._unlink(self.aside)
-        return Outcome("done", out=found.stamp[:2] if found.stamp else None,
-                       names=found.links - 1)
+        return Outcome("done", out=content.stamp[:2] if content.stamp else None,
+                       names=content.links - 1)
 
     def _put_back(self) -> None:
         """What came out was saved by somebody: it goes back, and so does what they save while it
@@ -389,11 +389,11 @@ def _remove_empty(place: int, name: bytes, deep: int = NESTED_MAX) -> None:
     fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     try:
         with os.scandir(fd) as entries:
-            found = list(entries)
-        for entry in found:
+            found_entries = list(entries)
+        for entry in found_entries:
             if deep == 0 or not entry.is_dir(follow_symlinks=False):
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), name)
-        for entry in found:
+        for entry in found_entries:
             _remove_empty(fd, os.fsencode(entry.name), deep - 1)
     finally:
         os.close(fd)

@@ -112,10 +112,10 @@ def is_executable(name: str) -> bool:
     return name.endswith(EXECUTABLE)
 
 
-def stamp_of(found: os.stat_result) -> Stamp:
+def stamp_of(status: os.stat_result) -> Stamp:
     """The stamp of what `stat` has told of."""
-    return (found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns,
-            found.st_ctime_ns)
+    return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns,
+            status.st_ctime_ns)
 
 
 def snapshot(
@@ -178,7 +178,8 @@ def _named(path: str) -> str:
     """A name as git writes it in a diff: in quotes where it would end the line, or look quoted."""
     if not _QUOTED.search(path):
         return path
-    return '"' + _QUOTED.sub(lambda one: _ESCAPES.get(one[0], f"\\{ord(one[0]):03o}"), path) + '"'
+    return '"' + _QUOTED.sub(lambda match: _ESCAPES.get(match[0], f"\\{ord(match[0]):03o}"),
+                             path) + '"'
 
 
 def write_atomic(
@@ -279,13 +280,13 @@ def _read_unopened(path: str | bytes, place: int | None, no: OSError) -> tuple[C
     if no.errno == errno.ELOOP:
         try:
             target = os.readlink(os.fsencode(path), dir_fd=place)
-            found = os.stat(path, dir_fd=place, follow_symlinks=False)
+            status = os.stat(path, dir_fd=place, follow_symlinks=False)
         except OSError as gone:
             if gone.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR):
                 return _NOTHING, False  # it was a link a moment ago
             raise
         return Content(link_digest(target), len(target), target, "symlink", 0o777,
-                       stamp_of(found)), True
+                       stamp_of(status)), True
     if no.errno in (errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP):
         return Content(SPECIAL, 0, None, "special"), True
     raise no

@@ -67,8 +67,8 @@ def every() -> list[Note]:
         names = sorted(folder().glob("*.json"))
     except (OSError, Refusal):
         return []
-    found = [note for note in map(_read, names) if note is not None]
-    return sorted(found, key=lambda note: note.root)
+    notes = [note for note in map(_read, names) if note is not None]
+    return sorted(notes, key=lambda note: note.root)
 
 
 def ended(note: Note) -> None:

@@ -211,11 +211,11 @@ class Git:
         """
         fields = self.names("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none",
                             before, after)
-        out = []
+        entries = []
         for about, path in zip(fields[::2], fields[1::2], strict=True):
             old_mode, new_mode, old, new, _ = about.removeprefix(":").split(" ")
-            out.append(Entry(path, old_mode, new_mode, old, new))
-        return out
+            entries.append(Entry(path, old_mode, new_mode, old, new))
+        return entries
 
     def entries(self, commit: str, paths: Sequence[str], *, below: bool = False,
                 ) -> dict[str, tuple[str, str]]:
@@ -225,15 +225,15 @@ class Git:
         Raises:
             GitError: there is no such commit.
         """
-        out = {}
+        result = {}
         for start in range(0, len(paths), PATHS_AT_ONCE):
             some = paths[start : start + PATHS_AT_ONCE]
             for line in self.names("ls-tree", *(("-r",) if below else ()), "-z", commit, "--",
                                    *some):
                 about, _, path = line.partition("\t")
                 mode, _, name = about.split(" ")
-                out[path] = mode, name
-        return out
+                result[path] = mode, name
+        return result
 
     def contents(self, files: Sequence[tuple[str, str]], take: Callable[[IO[bytes]], T],
                  ) -> dict[str, T]:
@@ -304,5 +304,5 @@ class Git:
 
     def checked_out_in(self, ref: str) -> str | None:
         """The working tree that has this branch checked out; None when none has."""
-        found = self.maybe("for-each-ref", "--format=%(worktreepath)", ref)
-        return found or None
+        text = self.maybe("for-each-ref", "--format=%(worktreepath)", ref)
+        return text or None

@@ -65,10 +65,10 @@ def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
         inode, major, minor = _WHICH.unpack_from(into)
         return os.makedev(major, minor), inode
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def filled(path: bytes, into: Any) -> tuple[int, int] | None:
@@ -78,28 +78,28 @@ def filled(path: bytes, into: Any) -> tuple[int, int] | None:
         inode, size, major, minor = _FILLED.unpack_from(into)
         return (os.makedev(major, minor), inode) if size else None
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if found.st_size else None
+    return (status.st_dev, status.st_ino) if status.st_size else None
 
 
-def identity(path: str, found: os.stat_result) -> str:
+def identity(path: str, status: os.stat_result) -> str:
     """`device:inode:birth` of the file at `path` (no link is followed), or `device:inode`.
 
-    `found` is what a look at it has told already; it stands where nothing more can be learnt.
+    `status` is what a look at it has told already; it stands where nothing more can be learnt.
     """
-    return identity_beside(_AT_FDCWD, os.fsencode(path), found)
+    return identity_beside(_AT_FDCWD, os.fsencode(path), status)
 
 
-def identity_beside(place: int, name: bytes, found: os.stat_result) -> str:
+def identity_beside(place: int, name: bytes, status: os.stat_result) -> str:
     """`identity` of the file that has this name in the directory open as `place`."""
     if _statx is not None:
-        told = _told.into
-        if _statx(place, name, _AT_SYMLINK_NOFOLLOW, _INODE | _BTIME, told) == 0:
-            mask, inode, seconds, nanoseconds, major, minor = _WANTED.unpack_from(told)
+        into = _told.into
+        if _statx(place, name, _AT_SYMLINK_NOFOLLOW, _INODE | _BTIME, into) == 0:
+            mask, inode, seconds, nanoseconds, major, minor = _WANTED.unpack_from(into)
             if mask & _BTIME:
                 return f"{os.makedev(major, minor)}:{inode}:{seconds}.{nanoseconds:09d}"
-    born: Any = getattr(found, "st_birthtime", None)  # macOS and the BSDs
-    plain = f"{found.st_dev}:{found.st_ino}"
+    born: Any = getattr(status, "st_birthtime", None)  # macOS and the BSDs
+    plain = f"{status.st_dev}:{status.st_ino}"
     return plain if born is None else f"{plain}:{born}"

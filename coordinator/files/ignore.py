@@ -52,12 +52,13 @@ class Ignore:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         root = str(tree.root)
-        found = checkout(root)
-        top = found.top if found else root
+        found_checkout = checkout(root)
+        top = found_checkout.top if found_checkout else root
         self._top = top.rstrip("/") + "/"
         below = os.path.relpath(root, top)
         self._below = "" if below == "." else below + "/"
-        self._exclude = os.path.join(found.common, "info", "exclude") if found else None
+        self._exclude = os.path.join(found_checkout.common, "info",
+                                     "exclude") if found_checkout else None
         self._rules: dict[str, _Rules] = {}
         self._shared = _NO_RULES
         self._directories: dict[str, bool] = {}
@@ -84,10 +85,10 @@ class Ignore:
             return self._verdict(path, is_dir)
 
     def _directory(self, path: str) -> bool:
-        known = self._directories.get(path)
-        if known is None:
-            known = self._directories[path] = self._verdict(path, True)
-        return known
+        directory = self._directories.get(path)
+        if directory is None:
+            directory = self._directories[path] = self._verdict(path, True)
+        return directory
 
     def _verdict(self, path: str, is_dir: bool) -> bool:
         """What the rules say of this path alone: the nearest rule file that speaks, decides."""
@@ -96,9 +97,9 @@ class Ignore:
         while True:
             spec = self._rules.get(path[:at], _NO_RULES).spec
             if spec is not None:
-                said = spec.check_file(asked[at:]).include
-                if said is not None:
-                    return said
+                include = spec.check_file(asked[at:]).include
+                if include is not None:
+                    return include
             if at == 0:
                 break
             at = path.rfind("/", 0, at - 1) + 1
@@ -207,7 +208,7 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
 
 def _entries(root: Root, directory: str) -> list[tuple[str, str]]:
     """(name, `directory` or `file`) of what is in a directory and can be listed."""
-    out = []
+    result = []
     try:
         with root.scan(directory) as entries:
             for entry in entries:
@@ -215,12 +216,12 @@ def _entries(root: Root, directory: str) -> list[tuple[str, str]]:
                 if not name.isascii():
                     name = file_names.from_bytes(os.fsencode(name))
                 if entry.is_dir(follow_symlinks=False):
-                    out.append((name, "directory"))
+                    result.append((name, "directory"))
                 elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
-                    out.append((name, "file"))
+                    result.append((name, "file"))
     except OSError:
         pass  # it may not be read, or something else is there by now
-    return out
+    return result
 
 
 def _read_rules(path: str, before: _Rules) -> tuple[_Rules, bool]:

@@ -63,7 +63,7 @@ def window(before: Source, after: Source, skip: int, limit: int) -> Hunks:
         timer = Timer(SECONDS, process.kill)
         timer.start()
         try:
-            found = _read(process.stdout, skip, limit)
+            hunks = _read(process.stdout, skip, limit)
             process.stdout.close()
             code = process.wait()
         finally:
@@ -73,7 +73,7 @@ def window(before: Source, after: Source, skip: int, limit: int) -> Hunks:
             process.wait()
         if code not in (0, 1):
             raise TooLarge
-    return found
+    return hunks
 
 
 def _file(stack: ExitStack, side: Source) -> str:
@@ -87,7 +87,7 @@ def _file(stack: ExitStack, side: Source) -> str:
 
 def _read(output: IO[bytes], skip: int, limit: int) -> Hunks:
     items: list[Hunk] = []
-    total, said, size = 0, "", 0
+    total, text, size = 0, "", 0
     open_: list[bytes] | None = None
     cut = False
 
@@ -101,7 +101,7 @@ def _read(output: IO[bytes], skip: int, limit: int) -> Hunks:
             total += 1
             open_, cut, size = ([] if skip < total <= skip + limit else None), False, 0
         elif total == 0:
-            said = "It is no text." if line.startswith(b"Binary files ") else said
+            text = "It is no text." if line.startswith(b"Binary files ") else text
             continue
         if open_ is not None:
             size += len(line)
@@ -109,7 +109,7 @@ def _read(output: IO[bytes], skip: int, limit: int) -> Hunks:
             if size <= HUNK_BYTES_MAX:
                 open_.append(line)
     close()
-    return Hunks(items, total, said)
+    return Hunks(items, total, text)
 
 
 def _lines(output: IO[bytes]) -> Iterator[tuple[bytes, bool]]:

@@ -44,12 +44,12 @@ def mounts(pid: int | None = None) -> list[Mount]:
     Raises:
         OSError: it has ended, cannot be seen, or may not be looked at.
     """
-    out = []
+    result = []
     process = "self" if pid is None else str(pid)
     for line in Path(f"/proc/{process}/mountinfo").read_bytes().splitlines():
         _, _, device, shown, place, options, *_ = line.split()
-        out.append(Mount(device, _plain(shown), _plain(place), tuple(options.split(b","))))
-    return out
+        result.append(Mount(device, _plain(shown), _plain(place), tuple(options.split(b","))))
+    return result
 
 
 def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, str]:
@@ -61,7 +61,7 @@ def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, s
     """
     theirs, mine = mounts(pid), mounts()
     known = [(base, on_disk(base, mine)) for base in bases]
-    out = {}
+    result = {}
     for path in paths:
         place = on_disk(_real(path, f"/proc/{pid}/root"), theirs)
         for base, itself in known:
@@ -69,9 +69,9 @@ def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, s
                 continue
             if place[1] == itself[1] or place[1].startswith(itself[1].rstrip("/") + "/"):
                 rest = place[1][len(itself[1].rstrip("/")) :]
-                out[path] = base + rest
+                result[path] = base + rest
                 break
-    return out
+    return result
 
 
 def on_disk(path: str, seen: Sequence[Mount]) -> tuple[bytes, str] | None:
@@ -113,4 +113,4 @@ def _real(path: str, root: str) -> str:
 
 
 def _plain(field: bytes) -> str:
-    return os.fsdecode(_ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), field))
+    return os.fsdecode(_ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), field))

@@ -45,16 +45,17 @@ def check_folder(path: Path | str, bits: int = OTHERS_WRITE) -> None:
         FileNotFoundError; other OSError.
         Refusal: FOREIGN.
     """
-    found = os.lstat(path)
-    if stat.S_ISLNK(found.st_mode):
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
         raise foreign(path, f"is a link (to {_target(path)})", next=f"Remove the link {path}.")
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise foreign(path, "is no folder", next=f"Move {path} away.")
-    if found.st_uid != user():
-        raise foreign(path, f"belongs to another user ({name_of(found.st_uid)})",
-                      next=f"Run coord as {name_of(found.st_uid)}, or in a repository of your own.")
-    if found.st_mode & bits:
-        raise foreign(path, f"may be changed by others (mode {found.st_mode & 0o777:o})",
+    if status.st_uid != user():
+        raise foreign(path, f"belongs to another user ({name_of(status.st_uid)})",
+                      next=f"Run coord as {name_of(status.st_uid)}, or in a repository of your "
+                           "own.")
+    if status.st_mode & bits:
+        raise foreign(path, f"may be changed by others (mode {status.st_mode & 0o777:o})",
                       next=f"chmod {'700' if bits == OTHERS else 'go-w'} {path}")
 
 
@@ -248,9 +249,9 @@ def _keys() -> Iterator[bytes]:
     for folder, bits in _places():
         with suppress(OSError):
             check_folder(folder, bits)
-            found = read(folder / "key")
-            if found is not None and len(found) == KEY_BYTES:
-                yield found
+            data = read(folder / "key")
+            if data is not None and len(data) == KEY_BYTES:
+                yield data
 
 
 def _new_key() -> bytes:
@@ -262,8 +263,8 @@ def _new_key() -> bytes:
         except OSError as no:
             refused = no
             continue
-        if (found := next(_keys(), None)) is not None:
-            return found
+        if (key := next(_keys(), None)) is not None:
+            return key
     raise refused or OSError(errno.EINVAL, "the key is damaged", str(home_folder() / "key"))
 
 
@@ -277,15 +278,15 @@ def name_of(uid: int) -> str:
         return f"user {uid}"
 
 
-def _check(path: Path | str, found: os.stat_result, kinds: tuple[int, ...]) -> None:
-    kind = stat.S_IFMT(found.st_mode)
+def _check(path: Path | str, status: os.stat_result, kinds: tuple[int, ...]) -> None:
+    kind = stat.S_IFMT(status.st_mode)
     if kind not in kinds:
         if kind == stat.S_IFLNK:
             raise foreign(path, f"is a link (to {_target(path)})", next=f"Remove the link {path}.")
         raise foreign(path, "is not what coord has made there", next=f"Move {path} away.")
-    if found.st_uid != user():
-        raise foreign(path, f"belongs to another user ({name_of(found.st_uid)})",
-                      next=f"Run coord as {name_of(found.st_uid)}, or move {path} away.")
+    if status.st_uid != user():
+        raise foreign(path, f"belongs to another user ({name_of(status.st_uid)})",
+                      next=f"Run coord as {name_of(status.st_uid)}, or move {path} away.")
 
 
 def _target(path: Path | str) -> str:

@@ -56,9 +56,9 @@ def real_path(path: str, text: str,
 def _link_at(path: str, link: Link) -> os.stat_result | None:
     """The symlink that a path ends in, where it stands for that."""
     with suppress(OSError):
-        found = os.lstat(path)
-        if stat.S_ISLNK(found.st_mode) and not (link == "entered" and os.path.isdir(path)):
-            return found
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode) and not (link == "entered" and os.path.isdir(path)):
+            return status
     return None
 
 
@@ -66,14 +66,14 @@ def _real_existing(path: str) -> tuple[str, os.stat_result]:
     if _KERNEL_NAMES:
         fd = os.open(path, _O_PATH | os.O_CLOEXEC)
         try:
-            real, found = os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd)
+            real, status = os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd)
         finally:
             os.close(fd)
         # A file deleted meanwhile, or one outside of this mount namespace, has no true name here.
-        if found.st_nlink and real.startswith("/"):
-            return real, found
-    found = os.stat(path)
-    return _realpath(path), found
+        if status.st_nlink and real.startswith("/"):
+            return real, status
+    status = os.stat(path)
+    return _realpath(path), status
 
 
 def _realpath(path: str) -> str:

@@ -49,19 +49,20 @@ def find_root(start: Path) -> Path:
         here = os.path.dirname(here)
     at, own, mapped = here, "", set[str]()
     while True:
-        found = checkout(at)
-        if found is not None and found.linked and found.top not in mapped:
-            main = main_worktree(found.common)
+        found_checkout = checkout(at)
+        if (found_checkout is not None and found_checkout.linked
+                and found_checkout.top not in mapped):
+            main = main_worktree(found_checkout.common)
             if main is not None:
-                mapped.add(found.top)
-                at = os.path.normpath(os.path.join(main, os.path.relpath(at, found.top)))
+                mapped.add(found_checkout.top)
+                at = os.path.normpath(os.path.join(main, os.path.relpath(at, found_checkout.top)))
                 continue
-        top = found.top if found is not None else "/"
+        top = found_checkout.top if found_checkout is not None else "/"
         for directory in _upwards(at, top):
             if is_prepared(directory):
                 return Path(directory)
-        if found is not None and not own and not _is_submodule(found):
-            own = found.top
+        if found_checkout is not None and not own and not _is_submodule(found_checkout):
+            own = found_checkout.top
         above = os.path.dirname(top)
         if above == top:
             return Path(own or here)
@@ -72,8 +73,8 @@ def prepared_above(root: Path) -> Path | None:
     """The prepared folder that everything at `root` would belong to, were `root` not prepared
     itself; None where there is none."""
     above = root.parent
-    found = find_root(above)
-    return found if above != root and is_prepared(str(found)) else None
+    path = find_root(above)
+    return path if above != root and is_prepared(str(path)) else None
 
 
 def is_prepared(directory: str) -> bool:
@@ -135,29 +136,32 @@ def own_repository(root: str, directory: str, made: str = "") -> str | None:
         return os.path.realpath(made)
     if real != os.path.realpath(os.path.normpath(directory)):
         return None  # a shell that enters `link/..` is elsewhere than git in `link/..`
-    found, around = checkout(real), checkout(os.path.realpath(root))
-    if found is None or (around is not None and around.common == found.common):
+    found_checkout, around = checkout(real), checkout(os.path.realpath(root))
+    if found_checkout is None or (around is not None and around.common == found_checkout.common):
         return None
     if not all(map(os.path.exists, (
-            f"{found.own}/HEAD", f"{found.common}/objects", f"{found.common}/refs"))):
+            f"{found_checkout.own}/HEAD", f"{found_checkout.common}/objects",
+            f"{found_checkout.common}/refs"))):
         return None  # git passes over such a `.git`, and goes on upwards
-    for config in (f"{found.common}/config", f"{found.common}/config.worktree"):
+    for config in (f"{found_checkout.common}/config", f"{found_checkout.common}/config.worktree"):
         text, said = _read(config).lower(), _core_worktree(config)
         if "[include" in text or (not said and re.search(r"\bworktree\s*=", text)):
             return None
-        if said and os.path.realpath(os.path.join(found.common, said)) != found.top:
+        if said and os.path.realpath(os.path.join(found_checkout.common,
+                                                  said)) != found_checkout.top:
             return None
-    return found.top
+    return found_checkout.top
 
 
 def root_in_worktree(root: Path, directory: str) -> str:
     """Where the root of a repository lies in the working tree around a directory: in the linked
     worktree that it is in, or itself."""
-    found = checkout(os.path.realpath(directory))
-    main = main_worktree(found.common) if found is not None and found.linked else None
-    if found is None or main is None or not root.is_relative_to(main):
+    found_checkout = checkout(os.path.realpath(directory))
+    main = (main_worktree(found_checkout.common)
+            if found_checkout is not None and found_checkout.linked else None)
+    if found_checkout is None or main is None or not root.is_relative_to(main):
         return str(root)
-    return os.path.normpath(os.path.join(found.top, os.path.relpath(root, main)))
+    return os.path.normpath(os.path.join(found_checkout.top, os.path.relpath(root, main)))
 
 
 def main_worktree(common: str) -> str | None:
@@ -167,10 +171,10 @@ def main_worktree(common: str) -> str | None:
         return above
     # A submodule's git directory lies in that of the repository around it, and says where its
     # files are.
-    said = _core_worktree(os.path.join(common, "config"))
-    if not said:
+    text = _core_worktree(os.path.join(common, "config"))
+    if not text:
         return None
-    main = os.path.realpath(os.path.join(common, said))
+    main = os.path.realpath(os.path.join(common, text))
     back = _read_line(os.path.join(main, ".git"))
     if not back.startswith("gitdir:"):
         return None
@@ -233,15 +237,15 @@ def _upwards(directory: str, last: str) -> Iterator[str]:
         at = above
 
 
-def _is_submodule(found: Checkout) -> bool:
+def _is_submodule(found_checkout: Checkout) -> bool:
     """Whether a working tree is a part of the one around it, as git sees it."""
-    around = checkout(os.path.dirname(found.top))
-    if around is None or around.top == found.top:
+    around = checkout(os.path.dirname(found_checkout.top))
+    if around is None or around.top == found_checkout.top:
         return False
-    if found.own.startswith(around.own + "/modules/"):
+    if found_checkout.own.startswith(around.own + "/modules/"):
         return True
     # One that keeps its git directory to itself is known by its name alone.
-    return os.path.relpath(found.top, around.top) in _submodules(around.top)
+    return os.path.relpath(found_checkout.top, around.top) in _submodules(around.top)
 
 
 def _submodules(top: str) -> set[str]:

@@ -75,13 +75,13 @@ class Record(msgspec.Struct, kw_only=True):
 
     def wrote(self, log: str) -> str:
         """The profile of the agent that wrote the log of this name."""
-        known = self.logs.get(log, self.profile)
-        return known if isinstance(known, str) else known.profile
+        known_log = self.logs.get(log, self.profile)
+        return known_log if isinstance(known_log, str) else known_log.profile
 
     def logs_of(self, agent: str) -> list[tuple[str, Log]]:
         """The logs that this agent wrote, oldest first."""
-        return [(name, one) for name, one in self.logs.items()
-                if isinstance(one, Log) and one.agent == agent]
+        return [(name, log) for name, log in self.logs.items()
+                if isinstance(log, Log) and log.agent == agent]
 
 
 class RunFile:
@@ -118,9 +118,9 @@ class RunFile:
     def ends(self, log: str, how: str) -> None:
         """Note how the work of this log ended."""
         with self._lock:
-            known = self.record.logs.get(log)
-            if isinstance(known, Log):
-                known.ended = how
+            known_log = self.record.logs.get(log)
+            if isinstance(known_log, Log):
+                known_log.ended = how
             self._try_to_write()
 
     def outlived_by(self, pid: int | None) -> None:

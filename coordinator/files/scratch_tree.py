@@ -59,8 +59,8 @@ class ScratchTree:
         it."""
         if not self.place.is_dir():
             return False
-        found = Git(self.place).maybe("rev-parse", "--show-toplevel")
-        return found is not None and Path(found).resolve() == self.place.resolve()
+        text = Git(self.place).maybe("rev-parse", "--show-toplevel")
+        return text is not None and Path(text).resolve() == self.place.resolve()
 
     def _make(self, commit: str) -> None:
         self.place.parent.mkdir(parents=True, exist_ok=True)

@@ -240,20 +240,20 @@ class StateDir(msgspec.Struct, frozen=True):
             OSError.
             Refusal: FOREIGN: the directory was not made by this user's coord.
         """
-        found = ownership.read(self.secret)
-        if found is None:
+        data = ownership.read(self.secret)
+        if data is None:
             theirs = sorted(
                 entry for entry in os.listdir(self.path)
                 if entry != ".gitignore" and entry != self.separate.name
                 and not entry.startswith(f".{self.secret.name}-")
             )
-            found = ownership.read(self.secret)  # another first command may just have made it
-            if found is None and theirs:
+            data = ownership.read(self.secret)  # another first command may just have made it
+            if data is None and theirs:
                 raise _not_ours(self, f"holds {theirs[0]}, but no key of this user's")
-        if found is None:
+        if data is None:
             ownership.make_once(self.secret, ownership.sealed(os.urandom(SECRET_BYTES)))
-            found = ownership.read(self.secret) or b""
-        key = ownership.unsealed(found)
+            data = ownership.read(self.secret) or b""
+        key = ownership.unsealed(data)
         if key is None:
             raise _not_ours(self, "was not made by your coord (its key lacks your seal)")
         return key

@@ -118,24 +118,24 @@ def _step(place: int, part: bytes, flags: int) -> int:
         try:
             return os.open(part, flags, dir_fd=place)
         except NotADirectoryError:
-            found = os.stat(part, dir_fd=place, follow_symlinks=False)
-            if stat.S_ISLNK(found.st_mode):
+            status = os.stat(part, dir_fd=place, follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode):
                 break
-            if not stat.S_ISDIR(found.st_mode):
+            if not stat.S_ISDIR(status.st_mode):
                 raise
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
 
 
-def exchange(place: int, one: bytes, other: bytes) -> None:
+def exchange(place: int, data: bytes, other: bytes) -> None:
     """Let two names of one directory change places, in one step.
 
     Raises:
         OSError: one of `UNSUPPORTED` where it cannot be done; ENOENT where one is not there.
     """
-    _rename(place, one, other, _EXCHANGE)
+    _rename(place, data, other, _EXCHANGE)
 
 
-def rename_new(place: int, one: bytes, other: bytes) -> None:
+def rename_new(place: int, data: bytes, other: bytes) -> None:
     """Rename within one directory, only if nothing has the new name.
 
     Raises:
@@ -143,25 +143,25 @@ def rename_new(place: int, one: bytes, other: bytes) -> None:
             the new name first, which refuses a name that is taken just as well.)
     """
     try:
-        _rename(place, one, other, _NOREPLACE)
+        _rename(place, data, other, _NOREPLACE)
     except OSError as no:
         if no.errno not in UNSUPPORTED:
             raise
-        os.link(one, other, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
-        os.unlink(one, dir_fd=place)
+        os.link(data, other, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+        os.unlink(data, dir_fd=place)
 
 
-def _rename(place: int, one: bytes, other: bytes, flags: int) -> None:
+def _rename(place: int, data: bytes, other: bytes, flags: int) -> None:
     number = _RENAMEAT2.get(os.uname().machine)
     if hasattr(_libc(), "renameat2"):
-        done = _libc().renameat2(place, one, place, other, flags)
+        done = _libc().renameat2(place, data, place, other, flags)
     elif _linux and number is not None:
-        done = _libc().syscall(number, place, one, place, other, flags)
+        done = _libc().syscall(number, place, data, place, other, flags)
     else:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), one)
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), data)
     if done != 0:
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), one, None, other)
+        raise OSError(code, os.strerror(code), data, None, other)
 
 
 def clone(source: int, target: int) -> bool:

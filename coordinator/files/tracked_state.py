@@ -23,8 +23,8 @@ def check_untracked(root: Path) -> None:
     Raises:
         Refusal: FOREIGN.
     """
-    found = checkout(str(root))
-    listed = _lists(Path(found.own) / "index") if found is not None else False
+    found_checkout = checkout(str(root))
+    listed = _lists(Path(found_checkout.own) / "index") if found_checkout is not None else False
     if listed is False:
         return
     try:

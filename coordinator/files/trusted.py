@@ -72,11 +72,11 @@ def withdraw(root: Path) -> list[Note]:
     Raises:
         OSError.
     """
-    out = []
+    notes = []
     for note in of_root(root):
         note_path(root, note.what).unlink(missing_ok=True)
-        out.append(note)
-    return out
+        notes.append(note)
+    return notes
 
 
 def of_root(root: Path) -> list[Note]:
@@ -86,8 +86,8 @@ def of_root(root: Path) -> list[Note]:
     with suppress(OSError, Refusal):
         ownership.check_folder(folder())
         names = sorted(folder().glob("*.json"))
-    found = [note for note in map(_read, names) if note is not None and note.root == here]
-    return sorted(found, key=lambda note: note.what)
+    notes = [note for note in map(_read, names) if note is not None and note.root == here]
+    return sorted(notes, key=lambda note: note.what)
 
 
 def _read(path: Path) -> Note | None:

@@ -105,11 +105,11 @@ def pour(content: Source, fd: int, name: str) -> int:
 
 def name_of(fd: int) -> str:
     """The name of the content of an open file."""
-    found, named, at = os.fstat(fd), hashlib.sha256(), 0
+    status, named, at = os.fstat(fd), hashlib.sha256(), 0
     while chunk := os.pread(fd, CHUNK_BYTES, at):
         named.update(chunk)
         at += len(chunk)
-    return f"sha256:{named.hexdigest()}{EXECUTABLE if found.st_mode & stat.S_IXUSR else ''}"
+    return f"sha256:{named.hexdigest()}{EXECUTABLE if status.st_mode & stat.S_IXUSR else ''}"
 
 
 def is_mixed(fd: int, old: Source, new: Source) -> bool:
@@ -121,10 +121,10 @@ def is_mixed(fd: int, old: Source, new: Source) -> bool:
         return False
     for at in range(0, size, CHUNK_BYTES):
         now = os.pread(fd, CHUNK_BYTES, at)
-        one, other = _part(old, at), _part(new, at)
+        data, other = _part(old, at), _part(new, at)
         for block in range(0, len(now), BLOCK):
             here = slice(block, min(block + BLOCK, len(now)))
-            parts = [part[here] for part in (now, one, other)]
+            parts = [part[here] for part in (now, data, other)]
             if parts[0] not in parts[1:] and not all(
                 byte in pair for byte, *pair in zip_longest(*parts, fillvalue=-1)
             ):

@@ -141,8 +141,8 @@ else:
                 return
             with self._lock:
                 directory = self._active_callbacks_by_watch.get(event.wd)
-                told = self.is_active and directory is not None
-            if told and directory is not None:
+                is_active = self.is_active and directory is not None
+            if is_active and directory is not None:
                 self._heard(what, directory + b"/" + event.name)
 
         def on_queue_overflow(self) -> None:

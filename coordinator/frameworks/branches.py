@@ -150,9 +150,9 @@ class Branches:
     def close(self) -> None:
         """The idle ones leave."""
         idle, self._idle = self._idle, []
-        for one in idle if self.process == os.getpid() else ():
+        for client in idle if self.process == os.getpid() else ():
             with contextlib.suppress(Refusal):
-                self.end(one)
+                self.end(client)
 
 
 def register(client: Client, description: str = "") -> None:

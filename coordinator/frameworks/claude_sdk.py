@@ -91,13 +91,13 @@ class ClaudeLeases:
         self, also: Mapping[Any, Sequence[HookMatcher]] | None = None,
     ) -> dict[Any, list[HookMatcher]]:
         """For `ClaudeAgentOptions(hooks=…)`, with one's own (`also`) beside them."""
-        out = {event: list(matchers) for event, matchers in (also or {}).items()}
+        result = {event: list(matchers) for event, matchers in (also or {}).items()}
         for event in EVENTS:
-            out.setdefault(event, []).append(HookMatcher(
+            result.setdefault(event, []).append(HookMatcher(
                 hooks=[self.hook], timeout=self._patience + MARGIN_S,
                 # A CLI that would go on where its hook has failed is refused by the SDK.
                 on_failure="block" if event == "PreToolUse" else None))
-        return out
+        return result
 
     def env(self) -> dict[str, str]:
         """For `ClaudeAgentOptions(env=…)`: what the CLI's own hooks (where `coord init` has wired
@@ -115,17 +115,18 @@ class ClaudeLeases:
         event = str(said.get("hook_event_name", ""))
         self._session = str(said.get("session_id", self._session))
         try:
-            out = await in_thread(lambda: self._asked(dict(said)))
+            result = await in_thread(lambda: self._asked(dict(said)))
         except (Refusal, OSError, ValueError) as bad:
-            out = _denied(f"No coordinator answers ({bad}), so this is stopped. Next: `coord up`.",
+            result = _denied(f"No coordinator answers ({bad}), so this is stopped. Next: `coord "
+                             "up`.",
                           event)
-        if event == "PreToolUse" and call and not _reason(out):
+        if event == "PreToolUse" and call and not _reason(result):
             while len(self._passed) >= PASSED_MAX:
                 del self._passed[next(iter(self._passed))]
             self._passed[call] = None
         elif event in ("PostToolUse", "PostToolUseFailure") and call:
             self._passed.pop(call, None)
-        return out
+        return result
 
     def can_use_tool(self, then: CanUseTool) -> CanUseTool:
         """For `ClaudeAgentOptions(can_use_tool=…)`: `then` is the user's own, and decides whatever
@@ -152,9 +153,9 @@ class ClaudeLeases:
                         named, retry=False, reentrant=True,  # (it has edited it before)
                         description=f"{tool} by {self._client.name()}"))
                 except Refusal as refusal:
-                    said = refusal.message
-                    more = "" if refusal.next in said else f" Next: {refusal.next}"
-                    return PermissionResultDeny(message=said + more)
+                    message = refusal.message
+                    more = "" if refusal.next in message else f" Next: {refusal.next}"
+                    return PermissionResultDeny(message=message + more)
             return await then(tool, given, context)
 
         return ask

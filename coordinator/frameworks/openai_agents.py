@@ -112,7 +112,7 @@ class _ToolLeases:
             return ToolGuardrailFunctionOutput.allow()
         _granted.set(granted)  # the SDK makes the call in a task that it starts from this one
         return ToolGuardrailFunctionOutput.allow({"fencing_tokens": {
-            one.resource: one.fencing_token for one in granted.got.leases}})
+            lease.resource: lease.fencing_token for lease in granted.got.leases}})
 
     async def invoke(self, context: Any, arguments: str) -> Any:
         """Run the tool under its lease; coord's sentence, where it has none."""
@@ -132,7 +132,8 @@ class _ToolLeases:
         finally:
             await to_the_end(lambda: _give_back(granted, held.end))
         if held.lost:
-            return (f"The lease on {', '.join(one.resource for one in held.leases)} was lost while "
+            return (f"The lease on {', '.join(lease.resource for lease in held.leases)} was lost "
+                    "while "
                     f"{self._tool.name} ran: others may have written there. Read it afresh before "
                     "anything else.")
         return result
@@ -196,7 +197,7 @@ def _give_back(granted: _Granted, end: Callable[[], None] | None = None) -> None
         else:
             granted.branch.call(rq.Release(  # (names from the root, wherever the program stands)
                 agent=granted.branch.name(),
-                resources=[one.resource for one in granted.got.leases]))
+                resources=[lease.resource for lease in granted.got.leases]))
         sound = True
     finally:
         if sound:
@@ -208,5 +209,5 @@ def _give_back(granted: _Granted, end: Callable[[], None] | None = None) -> None
 
 def _told(refusal: Refusal) -> str:
     """What the model reads in place of the tool's result."""
-    said = refusal.message
-    return said if refusal.next in said else f"{said} Next: {refusal.next}"
+    message = refusal.message
+    return message if refusal.next in message else f"{message} Next: {refusal.next}"

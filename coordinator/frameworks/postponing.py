@@ -37,7 +37,7 @@ class StepPostponed(Pickled, Exception):
     ) -> None:
         super().__init__(f"{step + ': ' if step else ''}{refusal.message}")
         conflicts = refusal.facts.get("conflicts") or [{}]
-        held = [one for one in conflicts if not one.get("waiting")] or conflicts
+        held = [conflict for conflict in conflicts if not conflict.get("waiting")] or conflicts
         self.step = step
         self.arguments = _as_json(arguments)
         self.resources = tuple(resources)

@@ -153,17 +153,17 @@ class ResumableStep:
                                  retry=False, reentrant=True)
         self._record["leases"] = {
             name: one for name, one in before.items() if name not in ended
-        } | {one.resource: {
-            "lease_token": one.lease_token, "fencing_token": one.fencing_token,
-            "content_hash": one.content_hash} for one in got.leases}
+        } | {lease.resource: {
+            "lease_token": lease.lease_token, "fencing_token": lease.fencing_token,
+            "content_hash": lease.content_hash} for lease in got.leases}
         done = self._record.setdefault("done", [])
         twice = bool(run) and run in done
         if twice:
             done.remove(run)
         self._write()
         now = self.fencing_tokens
-        moved = [one.resource for one in got.leases if one.resource in ended
-                 and not _unchanged(one, before[one.resource])]
+        moved = [lease.resource for lease in got.leases if lease.resource in ended
+                 and not _unchanged(lease, before[lease.resource])]
         moved += [name for name, token in (known or {}).items()
                   if name in now and now[name] != token and name not in ended]
         if twice:

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
         if top is None:
             return 0  # a bare repository has no files that anybody could hold
         judge = CommitCheck(top, os.environ)
-        said = judge.push(rest[0] if rest else "", told) if hook == "pre-push" else judge.commit()
+        text = judge.push(rest[0] if rest else "", told) if hook == "pre-push" else judge.commit()
     except Refusal as refusal:
         whose = judge.other_user() if judge is not None else ""
         if whose:
@@ -46,17 +46,17 @@ def main(arguments: list[str]) -> int:
         return _cannot_tell(refusal)
     except Exception as bad:
         return _cannot_tell(refusal=None, bug=f"{type(bad).__name__}: {bad}")
-    sys.stderr.write(harmless(said))
-    return 1 if said else 0
+    sys.stderr.write(harmless(text))
+    return 1 if text else 0
 
 
 def _unasked(top: Path, hook: str) -> int:
     """In a sandbox that keeps git from the coordinator: only what is read-only here is known."""
-    said = "" if hook == "pre-push" else sandboxed.stopped(top, repository.staged(top), "commit")
-    sys.stderr.write(harmless(said or (
+    text = "" if hook == "pre-push" else sandboxed.stopped(top, repository.staged(top), "commit")
+    sys.stderr.write(harmless(text or (
         "coord: a sandbox keeps git from asking who holds these files: it goes on, and nobody has "
         "looked\n")))
-    return 1 if said else 0
+    return 1 if text else 0
 
 
 def _cannot_tell(refusal: Refusal | None, bug: str = "") -> int:

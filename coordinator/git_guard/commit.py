@@ -167,7 +167,7 @@ def _become(view: CommitView, git: Program, rest: list[str], words: Sequence[str
 
 def _without_folders(options: Sequence[str]) -> list[str]:
     """git's own options, without where it is to work."""
-    out: list[str] = []
+    result: list[str] = []
     skips = False
     for word in options:
         if skips:
@@ -175,8 +175,8 @@ def _without_folders(options: Sequence[str]) -> list[str]:
         elif word == "-C":
             skips = True
         else:
-            out.append(word)
-    return out
+            result.append(word)
+    return result
 
 
 def _waited(child: int) -> int:

@@ -105,12 +105,12 @@ class CommitCheck:
             step = f"commit when they are free; or take all of it back: git {doing} --abort"
         elif shared:  # the committer may have a part of it, too
             step += f"; of {_quoted(shared)} your own parts alone: git add -p, then git commit"
-        said = _said(outcome, held, f"{step}   (or wait: `coord locks` tells)", "git commit …")
+        text = _said(outcome, held, f"{step}   (or wait: `coord locks` tells)", "git commit …")
         holders = {item.holder for item in held}
         if len(holders) == 1 and Committer.of(self._env, self.root).person:
             (holder,) = holders
-            said += f"  If you are {holder}: COORD_AGENT={shlex.quote(holder)} git commit …\n"
-        return said
+            text += f"  If you are {holder}: COORD_AGENT={shlex.quote(holder)} git commit …\n"
+        return text
 
     def index_of(self, paths: Sequence[str], name: str) -> str:
         """Why the git command of this name (`add`, `rm`, …) may not change what the index has of
@@ -124,13 +124,13 @@ class CommitCheck:
             held = self._changed(held, paths)
         if not held:
             return ""
-        said = ("nothing was added: it would take in what others are at work on."
+        text = ("nothing was added: it would take in what others are at work on."
                 if name in ("add", "stage") else
                 f"git {name} was not run: it would change what the index has of these.")
-        return _said(said, held, f"name your own files: git {name} -- FILE…", f"git {name} …")
+        return _said(text, held, f"name your own files: git {name} -- FILE…", f"git {name} …")
 
-    def push(self, remote: str, told: str) -> str:
-        """Why the push may not happen; empty if it may. `told`: the hook's standard input.
+    def push(self, remote: str, text: str) -> str:
+        """Why the push may not happen; empty if it may. `text`: the hook's standard input.
 
         Raises:
             Refusal: nobody can tell.
@@ -138,7 +138,7 @@ class CommitCheck:
         if not self.used:
             return ""
         held: dict[tuple[str, str], rq.GuardHeld] = {}
-        for push in repository.pushes(told):
+        for push in repository.pushes(text):
             for item in self._pushed(push, remote):
                 held.setdefault((item.path, item.holder), item)
         if not held:
@@ -193,31 +193,31 @@ class CommitCheck:
     def _pushed(self, push: Push, remote: str) -> list[rq.GuardHeld]:
         """What others hold of it, are not done with, and had taken before it was changed."""
         with self._client() as client:
-            live = [one for one in client.call(rq.Locks()).items
-                    if one.mode != "shared" or one.agreed_as is not None]
+            live = [lease for lease in client.call(rq.Locks()).items
+                    if lease.mode != "shared" or lease.agreed_as is not None]
         if not live:
             return []
-        first = min(one.locked_at for one in live)
+        first = min(lease.locked_at for lease in live)
         changed = repository.changed(self._top, push, remote, first[:19] + "Z")
-        out: list[rq.GuardHeld] = []
+        guard_helds: list[rq.GuardHeld] = []
         for item in self._held(list(changed), "push", noted=False):
             if changed[item.path] * 1000 + 999 < from_iso(item.since):
                 continue
             place = Path(item.worktree) if item.worktree else self._top
             if repository.unfinished(place, push.local, [item.path]):
-                out.append(item)
-        out = self._parts_pushed(out, push)
-        if out and self._off() and self._who().person:
-            self._note([self._named(item.path) for item in out], "push")
+                guard_helds.append(item)
+        guard_helds = self._parts_pushed(guard_helds, push)
+        if guard_helds and self._off() and self._who().person:
+            self._note([self._named(item.path) for item in guard_helds], "push")
             return []
-        return out
+        return guard_helds
 
     def _parts_pushed(self, held: Sequence[rq.GuardHeld], push: Push) -> list[rq.GuardHeld]:
         """Those of them that are whole files, or regions that were committed since they were held
         and look otherwise in the holder's working tree."""
         if not any("::" in item.resource for item in held):
             return list(held)
-        out = []
+        guard_helds = []
         from coordinator.looking.file_regions import FileRegions  # where a region is held
 
         with contextlib.closing(FileRegions()) as regions:
@@ -232,12 +232,12 @@ class CommitCheck:
                             self._top, f"{began}:{path}"),
                         repository.content(self._top, f"{push.local}:{path}"),
                         repository.saved(place, path)]
-                    if not all(one is None or two is None or _concerns(
-                            regions.between(path, one, two).names, name)
-                            for one, two in pairwise(versions)):
+                    if not all(data is None or two is None or _concerns(
+                            regions.between(path, data, two).names, name)
+                            for data, two in pairwise(versions)):
                         continue
-                out.append(item)
-        return out
+                guard_helds.append(item)
+        return guard_helds
 
     def _changed(self, held: Sequence[rq.GuardHeld],
                  saved: Collection[str]) -> list[rq.GuardHeld]:
@@ -266,15 +266,15 @@ class CommitCheck:
         if noted and self._off() and who.person:
             self._note(named, action)
             return []
-        out: list[rq.GuardHeld] = []
+        guard_helds: list[rq.GuardHeld] = []
         with self._client(who) as client:
             for portion in repository.listed(named, PORTION):
-                out += client.call(rq.GuardCheck(
+                guard_helds += client.call(rq.GuardCheck(
                     paths=portion, agent=who.agent, profile=who.profile, session=who.session,
                 )).items
-        for item in out:
+        for item in guard_helds:
             item.path = os.path.relpath(self.root / item.path, self._top)
-        return out
+        return guard_helds
 
     def _named(self, path: str) -> str:
         """A file of this tree, from the root if it lies in there: where the coordinator runs, that
@@ -284,11 +284,11 @@ class CommitCheck:
 
     def _who(self) -> Committer:
         """By its environment, else by the session that this process is in."""
-        said = Committer.of(self._env, self.root)
-        if said.person:
+        committer = Committer.of(self._env, self.root)
+        if committer.person:
             with contextlib.suppress(Refusal), self._client() as client:
                 return Committer(agent=client.call(rq.AgentOfProcess(pid=os.getpid())).agent)
-        return said
+        return committer
 
     def _off(self) -> bool:
         return self._env.get(SWITCH, "").lower() == OFF
@@ -318,16 +318,17 @@ def _concerns(changed: Sequence[str] | None, name: str) -> bool:
     """Whether one of the changed regions (None: nobody can tell which) is, contains or is a part of
     this one."""
     return changed is None or (name == HEADER and bool(changed)) or any(
-        f"{one}.".startswith(f"{name}.") or f"{name}.".startswith(f"{one}.") for one in changed)
+        f"{text}.".startswith(f"{name}.") or f"{name}.".startswith(f"{text}.") for text in changed)
 
 
 def _said(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:
     lines = [f"coord: {what}"]
     # (Who holds copies in several working trees is named once.)
-    held = list({(one.path, one.resource, one.holder): one for one in held}.values())
+    held = list({(guard_held.path, guard_held.resource, guard_held.holder): guard_held
+                 for guard_held in held}.values())
     for item in held[:LISTED_MAX]:
-        said = item.description and quoted(item.description)
-        why = " ".join(part for part in (item.task or "", said) if part)
+        description = item.description and quoted(item.description)
+        why = " ".join(part for part in (item.task or "", description) if part)
         of = "" if item.resource == item.path else f" (as {item.resource})"
         lines.append(f"  {item.path}{of}: held by {item.holder} until {item.until[11:16]}Z"
                      + (f": {why}" if why else ""))

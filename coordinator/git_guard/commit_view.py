@@ -116,7 +116,7 @@ class CommitView:
             gone = [path for path in files if os.fsencode(path) not in there]
             lines = last + b"".join(b"0 %040d\t%s\0" % (0, os.fsencode(path)) for path in gone)
             self.inside.must("update-index", "-z", "--index-info", data=lines)
-            self.hidden = self.hidden._replace(files=[one for one in files if one not in gone])
+            self.hidden = self.hidden._replace(files=[file for file in files if file not in gone])
         shown = [path for path in (*self.hidden.files, *self.hidden.parts)
                  if _is_plain(self.top / path)]
         self.inside.must("checkout-index", "-z", "--stdin", "-q", f"--prefix={self._shown}/",
@@ -197,12 +197,12 @@ class CommitView:
 
 def entries(git: Program) -> dict[str, str]:
     """What an index has of each file: mode, content, stage."""
-    out: dict[str, str] = {}
+    result: dict[str, str] = {}
     for line in git.must("ls-files", "--stage", "-z", "--full-name", ":/").split(b"\0"):
         entry, _, path = line.partition(b"\t")
         if path:
-            out[os.fsdecode(path)] = entry.decode()
-    return out
+            result[os.fsdecode(path)] = entry.decode()
+    return result
 
 
 def remove_left(own: Path) -> None:

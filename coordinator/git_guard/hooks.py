@@ -86,8 +86,9 @@ class Hook(msgspec.Struct, frozen=True):
             after = self._inserted(now)
         else:
             after = _FIRST + self._lines(True)
-        old, new = ([] if one is None else one.decode("utf-8", "replace").splitlines(keepends=True)
-                    for one in (now, after))
+        old, new = ([] if data is None
+                    else data.decode("utf-8", "replace").splitlines(keepends=True)
+                    for data in (now, after))
         name = str(self.path)
         lines = difflib.unified_diff(old, new, name if now is not None else "/dev/null",
                                      name if after is not None else "/dev/null")
@@ -198,9 +199,9 @@ def puts_aside(folder: Path) -> bool:
     """Whether git's commit hook in this folder may put work that is not committed aside for a
     while, as far as its words tell: a hook manager, or a script that stashes. The words stand in
     the script that is asked first."""
-    said = re.search(rb"^aside='(.*)'$", _QUICK.read_bytes(), re.MULTILINE)
-    assert said is not None, "it has them"
-    words = re.compile(said[1])
+    match = re.search(rb"^aside='(.*)'$", _QUICK.read_bytes(), re.MULTILINE)
+    assert match is not None, "it has them"
+    words = re.compile(match[1])
     for path in (folder / "pre-commit", folder / KEPT / "pre-commit",
                  folder.parent / "pre-commit"):  # (husky's scripts lie above its hooks)
         text = _bytes(path)
@@ -241,8 +242,8 @@ def found(place: Path, here: WorkTree | None = None) -> list[Hook]:
     folders: list[Path] = []
     top = repository.top(place) or place
     for tree in dict.fromkeys([top, *_worktrees(place)]):
-        said = repository.maybe("rev-parse", "--git-path", "hooks", cwd=tree)
-        folder = Path(os.path.realpath(tree / said)) if said else None
+        text = repository.maybe("rev-parse", "--git-path", "hooks", cwd=tree)
+        folder = Path(os.path.realpath(tree / text)) if text else None
         if folder is not None and (tree == top or folder.is_dir()):
             folders.append(folder)
     return _in(folders)
@@ -273,8 +274,8 @@ def _holds(folder: Path) -> bool:
 
 def shared(place: Path, hooks: list[Hook]) -> str:
     """Why these hooks are not this clone's alone; empty if they are."""
-    told = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
-    if (told.split()[0] if told else "") in ("global", "system"):
+    text = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
+    if (text.split()[0] if text else "") in ("global", "system"):
         return "core.hooksPath is set for all repositories"
     for folder in dict.fromkeys(hook.path.parent for hook in hooks):
         if repository.maybe("ls-files", "--", str(folder), cwd=place):
@@ -284,27 +285,30 @@ def shared(place: Path, hooks: list[Hook]) -> str:
 
 def remarks(place: Path, hooks: list[Hook]) -> list[str]:
     """What a person should know of where the hooks lie."""
-    out = []
-    told = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
-    scope = told.split()[0] if told else ""
+    result = []
+    text = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
+    scope = text.split()[0] if text else ""
     if scope in ("global", "system"):
-        out.append("core.hooksPath is set for all repositories: the guard is in all of them, and "
+        result.append("core.hooksPath is set for all repositories: the guard is in all of them, "
+                      "and "
                    "does nothing where coord is not used.")
     for folder in dict.fromkeys(hook.path.parent for hook in hooks):
         if folder.name == "_" and folder.parent.name == ".husky":
-            out.append(f"husky writes {folder} anew at `npm install`: `coord guard install` again "
+            result.append(f"husky writes {folder} anew at `npm install`: `coord guard install` "
+                          "again "
                        "then; `coord guard check` tells.")
         elif repository.maybe("ls-files", "--", *(
             str(hook.path) for hook in hooks if hook.path.parent == folder
         ), cwd=place):
-            out.append(f"{folder} is tracked by git: what was put in there is of this machine; do "
+            result.append(f"{folder} is tracked by git: what was put in there is of this machine; "
+                          "do "
                        "not commit it.")
-    return out
+    return result
 
 
 def _worktrees(place: Path) -> list[Path]:
-    said = repository.maybe("worktree", "list", "--porcelain", cwd=place) or ""
-    trees = [Path(line.removeprefix("worktree ")) for line in said.splitlines()
+    text = repository.maybe("worktree", "list", "--porcelain", cwd=place) or ""
+    trees = [Path(line.removeprefix("worktree ")) for line in text.splitlines()
              if line.startswith("worktree ")]
     return [tree for tree in trees if tree.is_dir()]
 

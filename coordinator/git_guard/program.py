@@ -37,9 +37,9 @@ class Program:
         """
         done = self._run(words, data)
         if done is None or done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip() if done is not None else ""
+            text = done.stderr.decode("utf-8", "replace").strip() if done is not None else ""
             raise Refusal(
-                Code.STORAGE, f"git {words[0]} failed: {said or 'it could not be run'}. "
+                Code.STORAGE, f"git {words[0]} failed: {text or 'it could not be run'}. "
                 "Nothing was committed.", next="Look at what git said.")
         return done.stdout
 

@@ -45,10 +45,11 @@ def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) 
         raise Refusal(Code.STORAGE, f"git could not be asked: {bad}.",
                       next="Look whether git works here.") from None
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [
             str(done.returncode)]
-        why = next((line for line in said if line.startswith("fatal: ")), said[-1])
-        step = said[-1].strip()  # git names a command itself, as where another user owns the folder
+        why = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
+        # git names a command itself, as where another user owns the folder.
+        step = lines[-1].strip()
         raise Refusal(
             Code.STORAGE, f"git {args[0]} failed: {why.removeprefix('fatal: ')}.",
             next=f"`{step}`" if step.startswith("git ") else "Look at what git said.",
@@ -83,9 +84,9 @@ class WorkTree(NamedTuple):
     def of(place: Path) -> WorkTree | None:
         """The working tree around `place`; None outside of one, or where its name cannot be told
         from the next (it has a line's end in it)."""
-        said = maybe("rev-parse", "--show-toplevel", "--git-dir", "--git-common-dir", "--git-path",
+        text = maybe("rev-parse", "--show-toplevel", "--git-dir", "--git-common-dir", "--git-path",
                      "hooks", cwd=place)
-        parts = said.split("\n") if said else []
+        parts = text.split("\n") if text else []
         if len(parts) != 4:
             return None
         top, own, common, hooks = (Path(os.path.realpath(place / part)) for part in parts)
@@ -100,8 +101,8 @@ class WorkTree(NamedTuple):
 
 def top(cwd: Path | None = None) -> Path | None:
     """The top of the working tree; None outside of one."""
-    found = maybe("rev-parse", "--show-toplevel", cwd=cwd)
-    return Path(found) if found else None
+    text = maybe("rev-parse", "--show-toplevel", cwd=cwd)
+    return Path(text) if text else None
 
 
 def staged(place: Path, own: Path | None = None) -> list[str]:
@@ -150,12 +151,12 @@ def saved(place: Path, path: str) -> bytes | None:
 
 def pushes(text: str) -> list[Push]:
     """The lines of a pre-push hook's input; what is deleted there is left out."""
-    out = []
+    result = []
     for line in text.splitlines():
         words = line.rsplit(" ", 3)
         if len(words) == 4 and not set(words[1]) <= _NOTHING:
-            out.append(Push(words[0], words[1], words[3]))
-    return out
+            result.append(Push(words[0], words[1], words[3]))
+    return result
 
 
 def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
@@ -163,25 +164,25 @@ def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
     known = not set(push.remote) <= _NOTHING and maybe(
         "cat-file", "-e", f"{push.remote}^{{commit}}", cwd=place) is not None
     without = [f"^{push.remote}"] if known else ["--not", f"--remotes={remote}"]
-    said = git("log", "-z", "-c", "--no-renames", "--name-only", f"--since={since}",
+    data = git("log", "-z", "-c", "--no-renames", "--name-only", f"--since={since}",
                "--format=%x01%ct%x00", push.local, *without, "--", cwd=place)
-    out: dict[str, int] = {}
+    result: dict[str, int] = {}
     at = 0
-    for field in said.split(b"\0"):
+    for field in data.split(b"\0"):
         text = field.strip(b"\n")
         if text.startswith(b"\x01"):
             at = int(text[1:])
         elif text:
             name = os.fsdecode(text)
-            out[name] = max(out.get(name, 0), at)
-    return out
+            result[name] = max(result.get(name, 0), at)
+    return result
 
 
 def before(place: Path, commit: str, at_s: int) -> str | None:
     """The last commit up to this one that was made before an instant (Unix seconds); None: there is
     none."""
-    found = maybe("rev-list", "-1", f"--before=@{at_s - 1}", commit, "--", cwd=place)
-    return (found or "").strip() or None
+    text = maybe("rev-list", "-1", f"--before=@{at_s - 1}", commit, "--", cwd=place)
+    return (text or "").strip() or None
 
 
 def unfinished(place: Path, commit: str, paths: Sequence[str]) -> set[str]:

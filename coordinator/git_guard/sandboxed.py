@@ -23,7 +23,7 @@ def stopped(top: Path, paths: Sequence[str], name: str) -> str:
     the top of their working tree; empty if it may."""
     mounted = read_only(top)
     kept = [path for path in paths
-            if any(path == one or path.startswith(f"{one}/") for one in mounted)]
+            if any(path == text or path.startswith(f"{text}/") for text in mounted)]
     if not kept:
         return ""
     shown = ", ".join(kept[:NAMED_MAX]) + (" …" if len(kept) > NAMED_MAX else "")
@@ -35,11 +35,11 @@ def stopped(top: Path, paths: Sequence[str], name: str) -> str:
 def read_only(top: Path) -> list[str]:
     """What is mounted read-only by itself below the top of a working tree, named from there; but
     for coord's own folder, and git's."""
-    base, out = str(top).rstrip("/") + "/", []
+    base, result = str(top).rstrip("/") + "/", []
     with contextlib.suppress(OSError):
         for mount in mounts():
             if mount.place.startswith(base) and b"ro" in mount.options:
                 name = mount.place.removeprefix(base)
                 if name.split("/")[0] not in (STATE_DIR, ".git"):
-                    out.append(name)
-    return out
+                    result.append(name)
+    return result

@@ -72,10 +72,11 @@ def _answered(ask: Callable[[], T], without: Callable[[], T]) -> T | int:
                 raise
             return without()
     except Refusal as refusal:
-        said = refusal.message
+        message = refusal.message
         if refusal.code not in HELD:
-            said = f"nobody can tell whether others are at work here, so git was not run: {said}"
-        sys.stderr.write(harmless(f"coord: {said}\n  next: {refusal.next}\n"))
+            message = ("nobody can tell whether others are at work here, "
+                       f"so git was not run: {message}")
+        sys.stderr.write(harmless(f"coord: {message}\n  next: {refusal.next}\n"))
     except KeyboardInterrupt:
         return 130
     except Exception as bad:
@@ -94,9 +95,9 @@ def _unasked(real: str, words: list[str]) -> int:
         taken = _indexed(git, Path(top), rest)
     else:
         taken = Program(git.path, ["-C", top]).names("ls-files", "-z", "--full-name")
-    said = sandboxed.stopped(Path(top), taken, rest[0])
-    sys.stderr.write(harmless(said))
-    return STOP if said else RUN
+    text = sandboxed.stopped(Path(top), taken, rest[0])
+    sys.stderr.write(harmless(text))
+    return STOP if text else RUN
 
 
 def _called(real: str, words: list[str]) -> tuple[Program, list[str], str]:
@@ -157,9 +158,9 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     taken = git.names("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named)
     if any(map(_with_untracked, rest[1:rest.index("--")])):
         taken += git.names("ls-files", "-z", "--others", "--full-name", "--", *named)
-    said = check.index_of(taken, "stash")
-    sys.stderr.write(harmless(said))
-    return STOP if said else HAS_TURN
+    text = check.index_of(taken, "stash")
+    sys.stderr.write(harmless(text))
+    return STOP if text else HAS_TURN
 
 
 def _brought_back(git: Program, check: CommitCheck, name: str,
@@ -175,9 +176,9 @@ def _brought_back(git: Program, check: CommitCheck, name: str,
     taken = git.names(*listed, "--cached", *commit, "--", *what.files) if commit else []
     if what.tree:
         taken += git.names(*listed, *commit, "--", *what.files)
-    said = check.index_of(list(dict.fromkeys(taken)), name)
-    sys.stderr.write(harmless(said))
-    return STOP if said else RUN
+    text = check.index_of(list(dict.fromkeys(taken)), name)
+    sys.stderr.write(harmless(text))
+    return STOP if text else RUN
 
 
 def _with_untracked(word: str) -> bool:
@@ -198,10 +199,10 @@ def _meant(git: Program, rest: list[str]) -> list[str]:
     for _ in range(ALIASES_MAX):
         if not rest or rest[0].startswith("-"):
             return rest
-        said = git.line("config", "--get", f"alias.{rest[0]}")
-        if not said or said.startswith("!"):
+        text = git.line("config", "--get", f"alias.{rest[0]}")
+        if not text or text.startswith("!"):
             return rest
-        rest = [*git_commands.git_command(["git", *said.split()]), *rest[1:]]
+        rest = [*git_commands.git_command(["git", *text.split()]), *rest[1:]]
     return rest
 
 
@@ -213,8 +214,8 @@ def _is_shared(git: Program, top: str, name: str) -> bool:
     index = os.environ.get("GIT_INDEX_FILE")
     if not index or name not in (*git_commands.INDEXING, "read-tree"):
         return True
-    said = git.line("rev-parse", "--absolute-git-dir")
-    return Path(top, index).resolve().is_relative_to(Path(said).resolve())
+    text = git.line("rev-parse", "--absolute-git-dir")
+    return Path(top, index).resolve().is_relative_to(Path(text).resolve())
 
 
 def _is_usual(git: Program, top: str) -> bool:
@@ -233,7 +234,7 @@ def _passes(git: Program, rest: list[str]) -> bool:
     moved = git_commands.moved_ref(rest)
     if moved is None or (moved.ref and moved.ref not in ("HEAD", head)):
         return True
-    new, old = (git.line("rev-parse", "-q", "--verify", one) for one in (moved.to, "HEAD"))
+    new, old = (git.line("rev-parse", "-q", "--verify", text) for text in (moved.to, "HEAD"))
     return bool(new) and new == old
 
 
@@ -243,13 +244,13 @@ def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
     name = rest[0]
     if name == "commit":
         listed, saved = _committed(git, top, rest)
-        said = check.commit_of(listed, saved.difference(as_staged))
+        text = check.commit_of(listed, saved.difference(as_staged))
     elif git_commands.asks_the_user(rest):
         return RUN  # the commit is looked at
     else:
-        said = check.index_of(_indexed(git, top, rest), name)
-    sys.stderr.write(harmless(said))
-    return STOP if said else RUN
+        text = check.index_of(_indexed(git, top, rest), name)
+    sys.stderr.write(harmless(text))
+    return STOP if text else RUN
 
 
 def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
@@ -287,13 +288,13 @@ def _loud(args: Sequence[str], name: str) -> list[str]:
     """Without what keeps `rm` quiet."""
     if name != "rm":
         return list(args)
-    out = []
+    result = []
     for word in args:
         if word[:1] == "-" and word[:2] != "--":
             word = word.replace("q", "")
         if word not in ("-", "--quiet"):
-            out.append(word)
-    return out
+            result.append(word)
+    return result
 
 
 def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set[str]]:

@@ -89,16 +89,17 @@ def known(svc: Service, view: View, asker: str | None, asked: Once) -> msgspec.R
     row = view.first(AnsweredRow, "answered_get", asker or "", asked.key)
     if row is None or row.at <= view.later(-WINDOW_MS):
         return None
-    answer, at = row.answer, row.at
+    answer, instant = row.answer, row.at
     if (row.op, row.digest) != (asked.op, asked.digest):
         raise Refusal(
             Code.CONFLICT, f"The idempotency key {asked.key[:60]!r} was used for another request "
-            f"(`{row.op}`, {at[:19]}Z). Nothing was done.",
+            f"(`{row.op}`, {instant[:19]}Z). Nothing was done.",
             next="Make up a new key for each request.",
         )
     if answer == _TOO_LONG:
         raise Refusal(
-            Code.CONFLICT, f"This request was carried out at {at[:19]}Z; its answer was too long "
+            Code.CONFLICT,
+            f"This request was carried out at {instant[:19]}Z; its answer was too long "
             "to be kept. Nothing was done again.", next="Look at what is so: `coord status`.",
             done=True,
         )
@@ -175,12 +176,12 @@ def _again(svc: Service, value: Any, key: str) -> None:
 
 def _parts(value: Any) -> list[dict[str, Any]]:
     """All objects within JSON. A loop, not a recursion."""
-    out, todo = [], [value]
+    result, todo = [], [value]
     while todo:
         one = todo.pop()
         if isinstance(one, dict):
-            out.append(one)
+            result.append(one)
             todo += one.values()
         elif isinstance(one, list):
             todo += one
-    return out
+    return result

@@ -100,7 +100,7 @@ def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, 
 
 
 def judged(svc: Service, tx: Tx, task: TaskRow, agent: str, outcome: str,
-           said: str) -> rq.Judged:
+           text: str) -> rq.Judged:
     """Note an outcome that somebody else has found, and take its remedy.
 
     Raises:
@@ -110,16 +110,16 @@ def judged(svc: Service, tx: Tx, task: TaskRow, agent: str, outcome: str,
     if outcome != recovery.COMMITTED:
         rounds = 1 + max(_rounds(tx, task), _judged_so(tx, task, outcome))
     remedy = recovery.remedy(outcome, rounds, svc.settings.backlog.rounds_max)
-    note(tx, task, agent, outcome, remedy, [], said)
+    note(tx, task, agent, outcome, remedy, [], text)
     if remedy == "person":
-        _give_to_a_person(svc, tx, task, agent, rounds, said or outcome)
+        _give_to_a_person(svc, tx, task, agent, rounds, text or outcome)
     return rq.Judged(task=task.task_id, round=rounds, remedy=remedy,
                      state=tasks.find(tx, task.task_id).state)
 
 
 def _give_to_a_person(svc: Service, tx: Tx, task: TaskRow, agent: str, rounds: int,
-                      said: str) -> None:
-    why = f"after {rounds} rounds: {said}"
+                      text: str) -> None:
+    why = f"after {rounds} rounds: {text}"
     lapse.fail_claim(svc, tx, task, tasks.Failure(why[:2000], exhausted=True))
 
 
@@ -150,7 +150,7 @@ def candidates(view: View, task: str, *, texts: bool = False,
     rows: dict[int, list[CandidateRegionRow]] = {}
     for region in view.each(CandidateRegionRow, "candidate_regions_of", task):
         rows.setdefault(region.n, []).append(region)
-    out = []
+    result = []
     for row in view.each(CandidateRow, "candidates_of", task):
         regions = []
         for region in rows.get(row.n, ()):
@@ -160,9 +160,9 @@ def candidates(view: View, task: str, *, texts: bool = False,
                 resource=region.resource, base=region.base, content_hash=region.content,
                 stale=_stale(view, region.resource, region.base, now),
                 text=None if data is None else data.decode("utf-8", "replace")))
-        out.append(rq.Candidate(n=row.n, agent=row.agent, at=row.at, outcome=row.outcome,
+        result.append(rq.Candidate(n=row.n, agent=row.agent, at=row.at, outcome=row.outcome,
                                 remedy=row.remedy, note=row.note, regions=regions))
-    return out
+    return result
 
 
 def left(view: View, task: str, now: dict[str, str | None]) -> list[rq.Candidate]:
@@ -170,8 +170,9 @@ def left(view: View, task: str, now: dict[str, str | None]) -> list[rq.Candidate
     with their texts."""
     if not view.has("candidate_last", task):
         return []
-    found = [one for one in candidates(view, task, texts=True, now=now) if one.remedy != "none"]
-    return found[-TOLD_MAX:]
+    found_candidates = [candidate for candidate in candidates(view, task, texts=True, now=now)
+                        if candidate.remedy != "none"]
+    return found_candidates[-TOLD_MAX:]
 
 
 def _stale(view: View, name: str, base: str | None,
@@ -197,12 +198,12 @@ def _judged_so(tx: Tx, task: TaskRow, outcome: str) -> int:
 
 
 def note(tx: Tx, task: TaskRow, agent: str, outcome: str, remedy: recovery.Remedy,
-         regions: list[tuple[str, str | None, str | None]], said: str) -> None:
+         regions: list[tuple[str, str | None, str | None]], text: str) -> None:
     """Write an outcome onto a task's blackboard."""
     last = tx.value("candidate_last", task.task_id) or 0
     tx.record(ev.CandidateJudged(
         task=task.task_id, agent=agent, n=last + 1,
-        outcome=str(outcome), remedy=remedy, regions=regions, note=said[:2000]))
+        outcome=str(outcome), remedy=remedy, regions=regions, note=text[:2000]))
 
 
 def _needed(refusal: Refusal) -> list[str]:
@@ -236,16 +237,16 @@ def _told(task: TaskRow, agent: str, refusal: Refusal, rounds: int, names: Seque
           got: rq.Acquired | Refusal | None) -> Refusal:
     if got is None:
         return refusal
-    said = ", ".join(names[:8])
+    text = ", ".join(names[:8])
     if isinstance(got, Refusal) and got.code not in HELD:
-        return _with(refusal, f"{said} could not be leased: {got.message}", got.next)
+        return _with(refusal, f"{text} could not be leased: {got.message}", got.next)
     if isinstance(got, Refusal):
-        told = _with(refusal, f"{task.task_id} needs {said}, too: {got.message}",
+        told = _with(refusal, f"{task.task_id} needs {text}, too: {got.message}",
                      f"`coord task fail {task.task_id} --agent {agent} --blocked "
                      f"{' '.join(names[:8])}`, and stop: it is offered again when all are free.")
         told.facts |= {"conflicts": got.facts.get("conflicts", []), "needs": list(names)}
         return told
-    told = _with(refusal, f"{said} {'is' if len(names) == 1 else 'are'} leased to you now.",
+    told = _with(refusal, f"{text} {'is' if len(names) == 1 else 'are'} leased to you now.",
                  "Read what you got, make it fit, and commit all in one.")
     leased: list[Any] = msgspec.to_builtins(got.leases)
     told.facts |= {"leases": leased}

@@ -62,14 +62,14 @@ def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:
         before = repository_files.from_git(svc, git, {e.path: (e.old_mode, e.old) for e in entries})
     except GitError as bad:
         raise bad.refusal("What did not land cannot be read") from None
-    out = []
+    result = []
     for entry in entries:
         path = file_names.from_bytes(os.fsencode(entry.path[len(below):]))
         was = before.get(entry.path, repository_files.NOTHING)
         now = repository_files.look(svc, work.worktree, path, keep=True)
         if now.hash != was.hash:
-            out.append(Unlanded(path, was, now))
-    return out
+            result.append(Unlanded(path, was, now))
+    return result
 
 
 def move(svc: Service, target: str, new: str, old: str, why: str) -> None:

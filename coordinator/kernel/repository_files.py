@@ -202,14 +202,14 @@ def from_git(svc: Service, git: Git, entries: Mapping[str, tuple[str, str]]) -> 
         GitError: git cannot read them.
     """
     files = [(name, path) for path, (mode, name) in entries.items() if mode in FILES]
-    out = git.contents(files, partial(pour, svc))
+    result = git.contents(files, partial(pour, svc))
     for path, (mode, name) in entries.items():
         if mode == LINK:
             target = git.blob(name)
-            out[path] = Bytes(link_digest(target), target, 0o777, len(target))
-        elif mode == EXECUTABLE_MODE and (found := out[path]).hash is not None:
-            out[path] = replace(found, hash=f"{found.hash}{EXECUTABLE}")
-    return out
+            result[path] = Bytes(link_digest(target), target, 0o777, len(target))
+        elif mode == EXECUTABLE_MODE and (found := result[path]).hash is not None:
+            result[path] = replace(found, hash=f"{found.hash}{EXECUTABLE}")
+    return result
 
 
 def committed(svc: Service, paths: Sequence[str]) -> dict[str, Bytes]:
@@ -250,10 +250,10 @@ def kind(svc: Service, worktree: str | None,
     """What is there; None for links and other things that hold no bytes of their own."""
     try:
         with root_of(svc, worktree) as root:
-            found = root.stat(path) if path else Path(root.path).stat()
+            status = root.stat(path) if path else Path(root.path).stat()
     except OSError:
         return "absent"
-    return _kind(found.st_mode) if found is not None else "absent"
+    return _kind(status.st_mode) if status is not None else "absent"
 
 
 def _kind(mode: int) -> Literal["file", "directory"] | None:

@@ -242,14 +242,14 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
     if held is not None:
         out.locked_by, out.locked_at = held
         row = view.agent(held[0])
-        said = row.description if row is not None and not row.is_label else ""
-        out.locked_by_name = said or held[0]
+        description = row.description if row is not None and not row.is_label else ""
+        out.locked_by_name = description or held[0]
     if full:
         wanted = [(lease_rule.as_resource(need.name, need.kind, need.scope), need.mode)
                   for need in needed]
         out.held_by = holders_of(view, task.claimed_by or "", wanted)
         barred = [] if out.held_by or task.state != "ready" else _barred_by(
-            view, task, [one for one, _ in wanted], quarantine)
+            view, task, [resource for resource, _ in wanted], quarantine)
         out.explanation = _explanation(view, task, [*out.held_by, *barred])
     return out
 

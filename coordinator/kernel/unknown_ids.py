@@ -30,11 +30,11 @@ def spellings(text: str, letter: str) -> tuple[str, ...]:
 def unknown(code: Code, kind: str, letter: str, name: str, of: str = "") -> Refusal:
     """That no `kind` ("task") has the id `name`. `letter`: that of its kind; `of`: what else it
     was to be (" and is for src/a.py")."""
-    said = f"No {kind} has the id {name[:_QUOTED_MAX]!r}{of}"
-    found = _ID.fullmatch(name)
-    other = found[1].upper() if found else letter
+    text = f"No {kind} has the id {name[:_QUOTED_MAX]!r}{of}"
+    match = _ID.fullmatch(name)
+    other = match[1].upper() if match else letter
     if other == letter:
-        return Refusal(code, f"{said}.")
+        return Refusal(code, f"{text}.")
     has, command = _KINDS[other]
-    return Refusal(code, f"{said}: that is the id of {has}.",
+    return Refusal(code, f"{text}: that is the id of {has}.",
                    next=f"`{command} {name.upper()}` tells of it.")

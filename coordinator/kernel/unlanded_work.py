@@ -28,11 +28,11 @@ def look_at_unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[branches.U
 def keep_unlanded(svc: Service, tx: Tx, work: rq.Unlanded,
             files: Sequence[branches.Unlanded]) -> list[ev.FlaggedFile]:
     """These files, to be flagged; their bytes are kept."""
-    out = []
+    flagged_files = []
     for path, was, now in files:
         branches.keep(tx, was)
         branches.keep(tx, now)
-        out.append(
+        flagged_files.append(
             ev.FlaggedFile(
                 path=path, scope=path_scope(path, svc.fold_case), worktree=work.worktree,
                 change="created" if was.hash is None else
@@ -40,4 +40,4 @@ def keep_unlanded(svc: Service, tx: Tx, work: rq.Unlanded,
                 kept=was.kept and now.kept, baseline_hash=was.hash, flagged_hash=now.hash,
             )
         )
-    return out
+    return flagged_files

@@ -23,16 +23,16 @@ def put(
     task: str | None = None,
 ) -> None:
     """Set it aside, unless it rests already; its owner hears of it the first time."""
-    known = get(tx, what, subject)
-    if known is not None and known.retry_at > tx.now:
+    aside = get(tx, what, subject)
+    if aside is not None and aside.retry_at > tx.now:
         return  # two ways led to it at one moment: that is no reason to let it rest longer
-    tries = known.tries + 1 if known is not None else 1
+    tries = aside.tries + 1 if aside is not None else 1
     rest = min(LONGEST_MS, FIRST_MS << (tries - 1))
     tx.record(
         ev.SetAside(what=what, subject=subject, reason=reason[:500], tries=tries,
                     retry_at=tx.later(rest), agent=agent, task=task)
     )
-    if agent is not None and known is None:
+    if agent is not None and aside is None:
         notices.post(
             tx, agent, "aside", f"{_named(what, subject, task)} cannot be served now and is set "
             f"aside: {reason} It is tried again by itself.", what=what, subject=subject,

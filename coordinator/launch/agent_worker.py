@@ -292,8 +292,8 @@ class AgentWorker(threading.Thread):
             if ended.ok:
                 self._resting.setbacks = 0
                 if self._work is None:
-                    said = ended.told.result[:500] if ended.told is not None else ""
-                    self._finish(task, said or _last_words(output), output)
+                    text = ended.told.result[:500] if ended.told is not None else ""
+                    self._finish(task, text or _last_words(output), output)
                     return "done", ""
                 return self._land(claimed, self._work, output)
             self._fail(task, ended.why, output, counted=not ended.model and ended.how != "unhooked")
@@ -313,8 +313,8 @@ class AgentWorker(threading.Thread):
         when the attempt began."""
         if not ended.ok or ended.changed is not False:
             return ended
-        told = self.launch.steady(rq.Events(agent=self.agent, tail=True, limit=1000)).items
-        asked = [one for one in told
+        items = self.launch.steady(rq.Events(agent=self.agent, tail=True, limit=1000)).items
+        asked = [one for one in items
                  if one.seq > before and one.kind in ("acquisition_refused", "lease_granted")]
         if not asked or asked[-1].kind == "lease_granted":
             return ended
@@ -330,15 +330,15 @@ class AgentWorker(threading.Thread):
         self.doing = "landing"
 
         def finish(commit: str) -> bool:
-            said = f"landed on {isolation.target.name} as {commit[:12]}: " if commit else ""
+            text = f"landed on {isolation.target.name} as {commit[:12]}: " if commit else ""
             try:
                 self.launch.steady(rq.TaskDone(
                     agent=self.agent, task=task.task, landed=commit, force=bool(commit),
-                    result=said + _last_words(output)))
+                    result=text + _last_words(output)))
             except Refusal as refusal:
                 if not commit:
                     raise
-                self.launch.trouble(f"{task.task} {said.removesuffix(': ')}, but that could not be "
+                self.launch.trouble(f"{task.task} {text.removesuffix(': ')}, but that could not be "
                                   f"noted: {refusal.message} `coord task show {task.task}`")
                 return refusal.code in LOST  # then there is nothing left to note
             return True

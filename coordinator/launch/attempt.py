@@ -204,9 +204,9 @@ class _Watch:
             return Ended("unhooked", code, UNHOOKED + (f"; {why}" if why else ""), told=told)
         if not why:
             return Ended("exited", code, "", ok=True, told=told, changed=self._signs.changed())
-        said = last_line(self._log) if self._stream is None else ""
+        text = last_line(self._log) if self._stream is None else ""
         model = told is not None and bool(told.model_error) and why.startswith("the model")
-        return Ended("exited", code, why + (f": {said}" if said else ""), model=model, told=told)
+        return Ended("exited", code, why + (f": {text}" if text else ""), model=model, told=told)
 
     def _is_unhooked(self, why: str) -> bool:
         """Whether its hooks never reported in. `why` it did not succeed, if it did not: then it is
@@ -258,8 +258,8 @@ class _Watch:
             if refusal.code in LOST:
                 return "lapsed", f"its claim is gone: {refusal.message}", limits.grace_s
         # The words must differ from beat to beat: that is what tells moving from being alive.
-        said = (told.doing if told is not None else last_line(self._log))[:200]
-        progress = f"{said} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
+        text = (told.doing if told is not None else last_line(self._log))[:200]
+        progress = f"{text} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
         found = self._claim.renewed(progress if self._moves else None, now - self._moved_at)
         if self._claim.answered_at >= now:
             self._moves = False

@@ -135,14 +135,14 @@ class Lander:
     def _batch(self, work: Work, after: str) -> list[WouldLand]:
         """What would land, and on top of it what those who stand in line behind would land, as far
         as they may."""
-        out = [WouldLand(work.task, after)]
+        would_lands = [WouldLand(work.task, after)]
         for other in self._line.behind(work)[: BATCH_MAX - 1]:
             try:
-                plan, _ = self._lawful(other, out[-1].commit)
+                plan, _ = self._lawful(other, would_lands[-1].commit)
             except (Refusal, GitError):
                 continue
-            out.append(WouldLand(other.task, plan.request.after))
-        return out
+            would_lands.append(WouldLand(other.task, plan.request.after))
+        return would_lands
 
     def _lawful(self, work: Work, tip: str | None = None) -> tuple[_Plan, Collection[str]]:
         """What would land (see `_plan`), and which of its files are divided for it.
@@ -170,9 +170,9 @@ class Lander:
         if follower is not None:
             plan.request.dirty = follower.dirty(before, plan.changes)
             if not plan.request.dirty:  # (else it will be refused)
-                said = follower.rehearse(before, after)
-                if said is not None:
-                    raise _would_overwrite(work, said)
+                text = follower.rehearse(before, after)
+                if text is not None:
+                    raise _would_overwrite(work, text)
                 follower.announce(before, after)
                 announced = True
         try:
@@ -207,7 +207,7 @@ class Lander:
         return _Plan(changes, rq.Land(
             agent=work.agent, task=work.task, target=ref, before=tip,
             after=self._commit(work, tip, base, changes, [
-                one for one in moved if one.path not in both.entries]),
+                entry for entry in moved if entry.path not in both.entries]),
             changes=[rq.LandChange(
                 path=self._below(e.path, work), submodule=e.submodule,
                 regions=parts.get(e.path, []), merged=e.path in both.entries,
@@ -329,10 +329,10 @@ def _as_check(request: rq.Land) -> rq.LandCheck:
     )
 
 
-def _would_overwrite(work: Work, said: str) -> Refusal:
+def _would_overwrite(work: Work, text: str) -> Refusal:
     return Refusal(
         Code.VERSION_CHANGED, f"{work.task} did not land: git would have to overwrite something in "
-        f"the main worktree that is not committed ({said}). Nothing of it landed; it is all on its "
+        f"the main worktree that is not committed ({text}). Nothing of it landed; it is all on its "
         "branch.", next="Commit it or put it aside, then merge the branch by hand.", dirty=True,
     )
 
@@ -361,8 +361,8 @@ def only_ignored(work: Workplace, main: Path, leases: Sequence[rq.Lease]) -> lis
         return found
 
 
-def _differs(one: Root, other: Root, name: str) -> bool:
+def _differs(root: Root, other: Root, name: str) -> bool:
     try:
-        return one.snapshot(name, 0).name != other.snapshot(name, 0).name
+        return root.snapshot(name, 0).name != other.snapshot(name, 0).name
     except OSError:
         return True

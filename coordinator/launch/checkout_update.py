@@ -255,14 +255,14 @@ class CheckoutUpdate:
 
     def _state(self, root: Root, entry: Entry, after: str) -> str:
         """`old`, `new`, `absent`, `torn` (a beginning of the new), or `foreign`."""
-        found = root.snapshot(_text(entry.path), sys.maxsize)
-        if found.kind == "absent":
+        content = root.snapshot(_text(entry.path), sys.maxsize)
+        if content.kind == "absent":
             return "new" if entry.new_mode == NO_MODE else "absent"
-        if found.data is None:
+        if content.data is None:
             return "foreign" if entry.new_mode != NO_MODE or entry.old_mode == NO_MODE else "old"
-        data, is_file = found.data, found.kind == "file"
+        data, is_file = content.data, content.kind == "file"
         if entry.old == entry.new and is_file:  # only the executable bit changes
-            executable = bool(found.mode & stat.S_IXUSR)
+            executable = bool(content.mode & stat.S_IXUSR)
             return "new" if executable == (entry.new_mode == EXECUTABLE) else "old"
         if not is_file:
             now = self._git.run("hash-object", "--stdin", data=data).decode().strip()

@@ -211,13 +211,13 @@ def _closed(agent: str) -> Refusal:
 
 
 def _line(link: socket.socket) -> bytes:
-    said = b""
-    while not said.endswith(b"\n"):
+    data = b""
+    while not data.endswith(b"\n"):
         piece = link.recv(65536)
-        if not piece or len(said) > LINE_BYTES_MAX:
+        if not piece or len(data) > LINE_BYTES_MAX:
             raise OSError("no whole line")
-        said += piece
-    return said
+        data += piece
+    return data
 
 
 def _place(state: Path) -> Path:

@@ -59,9 +59,9 @@ def find(state: StateDir, agent: str | None) -> Launched | None:
     live = list(_live(state))
     if agent is None:
         return _only(live)
-    for one in live:
-        if one.worker.agent == agent:
-            return one
+    for launched in live:
+        if launched.worker.agent == agent:
+            return launched
     for _, record in runs.records(state):
         for worker in record.workers:
             if worker.agent == agent:
@@ -83,10 +83,11 @@ def _only(live: list[Launched]) -> Launched:
             next="`coord logs TASK` shows what earlier ones said; `coord launch` starts some.",
         )
     if len(live) > 1:
-        names = ", ".join(f"{one.worker.agent} ({one.doing})" for one in live)
+        names = ", ".join(f"{launched.worker.agent} ({launched.doing})" for launched in live)
         raise Refusal(
             Code.INVALID, f"{len(live)} launched agents are at work: {names}. Name one.",
-            next=f"coord attach {live[0].worker.agent}", agents=[one.worker.agent for one in live],
+            next=f"coord attach {live[0].worker.agent}",
+            agents=[launched.worker.agent for launched in live],
         )
     return live[0]
 
@@ -109,14 +110,14 @@ def _ended(record: Record, worker: Worker) -> Refusal:
 class Following:
     """One agent, from now on; `lines` of what it said at its present task come first."""
 
-    def __init__(self, state: StateDir, found: Launched, lines: int) -> None:
-        self._state, self._folder, self._lines = state, found.folder, lines
-        self.agent = found.worker.agent
-        self._record, self._stamp = found.record, (0, 0)
-        mine = found.record.logs_of(self.agent)
+    def __init__(self, state: StateDir, launched: Launched, lines: int) -> None:
+        self._state, self._folder, self._lines = state, launched.folder, lines
+        self.agent = launched.worker.agent
+        self._record, self._stamp = launched.record, (0, 0)
+        mine = launched.record.logs_of(self.agent)
         #: How many of its logs have been begun with here; the last of them is shown.
         self._begun = len(mine)
-        if mine and (found.worker.task is not None or mine[-1][1].ended is None):
+        if mine and (launched.worker.task is not None or mine[-1][1].ended is None):
             self._begun -= 1
         self._log: agent_logs.Follower | None = None
         self._at = ""
@@ -127,7 +128,8 @@ class Following:
         """What is new, in order. An `over` is the last that there is."""
         dead = not lives(self._record.launcher, self._record.launcher_mark)
         self._read()  # after that: what it wrote last is there now
-        worker = next((one for one in self._record.workers if one.agent == self.agent), None)
+        worker = next((worker for worker in self._record.workers if worker.agent == self.agent),
+                      None)
         mine = self._record.logs_of(self.agent)
         yield from self._catch_up(mine)
         self._first = False
@@ -143,13 +145,13 @@ class Following:
     def _catch_up(self, mine: list[tuple[str, Log]]) -> Iterator[Shown]:
         """The logs from the one that is shown on to the newest."""
         while True:
-            known = mine[self._begun - 1][1] if self._log is not None else None
+            known_log = mine[self._begun - 1][1] if self._log is not None else None
             more = self._begun < len(mine)
-            if self._log is not None and known is not None:
-                over = more or known.ended is not None
+            if self._log is not None and known_log is not None:
+                over = more or known_log.ended is not None
                 yield from self._said(self._log.shown(over=over))
-                if known.ended is not None:
-                    yield Shown("ends", f"{self.agent}: {self._at} {known.ended}", self._at)
+                if known_log.ended is not None:
+                    yield Shown("ends", f"{self.agent}: {self._at} {known_log.ended}", self._at)
                 if over:
                     self._log = None
             if not more:
@@ -197,7 +199,7 @@ class Following:
     def _read(self) -> None:
         path = self._folder / "run.json"
         with contextlib.suppress(OSError):
-            found = path.stat()
-            stamp = (found.st_mtime_ns, found.st_ino)
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_ino)
             if stamp != self._stamp:
                 self._stamp, self._record = stamp, runs.read(self._folder) or self._record

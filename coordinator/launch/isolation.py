@@ -140,7 +140,8 @@ class Isolation:
     def has_landed(self, task: str) -> bool:
         """Whether files have landed for this task."""
         with self._lock:
-            return any(one.task == task and one.paths for one in self.landed)
+            return any(landed_work.task == task and landed_work.paths for landed_work
+                       in self.landed)
 
     def _carry(self, work: Workplace, *, there: bool) -> None:
         """Let the files that coord has wired be there, or not.

@@ -95,21 +95,22 @@ class LaunchState:
     def _say_who_else_works(self, client: Client) -> None:
         """Where all that is under way is another launch's, or somebody's by hand."""
         claimed = client.call(rq.Tasks(state="claimed", limit=HOLDERS_MAX)).items
-        if claimed and not any(one.claimed_by in self.names for one in claimed):
-            names = ", ".join(f"{one.claimed_by} works on {one.task}" for one in claimed)
+        if claimed and not any(task.claimed_by in self.names for task in claimed):
+            names = ", ".join(f"{task.claimed_by} works on {task.task}" for task in claimed)
             self._say_once(f"others are at it, {names}: `coord status`", names)
 
     def _say_what_it_waits_for(self, client: Client) -> None:
         """Nobody of this launch works, and nothing can start: why so, once. It may last for hours,
         and whoever looks at a launch that says nothing takes it for hung."""
         rows = client.call(rq.Locks(limit=HOLDERS_MAX)).items
-        held = [one for one in rows if one.locked_by not in self.names]
+        held = [lease for lease in rows if lease.locked_by not in self.names]
         open_ = [] if rows else client.call(rq.Reviews(limit=1)).items
         if held:
-            names = ", ".join(f"{one.resource} ({one.locked_by}, until {one.expires_at[11:16]}Z)"
-                              for one in held)
+            names = ", ".join(f"{lease.resource} ({lease.locked_by}, until "
+                              f"{lease.expires_at[11:16]}Z)"
+                              for lease in held)
             where = f"others hold {names}: `coord locks`"
-            key = ", ".join(f"{one.resource} {one.locked_by}" for one in held)
+            key = ", ".join(f"{lease.resource} {lease.locked_by}" for lease in held)
         elif open_:
             where = key = "reviews wait for your verdict: `coord review`"
         else:  # one of its own agents has begun since the counts were taken

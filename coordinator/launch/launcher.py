@@ -142,7 +142,8 @@ class Launcher(LaunchState):
             self.run.record.door = str(self._door.path)
 
     def _visited(self, agent: str, visitor: Visitor) -> None:
-        worker = next((one for one in self.workers if one.agent == agent), None)
+        worker = next((agent_worker for agent_worker in self.workers if agent_worker.agent
+                       == agent), None)
         if worker is None:
             raise Refusal(Code.UNKNOWN_AGENT, f"This launch has no agent called {agent}.")
         worker.visit(visitor)
@@ -176,9 +177,9 @@ class Launcher(LaunchState):
     def _recover(self) -> None:
         """Bring a landing to its end that the death of a launch cut off."""
         if recovery.unfinished(self.state) is not None:
-            said = recovery.recover(self.state, self.steady)
-            if said is not None:
-                self.say(said)
+            text = recovery.recover(self.state, self.steady)
+            if text is not None:
+                self.say(text)
 
     def _tidy_up(self) -> None:
         for _, record in list(runs.records(self.state)):
@@ -268,9 +269,9 @@ class Launcher(LaunchState):
 
     def report(self) -> report.Report:
         """What it came to; ends the run's record."""
-        said = self.isolation.end() if self.isolation is not None else ""
-        if said:
-            self.trouble(said)
+        text = self.isolation.end() if self.isolation is not None else ""
+        if text:
+            self.trouble(text)
         ended = self.last_at if self.attempts else time.monotonic()
         made = report.make(
             self.operator, report.Before(self._since, self._closed_before, self._done_before),

@@ -56,21 +56,21 @@ class MergeMeaning:
         Raises:
             GitError
         """
-        mine, theirs = ({one.path: one for one in side if is_known(one.path)}
+        mine, theirs = ({entry.path: entry for entry in side if is_known(entry.path)}
                         for side in (changes, moved))
         paths = sorted({*mine, *theirs})
         if not mine or not theirs or len(paths) > FILES_MAX or not all(
-                _is_plain(one) for one in (*mine.values(), *theirs.values())):
+                _is_plain(entry) for entry in (*mine.values(), *theirs.values())):
             return []
         if any(path in theirs and path not in merged for path in mine):
             return []  # that is refused by itself
         asked = tuple((path, mine.get(path), theirs.get(path)) for path in paths)
         with self._lock:
             if self._last[0] != asked:
-                files = [one for path in paths if (one := _versions(
+                files = [versions for path in paths if (versions := _versions(
                     git, path, mine.get(path), theirs.get(path), merged.get(path), inside))]
-                size = sum(len(data or b"") for one in files
-                           for data in (one.base, one.ours, one.theirs, one.merged))
+                size = sum(len(data or b"") for file in files
+                           for data in (file.base, file.ours, file.theirs, file.merged))
                 said = self._asked(git, tip, files, inside) if 0 < size <= BYTES_MAX else []
                 self._last = asked, said
             return self._last[1]
@@ -89,10 +89,10 @@ class MergeMeaning:
             return []
         with contextlib.suppress(MeaningError):
             if self._read_at is not None:
-                since = (inside(one.path) for one in git.changes(self._read_at, tip))
-                self._meaning.update([one for one in since if one and is_known(one)])
+                since = (inside(entry.path) for entry in git.changes(self._read_at, tip))
+                self._meaning.update([text for text in since if text and is_known(text)])
             self._read_at = tip
-            return [one.why for one in self._meaning.misfits(SECONDS_MAX, files)]
+            return [misfit.why for misfit in self._meaning.misfits(SECONDS_MAX, files)]
         return []
 
 
@@ -109,10 +109,10 @@ class MergeMeaning:
 def _versions(git: Git, path: str, mine: Entry | None, theirs: Entry | None,
               merged: Entry | None, inside: Callable[[str], str | None]) -> Versions | None:
     name = inside(path)
-    one = mine or theirs
-    if name is None or one is None:
+    entry = mine or theirs
+    if name is None or entry is None:
         return None
-    base = _blob(git, one.old_mode, one.old)
+    base = _blob(git, entry.old_mode, entry.old)
     ours = _blob(git, theirs.new_mode, theirs.new) if theirs is not None else base
     branch = _blob(git, mine.new_mode, mine.new) if mine is not None else base
     both = branch if theirs is None else ours if mine is None else (

@@ -77,8 +77,8 @@ class Programs:
         session = ""
         if post.isolated is None and self._profile.resume and self._profile.stream is not None:
             session = self._interrupted(task, self._profile.stream)
-        told = INTERRUPTED + prompt if session else prompt
-        return self._run(post, number, prompt, told, session), session
+        text = INTERRUPTED + prompt if session else prompt
+        return self._run(post, number, prompt, text, session), session
 
     def go_on(self, post: Post, number: int, session: str) -> Running:
         """Start it where a person has left this session.
@@ -105,11 +105,11 @@ class Programs:
         return Role(argv=argv, env=without_terminal(env), place=str(post.place), task=task.task,
                     title=task.title, lands=post.isolated is not None)
 
-    def _run(self, post: Post, number: int, prompt: str, told: str, session: str) -> Running:
+    def _run(self, post: Post, number: int, prompt: str, text: str, session: str) -> Running:
         launch, task = self._launch, post.claimed.task
         file = agent_logs.prompt_path(launch.run.folder, task.task, number)
         file.write_text(prompt, "utf-8")
-        facts = self._facts(post) | {"prompt": told, "prompt_file": str(file), "session": session}
+        facts = self._facts(post) | {"prompt": text, "prompt_file": str(file), "session": session}
         env = self._environment(post, facts)
         argv = self._profile.argv(facts, launch.options, _files(post.claimed))
         return Running(
@@ -148,10 +148,10 @@ class Programs:
 
     def _interrupted(self, task: str, stream: StreamTable) -> str:
         """The session of the last attempt, if that was cut off and was one of the same program."""
-        found = agent_logs.find(self._launch.state, task)
-        if not found or runs.profile_of(found[-1]) != self._profile.name:
+        paths = agent_logs.find(self._launch.state, task)
+        if not paths or runs.profile_of(paths[-1]) != self._profile.name:
             return ""
-        return agent_logs.interrupted(found[-1], stream)
+        return agent_logs.interrupted(paths[-1], stream)
 
 
 def _files(claimed: rq.Claimed) -> list[str]:

@@ -110,13 +110,14 @@ def _facts(path: str) -> tuple[int, ...]:
     times tell of its entries, which are compared themselves. Through a link its target is written.
     """
     try:
-        one = os.lstat(path)
-        if stat.S_ISDIR(one.st_mode):
-            return one.st_mode, one.st_ino
-        facts = one.st_mode, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns
+        status = os.lstat(path)
+        if stat.S_ISDIR(status.st_mode):
+            return status.st_mode, status.st_ino
+        facts = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns,
+                 status.st_ctime_ns)
     except OSError:
         return ()
-    if not stat.S_ISLNK(one.st_mode):
+    if not stat.S_ISLNK(status.st_mode):
         return facts
     try:
         to = os.stat(path)  # noqa: PTH116 - thousands of them

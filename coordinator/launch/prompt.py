@@ -116,7 +116,8 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
         parts.append(_partial(claimed, claimed.partial, isolated is not None))
     if claimed.tried:
         parts += _found_wanting(claimed.tried)
-        unwritten = [one for one in claimed.tried if one.regions or one.outcome != VERIFY_FAILED]
+        unwritten = [candidate for candidate in claimed.tried if candidate.regions
+                     or candidate.outcome != VERIFY_FAILED]
         parts += [_tried(unwritten)] if unwritten else []
     if log_tail.strip():
         parts.append("## How the last attempt ended\n\nIts last output:\n\n"
@@ -137,16 +138,17 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
 
 def _found_wanting(tried: list[rq.Candidate]) -> list[str]:
     """What was finished, or was to land, and broke the command that verifies it: the last."""
-    notes = [one.note for one in tried if one.outcome == VERIFY_FAILED and not one.regions]
+    notes = [candidate.note for candidate in tried if candidate.outcome == VERIFY_FAILED
+             and not candidate.regions]
     return [f"## What the last attempt broke\n\n{fenced(notes[-1])}\n"] if notes else []
 
 
 def _tried(tried: list[rq.Candidate]) -> str:
     """What others wrote for this task that was refused: their texts are nowhere else."""
     parts = ["## What was tried before, and not written\n"]
-    for one in tried:
-        parts.append(f"{one.agent}: {one.outcome}. {quoted(one.note, 500)}\n")
-        for region in one.regions:
+    for candidate in tried:
+        parts.append(f"{candidate.agent}: {candidate.outcome}. {quoted(candidate.note, 500)}\n")
+        for region in candidate.regions:
             if region.text is not None:
                 since = ", which has changed since" if region.stale else ""
                 parts.append(f"`{region.resource}`{since}:\n\n{fenced(region.text)}\n")
@@ -166,19 +168,19 @@ def _partial(claimed: rq.Claimed, partial: rq.Partial, isolated: bool) -> str:
         where = f"It lies in {', '.join(sorted(elsewhere))}, not here"
     else:
         where = "It is in the working tree as it was left, perhaps in the middle of a file"
-    said = f"\nA person says of it:\n\n{block(partial.note)}\n\n" if partial.note else ""
+    text = f"\nA person says of it:\n\n{block(partial.note)}\n\n" if partial.note else ""
     beside = _unleased(claimed, partial) if isolated else []
     also = ("" if not beside else "\nNot leased to you, so lease it before you end, or put it back "
             "as it was: " + ", ".join(f"`{path}`" for path in beside) + "\n")
     return (
-        f"## Start from this partial work ({partial.review})\n\n{partial.summary}\n{said}"
+        f"## Start from this partial work ({partial.review})\n\n{partial.summary}\n{text}"
         f"{where}. Check it, then finish it.\n\n{files}\n{also}\n"
         + fenced(diff, "diff") + "\n"
     )
 
 
 def _unleased(claimed: rq.Claimed, partial: rq.Partial) -> list[str]:
-    held = [resource(one.resource, kind) for one in claimed.leases
-            for kind in KINDS if kind == one.kind and one.mode == "exclusive"]
+    held = [resource(lease.resource, kind) for lease in claimed.leases
+            for kind in KINDS if kind == lease.kind and lease.mode == "exclusive"]
     changes = [Change(str(file["path"]), path_scope(str(file["path"]))) for file in partial.files]
-    return [one.path for one in changes if not any(covers(have, one) for have in held)]
+    return [change.path for change in changes if not any(covers(have, change) for have in held)]

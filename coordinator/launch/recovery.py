@@ -147,11 +147,11 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
         ask(rq.TaskDone(agent=left.agent, task=left.task, force=True, landed=left.after,
                         result=f"landed on {left.branch} as {left.after[:12]}"))
     forget(state)
-    said = f"{left.task} had landed on {left.branch} as {left.after[:12]} when that was cut off; "
+    text = f"{left.task} had landed on {left.branch} as {left.after[:12]} when that was cut off; "
     if foreign:
-        return said + ("the files followed now, but these were changed by somebody since and are "
+        return text + ("the files followed now, but these were changed by somebody since and are "
                        f"as they were left: {', '.join(foreign[:10])}. `git diff` shows them.")
-    return said + "the files have followed now."
+    return text + "the files have followed now."
 
 
 def _take_back(git: Git, left: Note) -> None:
@@ -180,11 +180,11 @@ def main(root: str) -> int:
     that was cut off. Prints what was done. Exit code: 0, or that of the refusal."""
     with Client(Path(root), autostart=False) as client:
         try:
-            said = recover(StateDir(client.root), client.call)
+            text = recover(StateDir(client.root), client.call)
         except Refusal as refusal:
             sys.stderr.write(refusal.message + "\n")
             return refusal.exit_code
-    sys.stdout.write(f"{said}\n" if said else "")
+    sys.stdout.write(f"{text}\n" if text else "")
     return 0
 
 

@@ -54,8 +54,8 @@ def merges(git: Git, changes: Sequence[Entry], moved: Sequence[Entry], intent: s
         GitError
     """
     theirs = {entry.path: entry for entry in moved}
-    both = [(one, theirs[one.path]) for one in changes if one.path in theirs
-            and _is_plain(one) and _is_plain(theirs[one.path])]
+    both = [(entry, theirs[entry.path]) for entry in changes if entry.path in theirs
+            and _is_plain(entry) and _is_plain(theirs[entry.path])]
     if not both or len(both) > FILES_MAX:
         return Merges()
     out, clashes = {}, {}
@@ -72,7 +72,7 @@ def merges(git: Git, changes: Sequence[Entry], moved: Sequence[Entry], intent: s
         except GitFailed:
             continue
         if done.by == "conflict":
-            clashes[mine.path] = _told([(one.name, one.why) for one in done.conflicts], last)
+            clashes[mine.path] = _told([(clash.name, clash.why) for clash in done.conflicts], last)
             continue
         mode = mine.new_mode if mine.new_mode != mine.old_mode else other.new_mode
         out[mine.path] = Entry(mine.path, other.new_mode, mode, other.new, _stored(git, done.data))
@@ -86,23 +86,23 @@ def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[
     Raises:
         GitError
     """
-    asked = [one for one in changes if one.path in paths and (
-        (_is_plain(one) and one.old_mode == one.new_mode)
-        or (one.old_mode == NO_MODE and one.new_mode in FILES - {EXECUTABLE}))]
-    out: dict[str, list[str]] = {}
+    asked = [change for change in changes if change.path in paths and (
+        (_is_plain(change) and change.old_mode == change.new_mode)
+        or (change.old_mode == NO_MODE and change.new_mode in FILES - {EXECUTABLE}))]
+    result: dict[str, list[str]] = {}
     if not asked or len(asked) > FILES_MAX:
-        return out
+        return result
     with contextlib.closing(FileRegions()) as divided:
-        for one in asked:
-            before = b"" if one.old_mode == NO_MODE else git.blob(one.old)
-            after = git.blob(one.new)
-            names, broken = divided.changed(one.path, before, after)
+        for entry in asked:
+            before = b"" if entry.old_mode == NO_MODE else git.blob(entry.old)
+            after = git.blob(entry.new)
+            names, broken = divided.changed(entry.path, before, after)
             if names is None and not broken:  # what is outside of the definitions, maybe
-                rest, broken = divided.changed(one.path, before, after, header=False)
+                rest, broken = divided.changed(entry.path, before, after, header=False)
                 names = None if rest is None else [HEADER, *rest]
             if names and not broken:
-                out[one.path] = names
-    return out
+                result[entry.path] = names
+    return result
 
 
 def _is_plain(entry: Entry) -> bool:

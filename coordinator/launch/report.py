@@ -115,7 +115,7 @@ def make(client: Client, before: Before, course: Course) -> Report:
     counts: dict[str, int] = {}
     left: list[str] = []
     by_others, barred, given_up = [], False, []
-    mine = {one.task for one in attempts if one.outcome == "done"}
+    mine = {attempt.task for attempt in attempts if attempt.outcome == "done"}
     for task in all_tasks(client):
         if task.task in before.closed:
             given_up += [task.task] * (task.state == "dead")
@@ -131,7 +131,7 @@ def make(client: Client, before: Before, course: Course) -> Report:
                 barred = barred or bool(why and shown.state == "ready" and not shown.held_by)
             left.append(f"{task.task} is {told_state(task.state)}: {task.title}"
                         + (f" ({why.removeprefix('ready, ')})" if why else ""))
-    serial = sum(one.seconds for one in attempts if one.outcome == "done")
+    serial = sum(attempt.seconds for attempt in attempts if attempt.outcome == "done")
     return Report(
         run=run, wall_s=round(wall_s, 3), serial_s=round(serial, 3),
         speedup=round(serial / wall_s, 2) if wall_s > 0 else 0.0, agents=agents,
@@ -140,17 +140,18 @@ def make(client: Client, before: Before, course: Course) -> Report:
         reviews=len(reviews), orphans_stopped=orphans, tasks=counts,
         by_others=by_others, given_up=given_up, open=left, barred=barred,
         complete=not left and not problems, problems=problems,
-        cost_usd=_sum([one.cost_usd for one in attempts]),
-        tokens_in=_sum([one.tokens_in for one in attempts]),
-        tokens_out=_sum([one.tokens_out for one in attempts]),
+        cost_usd=_sum([attempt.cost_usd for attempt in attempts]),
+        tokens_in=_sum([attempt.tokens_in for attempt in attempts]),
+        tokens_out=_sum([attempt.tokens_out for attempt in attempts]),
         unverified=_unverified(client, mine),
     )
 
 
 def _unverified(client: Client, done: Collection[str]) -> list[str]:
     """Of these those that wait for a verification, where a command is in force."""
-    found = client.call(rq.Verifications(limit=1))
-    return [one.task for one in found.left if one.task in done] if found.command else []
+    verification_list = client.call(rq.Verifications(limit=1))
+    return [finished_work.task for finished_work in verification_list.left if finished_work.task
+            in done] if verification_list.command else []
 
 
 def reviewed(client: Client, kept: Sequence[KeptWork]) -> list[KeptWork]:
@@ -159,39 +160,40 @@ def reviewed(client: Client, kept: Sequence[KeptWork]) -> list[KeptWork]:
     Raises:
         Refusal: the coordinator cannot be asked.
     """
-    found = {one.task: one.review for one in client.call(rq.Reviews(limit=1000)).items}
-    return [msgspec.structs.replace(one, review=found.get(one.task)) for one in kept]
+    found = {review.task: review.review for review in client.call(rq.Reviews(limit=1000)).items}
+    return [msgspec.structs.replace(kept_work, review=found.get(kept_work.task)) for kept_work
+            in kept]
 
 
 def _sum(counts: Sequence[N | None]) -> N | None:
-    known = [one for one in counts if one is not None]
+    known = [count for count in counts if count is not None]
     return sum(known[1:], known[0]) if known else None
 
 
 def all_tasks(client: Client) -> list[rq.Task]:
     """The whole backlog."""
-    out: list[rq.Task] = []
+    tasks: list[rq.Task] = []
     after = 0
     while True:
         page = client.call(rq.Tasks(limit=_PAGE, after=after))
-        out += page.items
+        tasks += page.items
         if page.next is None:
-            return out
+            return tasks
         after = page.next
 
 
 def last_event(ask: Callable[[rq.Request[Any]], Any]) -> int:
     """Where the log ends now."""
-    found = ask(rq.Events(tail=True, limit=1)).items
-    return int(found[-1].seq) if found else 0
+    items = ask(rq.Events(tail=True, limit=1)).items
+    return int(items[-1].seq) if items else 0
 
 
 def _events(client: Client, since: int, kind: str) -> list[Any]:
-    out: list[rq.EventRow] = []
+    events: list[rq.EventRow] = []
     after = since
     while True:
         page = client.call(rq.Events(after=after, limit=_PAGE, kind=kind))
-        out += page.items
+        events += page.items
         if page.next is None or not page.items:
-            return out
+            return events
         after = page.items[-1].seq

@@ -45,8 +45,8 @@ class Resting:
         if ended.ok or ended.how != "exited":
             return False
         told = ended.told
-        said = output if told is None else f"{told.result}\n{told.model_error}\n{ended.why}"
-        asked = rest_asked(self._table, said, SystemClock().now_ms())
+        text = output if told is None else f"{told.result}\n{told.model_error}\n{ended.why}"
+        asked = rest_asked(self._table, text, SystemClock().now_ms())
         if asked is None:
             return False
         rest_s, self.why = asked

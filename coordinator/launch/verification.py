@@ -87,7 +87,7 @@ class Verification:
         if wrong is not None and good == 0:
             raise wrong
         self._seen.add(self._tree(batch[good - 1]))
-        self._may_land.update(self._tree(one) for one in batch[:good])
+        self._may_land.update(self._tree(would_land) for would_land in batch[:good])
 
     def landed(self, commit: str) -> None:
         """This is the target's tip now."""
@@ -104,11 +104,12 @@ class Verification:
         return (f"what is at {self._landed[:12]} now was verified only together with work that did "
                 f"not land in the end; run {quoted(self._command)} on it")
 
-    def _tree(self, one: WouldLand) -> str:
+    def _tree(self, would_land: WouldLand) -> str:
         try:
-            return Git(self._target.top).text("rev-parse", f"{one.commit}^{{tree}}")
+            return Git(self._target.top).text("rev-parse", f"{would_land.commit}^{{tree}}")
         except GitError as bad:
-            raise bad.refusal(f"{one.task} could not be verified, so it did not land") from None
+            raise bad.refusal(f"{would_land.task} could not be verified, so it did not "
+                              "land") from None
 
     def _run(self, would: WouldLand, started: Callable[[Running], None]) -> None:
         """Run the command on what would be there with this one.
@@ -137,7 +138,7 @@ class Verification:
                 Code.VERIFY_FAILED,
                 f"{task} did not land: on what would land, {quoted(self._command)} "
                 f"{why or how(Ended(code))}. Nothing of it landed; it is all on its branch."
-                + (f" Its last output:\n{said}" if (said := tail(log)) else ""),
+                + (f" Its last output:\n{text}" if (text := tail(log)) else ""),
                 next=f"Correct it; all that the command said is in {log}.",
             )
 

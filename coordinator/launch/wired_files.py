@@ -29,7 +29,7 @@ def wired_files(state: StateDir) -> list[str]:
         found = msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return []
-    paths = [state.root / one.path for one in found]
+    paths = [state.root / wired.path for wired in found]
     return [str(path.relative_to(state.root)) for path in paths if path.is_relative_to(state.root)]
 
 
@@ -90,8 +90,8 @@ def _has(git: Git, commit: str, name: str) -> bool:
         return False
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     try:
-        return one.read_bytes() == other.read_bytes()
+        return path.read_bytes() == other.read_bytes()
     except OSError:
         return False

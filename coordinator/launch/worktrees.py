@@ -133,11 +133,11 @@ class Worktrees:
         Raises:
             Refusal: VERSION_CHANGED: the branch is gone.
         """
-        found = self._git.commit(self.target.ref)
-        if found is None:
+        text = self._git.commit(self.target.ref)
+        if text is None:
             raise Refusal(Code.VERSION_CHANGED, f"The branch {self.target.name} is gone.",
                           next="`git branch` shows those that there are; then launch again.")
-        return found
+        return text
 
     def begin(self, work: Workplace, branch: str) -> None:
         """Let a worktree that holds nothing of its own begin a task: on a new branch, at the tip.
@@ -167,7 +167,7 @@ class Worktrees:
             return False
         names = ["HEAD"] + ([work.ref] if work.branch else [])
         found = [git.commit(name) for name in names]
-        return all(one is None or self._git.contains(self.target.ref, one) for one in found)
+        return all(text is None or self._git.contains(self.target.ref, text) for text in found)
 
     def drop(self, work: Workplace) -> bool:
         """Remove a worktree and its branch, if it holds nothing of its own; whether it did."""
@@ -221,12 +221,13 @@ def in_submodules(work: Workplace) -> list[str]:
 
 def left_by(target: Target, folder: Path) -> list[Workplace]:
     """The worktrees in the folder of a run that died."""
-    out = []
+    workplaces = []
     for top in sorted(folder.glob("*")):
         if (top / ".git").is_file():
             real, branch = top.resolve(), Git(top).branch() or ""
-            out.append(Workplace(real, real / target.below, branch.removeprefix("refs/heads/")))
-    return out
+            workplaces.append(Workplace(real, real / target.below,
+                                        branch.removeprefix("refs/heads/")))
+    return workplaces
 
 
 def gather(work: Workplace, message: str) -> str:

@@ -135,9 +135,10 @@ def encode_facts(looked: Looked) -> bytes:
 
 def decode_facts(body: bytes, looked: Looked, seq: int) -> None:
     """Add the facts that a body holds; the look began at the log's number `seq`."""
-    for found in _facts.decode(body):
-        fact: Fact = Refusal.from_body(found.fact) if isinstance(found, _Refused) else found.fact
-        looked.add(found.need, fact, seq)
+    for refused in _facts.decode(body):
+        fact: Fact = Refusal.from_body(refused.fact) if isinstance(refused,
+                                                                   _Refused) else refused.fact
+        looked.add(refused.need, fact, seq)
 
 
 def _found(need: AnyNeed, fact: Fact) -> _Any:

@@ -164,12 +164,12 @@ class Rewound(Need, frozen=True):
     @property
     def first(self) -> str | None:
         """The first of `wholes` that is kept."""
-        return next((one for one in reversed(self.wholes) if one is not None), None)
+        return next((whole for whole in reversed(self.wholes) if whole is not None), None)
 
     @property
     def last(self) -> str | None:
         """The last one."""
-        return next((one for one in self.wholes if one is not None), None)
+        return next((whole for whole in self.wholes if whole is not None), None)
 
 
 #: Needs for which a file has to be divided.
@@ -279,10 +279,10 @@ class Looked(msgspec.Struct):
         """
         if self.done is None or name not in self.done:
             raise Unready(work={name: work})
-        found: F | Refusal = self.done[name]
-        if isinstance(found, Refusal):
-            raise Refusal(found.code, found.message, next=found.next, **found.facts)
-        return found
+        refusal: F | Refusal = self.done[name]
+        if isinstance(refusal, Refusal):
+            raise Refusal(refusal.code, refusal.message, next=refusal.next, **refusal.facts)
+        return refusal
 
     def has(self, need: AnyNeed) -> bool:
         """Whether there is anything known of it."""
@@ -312,8 +312,8 @@ class Looked(msgspec.Struct):
         Raises:
             Unready; Refusal: what the look met.
         """
-        known = self.facts.get(need)
-        found = known[0] if known is not None else None
+        fact = self.facts.get(need)
+        found = fact[0] if fact is not None else None
         if not isinstance(found, Located):
             found = self._get(need)
             assert isinstance(found, Located)
@@ -341,9 +341,9 @@ class Looked(msgspec.Struct):
         Raises:
             Unready.
         """
-        found = self._get(Identity(path))
-        assert found is None or isinstance(found, str)
-        return found
+        text = self._get(Identity(path))
+        assert text is None or isinstance(text, str)
+        return text
 
     def twins(self, path: str) -> list[str]:
         """The other names of the file at an absolute path.
@@ -443,15 +443,15 @@ class Ends:
     def note(self, kind: str, scope: str, seq: int) -> None:
         """A right to this ended with the event `seq`."""
         if kind == "file":
-            known = self._files
+            files = self._files
         else:
-            known = self._wide
+            files = self._wide
             self._last_wide = seq
-        if scope in known:
-            del known[scope]  # the newest stand last
-        known[scope] = self._last = seq
-        if len(known) > self.MOST:
-            self._floor = max(self._floor, known.pop(next(iter(known))))
+        if scope in files:
+            del files[scope]  # the newest stand last
+        files[scope] = self._last = seq
+        if len(files) > self.MOST:
+            self._floor = max(self._floor, files.pop(next(iter(files))))
 
     def since(self, kind: str, scope: str, seen: int) -> int:
         """How young a look at this has to be, where the look at hand began at `seen`: the number

@@ -58,22 +58,22 @@ class FileRegions:
         key = digest(data), language, nested
         while True:
             with self._lock:
-                known = self._known.get(key)
-                if known is not None:
+                known_outline = self._known.get(key)
+                if known_outline is not None:
                     self._known.move_to_end(key)
-                    return known
+                    return known_outline
                 asked = self._asked.get(key)
                 if asked is None:
                     mine = self._asked[key] = Event()
                     break
             asked.wait()  # somebody else has just asked the same
         try:
-            known = self._outlines.of(data, language, nested=nested)
+            known_outline = self._outlines.of(data, language, nested=nested)
             with self._lock:
-                self._known[key] = known
+                self._known[key] = known_outline
                 if len(self._known) > OUTLINES_MAX:
                     self._known.popitem(last=False)
-            return known
+            return known_outline
         finally:
             with self._lock:
                 del self._asked[key]
@@ -96,8 +96,8 @@ class FileRegions:
         outline = self.outline(path, data)
         if name == HEADER or outline.note:
             return 0, len(data)
-        found = find(outline, name) or self._nested(path, data, name)
-        return None if found is None else (found.start, found.end)
+        region = find(outline, name) or self._nested(path, data, name)
+        return None if region is None else (region.start, region.end)
 
     def names(self, path: str, data: bytes) -> list[str]:
         """The names of the regions; empty where the file is not divided."""
@@ -138,7 +138,7 @@ class FileRegions:
     def header(self, path: str, data: bytes) -> list[tuple[int, int]]:
         """Where the code outside of all definitions stands, without pieces that are blank, and
         without a byte order mark."""
-        own = next(one for one in self.outline(path, data).regions if one.name == HEADER)
+        own = next(region for region in self.outline(path, data).regions if region.name == HEADER)
         first = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
         pieces = [(max(first, start), end) for start, end in own.spans]
         return [(start, end) for start, end in pieces if data[start:end].strip()]
@@ -202,12 +202,12 @@ class FileRegions:
                        in_order=in_order)
 
 
-def _common(one: bytes, two: bytes) -> int:
+def _common(data: bytes, two: bytes) -> int:
     """How many bytes they begin with alike."""
-    low, high = 0, min(len(one), len(two))
+    low, high = 0, min(len(data), len(two))
     while low < high:  # compared in halves: slices are compared faster than bytes in a loop
         middle = (low + high + 1) // 2
-        if one[low:middle] == two[low:middle]:
+        if data[low:middle] == two[low:middle]:
             low = middle
         else:
             high = middle - 1
@@ -231,9 +231,9 @@ def _cut(outline: Outline, start: int, end: int) -> Outline:
             region, start=region.start - start, end=region.end - start,
             spans=[(a - start, b - start) for a, b in region.spans])
 
-    header = next(one for one in outline.regions if one.name == HEADER)
-    inside = [moved(one) for one in outline.regions if one.name != HEADER
-              and start <= one.start and one.end <= end]
+    header = next(region for region in outline.regions if region.name == HEADER)
+    inside = [moved(region) for region in outline.regions if region.name != HEADER
+              and start <= region.start and region.end <= end]
     empty = msgspec.structs.replace(header, start=0, end=0, spans=[])
     return msgspec.structs.replace(outline, regions=[empty, *inside], size=end - start)
 
@@ -265,4 +265,4 @@ def joined(path: str, before: bytes, made: bytes) -> bytes:
 
 def find(outline: Outline, name: str) -> Region | None:
     """The region of an outline that has this name; None: there is none."""
-    return next((one for one in outline.regions if one.name == name), None)
+    return next((region for region in outline.regions if region.name == name), None)

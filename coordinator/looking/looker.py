@@ -192,13 +192,13 @@ class Looker:
         Raises:
             OSError: it lies in none.
         """
-        found, main = self.tree.worktree_of(path), str(self.tree.root).rstrip("/")
-        if found is None and not path.startswith(main + "/"):
+        text, main = self.tree.worktree_of(path), str(self.tree.root).rstrip("/")
+        if text is None and not path.startswith(main + "/"):
             self.tree.worktrees()  # one may have been made since
-            found = self.tree.worktree_of(path)
-            if found is None:
+            text = self.tree.worktree_of(path)
+            if text is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return (found or main).rstrip("/")
+        return (text or main).rstrip("/")
 
     def _below(self, path: str) -> str:
         """An absolute path, relative to its working tree."""
@@ -308,15 +308,15 @@ class Looker:
         or is not there."""
         try:
             root = self._root_of(path)
-            found = snapshot_real(root, path[len(root) + 1:], self._budget.file_bytes)
+            content = snapshot_real(root, path[len(root) + 1:], self._budget.file_bytes)
         except OSError:
             return _UNREADABLE
-        self._spend(found.size)
-        if found.name is None:
+        self._spend(content.size)
+        if content.name is None:
             return _ABSENT
-        if found.data is None or found.kind != "file":
-            return Bytes(found.name, size=found.size, mode=found.mode)
-        return found.data, found.mode
+        if content.data is None or content.kind != "file":
+            return Bytes(content.name, size=content.size, mode=content.mode)
+        return content.data, content.mode
 
     def _keep(self, data: bytes, mode: int) -> Bytes:
         """Bytes that are a file's, or a part of it. What is small is kept by whoever needs it, in
@@ -378,17 +378,17 @@ class Looker:
         """What is at a path of a working tree; its bytes are handed on, deflated, or kept as a file
         at once, unless they are kept already."""
         try:
-            found = self._snapshot(root, name)
+            content = self._snapshot(root, name)
         except OSError:
             return _UNREADABLE
-        self._spend(found.size)
-        if found.name is None:
+        self._spend(content.size)
+        if content.name is None:
             return _ABSENT
-        kept = found.taken or self._hand_on(found.name, found)
-        small = found.data if found.size <= PASSING_BYTES else None
-        if found.taken:
-            self._blob(found.name, found.size, b"", found.mode)
-        return Bytes(found.name, small, found.size, kept, found.mode)
+        kept = content.taken or self._hand_on(content.name, content)
+        small = content.data if content.size <= PASSING_BYTES else None
+        if content.taken:
+            self._blob(content.name, content.size, b"", content.mode)
+        return Bytes(content.name, small, content.size, kept, content.mode)
 
     def _snapshot(self, root: Root, name: str) -> Found:
         try:
@@ -398,21 +398,21 @@ class Looker:
                 raise
         return root.snapshot(name, self._budget.file_bytes)
 
-    def _hand_on(self, digest: str, found: Found) -> bool:
+    def _hand_on(self, digest: str, content: Found) -> bool:
         """Have a content kept; whether it is."""
-        if found.data is None:
+        if content.data is None:
             return False
         if self._kept(digest):
-            self._blob(digest, found.size, b"", found.mode)
+            self._blob(digest, content.size, b"", content.mode)
             return True
-        if found.size <= FILE_FROM:
-            self._blob(digest, found.size, zlib.compress(found.data, 1), found.mode)
+        if content.size <= FILE_FROM:
+            self._blob(digest, content.size, zlib.compress(content.data, 1), content.mode)
             return True
         try:
-            self._blobs.put(found.data)
+            self._blobs.put(content.data)
         except OSError:
             return False
-        self._blob(digest, found.size, b"", found.mode)
+        self._blob(digest, content.size, b"", content.mode)
         return True
 
     def _twins(self, path: str) -> list[str]:

@@ -96,9 +96,9 @@ class RegionLooker:
     def _overlaid(self, need: Overlaid, path: str, data: bytes, before: bytes) -> bytes | None:
         """What is new stands where it does in the file; at the end, where nobody can tell."""
         parts = [(name, self._regions.part(path, data, name)) for name in need.names]
-        made = rewound(self._regions, path, before, [Then(*one, data) for one in parts], ())
+        made = rewound(self._regions, path, before, [Then(*part, data) for part in parts], ())
         return made if made is not None else rewound(
-            self._regions, path, before, [Then(*one) for one in parts])
+            self._regions, path, before, [Then(*part) for part in parts])
 
     def _of_no_text(self, need: _OfRegions, found: Bytes) -> Fact:
         if isinstance(need, Names):
@@ -110,13 +110,13 @@ class RegionLooker:
         if found.hash is None and all(was is None for _, was in need.parts):
             return _ABSENT
         # (Of what is no text its regions are nowhere.)
-        known = need.gone if found.hash is None else need.last
-        was = self._content(known) if known is not None else None
+        last = need.gone if found.hash is None else need.last
+        was = self._content(last) if last is not None else None
         return _UNREADABLE if was is None else self._rewound(need, need.path, was, PLAIN_MODE)
 
     def _rewound(self, need: Rewound, path: str, data: bytes, mode: int) -> Bytes:
         parts = []
-        wholes = [None if one is None else self._content(one) for one in need.wholes]
+        wholes = [None if whole is None else self._content(whole) for whole in need.wholes]
         for (name, was), whole in zip_longest(need.parts, wholes):
             there = self._regions.part(path, data, name)
             before = None

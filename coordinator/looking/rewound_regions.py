@@ -94,7 +94,7 @@ def _with_around(name: str) -> Iterator[str]:
 def _whole_for(regions: FileRegions, path: str, changed: Sequence[Then],
                parts: Sequence[Then]) -> bytes | None:
     """The last content of the file in which all that was there is found; else the first."""
-    wholes = [one.whole for one in parts if one.whole is not None]
+    wholes = [part.whole for part in parts if part.whole is not None]
     return next((whole for whole in wholes if all(
         one.was is None or regions.found(path, whole, one.name) is not None
         for one in changed)), wholes[-1] if wholes else None)
@@ -103,7 +103,7 @@ def _whole_for(regions: FileRegions, path: str, changed: Sequence[Then],
 def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
     """The same, those together that can be put back at once: of two of which one is a part of the
     other the newer one first. (What goes with an older one around it is nothing for itself.)"""
-    out: list[list[Then]] = []
+    result: list[list[Then]] = []
     turns: list[tuple[Then, int]] = []
     for n, one in enumerate(parts):
         if any(_is_covered(one.name, [older.name]) for older in parts[n + 1:]) or (
@@ -114,21 +114,21 @@ def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
         turn = 1 + max((at for newer, at in turns if _is_covered(newer.name, [one.name])
                         or _is_covered(one.name, [newer.name])), default=-1)
         turns.append((one, turn))
-        if turn == len(out):
-            out.append([])
-        out[turn].append(one)
-    return out
+        if turn == len(result):
+            result.append([])
+        result[turn].append(one)
+    return result
 
 
 def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
               whole: bytes | None, others: Collection[str] | None) -> bytes | None:
-    names = {one.name for one in parts}
+    names = {part.name for part in parts}
     outline = regions.outline(path, data)
     old = None if whole is None else regions.outline(path, whole)
     if whole is None or old is None or not _is_unsure(old, outline, names):
         return _by_names(regions, path, data, parts, whole, {}, others or ())
     become = _become(old, whole, outline, data, parts, others)
-    new = {one.name for one in parts if one.was is None} | set(become.values())
+    new = {part.name for part in parts if part.was is None} | set(become.values())
     if _is_plain(old, whole, outline, data, names):
         return _by_names(regions, path, data, parts, whole, {}, others or ())
     back = _by_lines(regions, path, data, parts, whole)
@@ -141,7 +141,8 @@ def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
         back = _by_names(regions, path, data, parts, whole, become, others)
         if back is not None and _is_right(regions, path, data, back, parts, new):
             return back
-    there, before = ({one.name for one in found.regions} for found in (outline, old))
+    there, before = ({region.name for region in found_outline.regions} for found_outline
+                     in (outline, old))
     # (What is new in the place of one that is gone may be another's.)
     if outline.broken or old.broken or any(
             name not in there and ("." in name or there - before) for name in names):
@@ -152,18 +153,18 @@ def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
 def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: Sequence[Then],
               new: Collection[str]) -> bool:
     """Whether these regions are as they were, and all others as they are."""
-    then, names = regions.outline(path, back), {one.name for one in parts}
+    then, names = regions.outline(path, back), {part.name for part in parts}
     if then.note or then.broken:
         return False
-    if any((regions.part(path, back, one.name) or b"").strip() != (one.was or b"").strip()
-           for one in parts):
+    if any((regions.part(path, back, part.name) or b"").strip() != (part.was or b"").strip()
+           for part in parts):
         return False
-    for one in regions.outline(path, data).regions:
-        if one.name == HEADER or _is_covered(one.name, {*names, *new}) or any(
-                _is_covered(name, [one.name]) for name in {*names, *new}):
+    for region in regions.outline(path, data).regions:
+        if region.name == HEADER or _is_covered(region.name, {*names, *new}) or any(
+                _is_covered(name, [region.name]) for name in {*names, *new}):
             continue
-        left = regions.part(path, back, one.name)
-        if left is None or left.strip() != (regions.part(path, data, one.name) or b"").strip():
+        left = regions.part(path, back, region.name)
+        if left is None or left.strip() != (regions.part(path, data, region.name) or b"").strip():
             return False
     return True
 
@@ -181,22 +182,22 @@ def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
         first = next((one.was for one in parts if one.name == HEADER or outline.note), None)
         return data if first is None else first
     pieces: list[tuple[int, int, int, bytes]] = []
-    for one in parts:
-        if _is_covered(one.name, names - {one.name}):
+    for part in parts:
+        if _is_covered(part.name, names - {part.name}):
             continue  # it is a part of that one
-        found = regions.found(path, data, become.get(one.name, one.name))
-        if found is not None:
-            if one.was is not None or one.name not in become.values():
-                was = one.was or b""
-                pieces.append((found.start, found.end, 0, was if _is_followed(
-                    old, whole, one) else _ending(was, data, found)))
-        elif one.was:
+        region = regions.found(path, data, become.get(part.name, part.name))
+        if region is not None:
+            if part.was is not None or part.name not in become.values():
+                was = part.was or b""
+                pieces.append((region.start, region.end, 0, was if _is_followed(
+                    old, whole, part) else _ending(was, data, region)))
+        elif part.was:
             place = None if old is None or whole is None else _slot(
-                old, whole, outline, data, one.name, become)
-            at = _end_of_container(outline, one.name, len(data))
-            pieces.append((at, at, 0, _new_line(data, at) + one.was) if place is None else
-                          (place.at, place.at, place.was_at, place.before + one.was))
-            if not one.was.endswith(b"\n") and outline.language != "json":
+                old, whole, outline, data, part.name, become)
+            at = _end_of_container(outline, part.name, len(data))
+            pieces.append((at, at, 0, _new_line(data, at) + part.was) if place is None else
+                          (place.at, place.at, place.was_at, place.before + part.was))
+            if not part.was.endswith(b"\n") and outline.language != "json":
                 pieces[-1] = *pieces[-1][:3], pieces[-1][3] + _line_end(data, pieces[-1][0])
     back = data
     for start, end, _, was in sorted(pieces, reverse=True):
@@ -210,17 +211,17 @@ def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     had in `whole`."""
     names = {one.name for one in parts}
     earlier, new = [], []
-    for one in parts:
-        if _is_covered(one.name, names - {one.name}):
+    for part in parts:
+        if _is_covered(part.name, names - {part.name}):
             continue
-        found = regions.found(path, whole, one.name)
-        if found is not None:
-            earlier.append(Earlier(found.start, found.end, one.was or b"",
-                                   found.kind == "section"))
-        elif one.was is not None:
+        region = regions.found(path, whole, part.name)
+        if region is not None:
+            earlier.append(Earlier(region.start, region.end, part.was or b"",
+                                   region.kind == "section"))
+        elif part.was is not None:
             return None
         else:
-            new.append(one.name.rpartition(".")[2].encode())
+            new.append(part.name.rpartition(".")[2].encode())
     back = put_back(whole, data, earlier, new)
     return None if back is None else joined(path, data, back)
 
@@ -236,10 +237,10 @@ def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
     there, and what it was called before does not tell what it has become."""
     if old.note or HEADER in names:
         return False
-    there = {one.name for one in now.regions}
+    there = {region.name for region in now.regions}
     return bool(now.note) or now.broken or old.broken or any(
-        one.name not in there and (one.name in names or not _is_covered(one.name, names))
-        for one in old.regions)
+        region.name not in there and (region.name in names or not _is_covered(region.name, names))
+        for region in old.regions)
 
 
 def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
@@ -247,15 +248,16 @@ def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
     """Whether these regions are all there, or have only gone: nothing new is in their places."""
     if now.note or now.broken or old.broken:
         return False
-    there = {one.name for one in now.regions}
+    there = {region.name for region in now.regions}
     gone = [name for name in names if name not in there]
-    if any(_is_covered(one, gone) for one in there) or any(
-            one.name not in there and not _is_covered(one.name, names) for one in old.regions):
+    if any(_is_covered(text, gone) for text in there) or any(
+            region.name not in there and not _is_covered(region.name, names) for region
+            in old.regions):
         return False  # a part of one is left, or another is not there
     if any("." in name for name in gone):
         return False  # what stands between such ones differs from language to language
     slots = [_slot(old, whole, now, data, name, {}) for name in gone]
-    return all(one is not None and not one.is_taken for one in slots)
+    return all(slot is not None and not slot.is_taken for slot in slots)
 
 
 def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
@@ -266,17 +268,17 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
     before, after = {one.name for one in old.regions}, {one.name: one for one in then.regions}
     if not (now.broken or then.broken) and not after.keys().isdisjoint(new):
         return False  # it is there twice
-    for one in now.regions:
-        if one.name == HEADER or _is_covered(one.name, names) or any(
-                _is_covered(name, [one.name]) for name in names):
+    for region in now.regions:
+        if region.name == HEADER or _is_covered(region.name, names) or any(
+                _is_covered(name, [region.name]) for name in names):
             continue
-        if one.name not in after:
-            if one.name in before and not then.broken:
+        if region.name not in after:
+            if region.name in before and not then.broken:
                 return False
-            if not now.broken and not _is_covered(one.name, new):
+            if not now.broken and not _is_covered(region.name, new):
                 return False
-        elif not now.broken and (bare(now, data[one.start:one.end]).strip() != bare(
-                then, back[after[one.name].start:after[one.name].end]).strip()):
+        elif not now.broken and (bare(now, data[region.start:region.end]).strip() != bare(
+                then, back[after[region.name].start:after[region.name].end]).strip()):
             return False
     return True
 
@@ -287,27 +289,27 @@ def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequen
     its place, or leased with it, and like it. What others' have become that are not there either is
     theirs. Where it is not known what others have leased, only what is plainly that."""
     before, there = ({one.name for one in outline.regions} for outline in (old, now))
-    mine = {one.name for one in parts if one.was is None}
+    mine = {part.name for part in parts if part.was is None}
     gone = {one.name: whole[one.start:one.end] for one in old.regions
             if one.name not in there and one.name != HEADER}
-    gone |= {one.name: one.was for one in parts if one.was and one.name not in there}
-    names = {one.name for one in parts if one.was}
+    gone |= {part.name: part.was for part in parts if part.was and part.name not in there}
+    names = {part.name for part in parts if part.was}
     found = []
     for was, text in gone.items():
         first, last = _between(old, now, was, len(data))
-        for one in now.regions:
-            if one.name in before or one.name == HEADER:
+        for region in now.regions:
+            if region.name in before or region.name == HEADER:
                 continue
-            in_place = first <= one.start and one.end <= last
-            if not in_place and one.name not in mine:
+            in_place = first <= region.start and region.end <= last
+            if not in_place and region.name not in mine:
                 continue
-            if was in names and _is_covered(one.name, others or ()):
+            if was in names and _is_covered(region.name, others or ()):
                 continue
-            if was not in names and _is_covered(one.name, mine):
+            if was not in names and _is_covered(region.name, mine):
                 continue
-            alike = _alike(text, data[one.start:one.end])
+            alike = _alike(text, data[region.start:region.end])
             if alike >= (ALIKE if others is None else LIKE):
-                found.append((in_place, alike, one.name in mine, was, one.name))
+                found.append((in_place, alike, region.name in mine, was, region.name))
     out: dict[str, str] = {}
     for *_, was, name in sorted(found, reverse=True):
         if was not in out and name not in out.values():
@@ -315,15 +317,15 @@ def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequen
     return {was: name for was, name in out.items() if was in names}
 
 
-def _is_alike(one: bytes, other: bytes, least: float) -> bool:
+def _is_alike(data: bytes, other: bytes, least: float) -> bool:
     """Whether the one is as much the other."""
-    return _alike(one, other) >= least
+    return _alike(data, other) >= least
 
 
-def _alike(one: bytes, other: bytes) -> float:
-    if max(len(one), len(other)) > ALIKE_BYTES_MAX:
-        return SequenceMatcher(None, one.splitlines(), other.splitlines()).ratio()
-    return SequenceMatcher(None, one.strip(), other.strip(), autojunk=False).ratio()
+def _alike(data: bytes, other: bytes) -> float:
+    if max(len(data), len(other)) > ALIKE_BYTES_MAX:
+        return SequenceMatcher(None, data.splitlines(), other.splitlines()).ratio()
+    return SequenceMatcher(None, data.strip(), other.strip(), autojunk=False).ratio()
 
 
 class _Slot(NamedTuple):
@@ -339,31 +341,33 @@ class _Slot(NamedTuple):
 def _siblings(outline: Outline, name: str) -> list[Region]:
     """The definitions that are in the same one as this name, in their order."""
     above = name.rpartition(".")[0]
-    return sorted((one for one in outline.regions if one.name != HEADER
-                   and one.name.rpartition(".")[0] == above), key=lambda one: one.start)
+    return sorted((region for region in outline.regions if region.name != HEADER
+                   and region.name.rpartition(".")[0] == above), key=lambda region: region.start)
 
 
 def _is_another(old: Outline, now: Outline, parts: Sequence[Then],
                 others: Collection[str]) -> bool:
     """Whether nothing is left of a file that was divided: of these regions one that was there is
     not, nor any other of then, and what is there by now is nobody else's."""
-    if old.note or any(one.name == HEADER for one in parts):
+    if old.note or any(part.name == HEADER for part in parts):
         return False
-    before, there = ({one.name for one in outline.regions} - {HEADER} for outline in (old, now))
+    before, there = ({region.name for region in outline.regions} - {HEADER} for outline
+                     in (old, now))
     return bool(now.note) or (
         bool(before) and before.isdisjoint(there)
-        and any(one.was is not None and one.name not in there for one in parts)
+        and any(part.was is not None and part.name not in there for part in parts)
         and not any(_is_covered(name, others) for name in there))
 
 
 def _between(old: Outline, now: Outline, name: str, size: int) -> tuple[int, int]:
     """The bytes between what is still there of what stood before a definition and behind it."""
-    was, there = _siblings(old, name), {one.name: one for one in now.regions}
-    at = next((n for n, one in enumerate(was) if one.name == name), None)
+    was, there = _siblings(old, name), {region.name: region for region in now.regions}
+    at = next((n for n, region in enumerate(was) if region.name == name), None)
     if at is None:
         return 0, size
-    first = next((there[one.name].end for one in reversed(was[:at]) if one.name in there), 0)
-    last = next((there[one.name].start for one in was[at + 1:] if one.name in there), size)
+    first = next((there[region.name].end for region in reversed(was[:at]) if region.name in there),
+                 0)
+    last = next((there[region.name].start for region in was[at + 1:] if region.name in there), size)
     return first, last
 
 
@@ -371,20 +375,20 @@ def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
           become: Mapping[str, str]) -> _Slot | None:
     """Where a definition that is gone was, between those that are still there, also as what they
     have `become`; None: that cannot be told."""
-    was, there = _siblings(old, name), {one.name: one for one in _siblings(now, name)}
+    was, there = _siblings(old, name), {region.name: region for region in _siblings(now, name)}
     there |= {one: there[other] for one, other in become.items() if other in there}
-    at = next((n for n, one in enumerate(was) if one.name == name), None)
+    at = next((n for n, region in enumerate(was) if region.name == name), None)
     if at is None:
         return None
-    before = next((one for one in reversed(was[:at]) if one.name in there), None)
-    after = next((one for one in was[at + 1:] if one.name in there), None)
+    before = next((region for region in reversed(was[:at]) if region.name in there), None)
+    after = next((region for region in was[at + 1:] if region.name in there), None)
     if before is None and after is None:
         return None
     start = there[before.name].end if before is not None else 0
     end = there[after.name].start if after is not None else len(data)
-    known = {one.name for one in was} | set(become.values())
-    taken = any(one.name not in known and start <= one.start and one.end <= end
-                for one in there.values())
+    known = {region.name for region in was} | set(become.values())
+    taken = any(region.name not in known and start <= region.start and region.end <= end
+                for region in there.values())
     if after is not None:
         return _Slot(end, was[at].start, is_taken=taken)
     return _Slot(start, was[at].start,
@@ -399,26 +403,26 @@ def _blanks(text: bytes) -> bytes:
 def _end_of_container(outline: Outline, name: str, size: int) -> int:
     above = name.rpartition(".")[0]
     while above:
-        found = find(outline, above)
-        if found is not None:
-            return found.end
+        region = find(outline, above)
+        if region is not None:
+            return region.end
         above = above.rpartition(".")[0]
     return size
 
 
 def _is_followed(old: Outline | None, whole: bytes | None, one: Then) -> bool:
     """Whether something stood behind a region then: what was between the two was its own."""
-    found = None if old is None else find(old, one.name)
-    if found is None or whole is None:
+    region = None if old is None else find(old, one.name)
+    if region is None or whole is None:
         return one.was is None or one.was.endswith(b"\n")
-    return found.end < len(whole)
+    return region.end < len(whole)
 
 
-def _ending(text: bytes, data: bytes, found: Region) -> bytes:
+def _ending(text: bytes, data: bytes, region: Region) -> bytes:
     """A region's earlier text; where something stands behind it, with what is between the two."""
-    if not text or found.end == len(data):
+    if not text or region.end == len(data):
         return text
-    there = data[found.start:found.end]
+    there = data[region.start:region.end]
     return text.rstrip() + there[len(there.rstrip()):]
 
 

@@ -67,49 +67,52 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             next="Lease the file, and write it as a whole.",
         )
     _check_once(texts, shown)
-    for one in texts:
-        span = (_header(regions, path, data, shown) if one.name == HEADER
-                else regions.span(path, data, one.name))
-        if one.after is not None or (one.new and span is None):
-            added.append(one)
+    for new_text in texts:
+        span = (_header(regions, path, data, shown) if new_text.name == HEADER
+                else regions.span(path, data, new_text.name))
+        if new_text.after is not None or (new_text.new and span is None):
+            added.append(new_text)
             continue
         if span is None:
-            near = nearest(one.name, regions.names(path, data))
+            near = nearest(new_text.name, regions.names(path, data))
             raise Refusal(
-                Code.REGION_CHANGED if one.was else Code.REGION_UNKNOWN,
-                f"{shown} has no region {one.name!r}{' any more' if one.was else ''}. The nearest: "
+                Code.REGION_CHANGED if new_text.was else Code.REGION_UNKNOWN,
+                f"{shown} has no region {new_text.name!r}{' any more' if new_text.was else ''}. "
+                "The nearest: "
                 f"{', '.join(near)}. Nothing was written.",
                 next=f"`coord regions {shown}` lists them; with `after` it is added."
-                if not one.was else f"`coord regions {shown}` lists them.",
-                resource=f"{shown}::{one.name}", nearest=[f"{shown}::{name}" for name in near],
+                if not new_text.was else f"`coord regions {shown}` lists them.",
+                resource=f"{shown}::{new_text.name}", nearest=[f"{shown}::{name}" for name in near],
             )
         start, end = span
-        old = data[start:end] if one.name == HEADER else bare(before, data[start:end])
-        if old and (one.new or one.was == ABSENT):
+        old = data[start:end] if new_text.name == HEADER else bare(before, data[start:end])
+        if old and (new_text.new or new_text.was == ABSENT):
             raise Refusal(
                 Code.REGION_CHANGED,
-                f"{shown}::{one.name} is there already. Nothing was written.",
+                f"{shown}::{new_text.name} is there already. Nothing was written.",
                 next="Make the change on the text as it is now, and name its version: "
                 f"{digest(old)[len(SHA256):][:SHORT]}.",
-                resource=f"{shown}::{one.name}", content_hash=digest(old),
+                resource=f"{shown}::{new_text.name}", content_hash=digest(old),
                 text=old.decode("utf-8", "replace")[:SHOWN_MAX],
             )
-        if one.was not in (None, ABSENT) and not is_still(data, old, one.name, one.was):
+        if new_text.was not in (None, ABSENT) and not is_still(data, old, new_text.name,
+                                                               new_text.was):
             raise Refusal(
                 Code.REGION_CHANGED,
-                f"{shown}::{one.name} was changed since the text that this was made from. Nothing "
+                f"{shown}::{new_text.name} was changed since the text that this was made from. "
+                "Nothing "
                 "was written.",
                 next="Make the change on the text as it is now, and "
                 + ("propose it with the `version` of that" if proposed else
                    "commit it with the `content_hash` (`--hash`) of that")
                 + f": {digest(old)[len(SHA256):][:SHORT]}.",
-                resource=f"{shown}::{one.name}", content_hash=digest(old),
+                resource=f"{shown}::{new_text.name}", content_hash=digest(old),
                 text=old.decode("utf-8", "replace")[:SHOWN_MAX],
             )
-        new = _fitted(data, old, one, shown)
+        new = _fitted(data, old, new_text, shown)
         if start == end and new:  # it has had no header
             new += b"\r\n" * 3 if b"\r\n" in data else b"\n" * 3
-        fitted[one.name] = old, new if one.name == HEADER else bare(before, new)
+        fitted[new_text.name] = old, new if new_text.name == HEADER else bare(before, new)
         pieces.append((start, end, new))
     pieces.sort()
     for (_, end, _), (start, _, _) in pairwise(pieces):
@@ -124,12 +127,12 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     made = joined(path, data, made)
     if pieces and added:
         _check_read(regions, path, shown, data, made, texts)
-    for one in added:
-        at, text = _added(regions, path, made, one, shown)
+    for new_text in added:
+        at, text = _added(regions, path, made, new_text, shown)
         made = joined(path, data, made[:at] + text + made[at:])
     _check(regions, path, shown, data, made, texts, proposed=proposed)
-    for one in added:
-        fitted[one.name] = b"", regions.part(path, made, one.name) or b""
+    for new_text in added:
+        fitted[new_text.name] = b"", regions.part(path, made, new_text.name) or b""
     return made, fitted
 
 
@@ -147,7 +150,7 @@ def _header(regions: FileRegions, path: str, data: bytes, shown: str) -> tuple[i
 
 
 def _check_once(texts: Sequence[NewText], shown: str) -> None:
-    names = [one.name for one in texts]
+    names = [new_text.name for new_text in texts]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise Refusal(
@@ -156,38 +159,39 @@ def _check_once(texts: Sequence[NewText], shown: str) -> None:
         )
 
 
-def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
+def _added(regions: FileRegions, path: str, data: bytes, new_text: NewText,
            shown: str) -> tuple[int, bytes]:
     """Where a new region begins, and its bytes with the blank lines around it: as many as stand
     between its neighbours."""
-    name = f"{shown}::{one.name}"
-    if regions.span(path, data, one.name) is not None:
+    name = f"{shown}::{new_text.name}"
+    if regions.span(path, data, new_text.name) is not None:
         raise Refusal(
             Code.INVALID, f"{name} is there already, so it cannot be added. Nothing was written.",
             next="Commit its new text without `after`; or choose another name.",
             resource=name,
         )
-    above = one.name.rpartition(".")[0]
-    behind = one.after or above
+    above = new_text.name.rpartition(".")[0]
+    behind = new_text.after or above
     span = regions.span(path, data, behind) if behind else (0, len(data))
     if behind == HEADER:  # its first piece: else it would stand behind all definitions
-        span = 0, min((found.start for found in regions.outline(path, data).regions
-                       if found.name != HEADER), default=len(data))
+        span = 0, min((region.start for region in regions.outline(path, data).regions
+                       if region.name != HEADER), default=len(data))
     language = regions.outline(path, data).language
-    if language == "toml" and not one.after:
-        if span is None and one.text.lstrip().startswith("["):
+    if language == "toml" and not new_text.after:
+        if span is None and new_text.text.lstrip().startswith("["):
             span = 0, len(data)  # a table of its own, whatever its name begins with
-        first = None if above else _first_table(regions, path, data, one.text)
+        first = None if above else _first_table(regions, path, data, new_text.text)
         span = span if first is None else (0, first)
     if span is None:
         near = nearest(behind, regions.names(path, data))
         raise Refusal(
-            Code.REGION_UNKNOWN, f"{shown} has no region {behind!r} that {one.name} could come "
+            Code.REGION_UNKNOWN,
+            f"{shown} has no region {behind!r} that {new_text.name} could come "
             f"behind. The nearest: {', '.join(near)}. Nothing was written.",
             next=f"`coord regions {shown}` lists them.", resource=f"{shown}::{behind}",
-            nearest=[f"{shown}::{found}" for found in near],
+            nearest=[f"{shown}::{text}" for text in near],
         )
-    text = _fitted(data, b"", one, shown).lstrip(b"\r\n")
+    text = _fitted(data, b"", new_text, shown).lstrip(b"\r\n")
     if not text:
         raise Refusal(Code.INVALID, f"There is no text for {name}. Nothing was written.",
                       next="Give all of it, or leave it out.", resource=name)
@@ -200,21 +204,22 @@ def _added(regions: FileRegions, path: str, data: bytes, one: NewText,
         return span[1], text + end * (apart if data[span[1]:].strip() else 1)
     if language in ("toml", "yaml") and not text.lstrip().startswith(b"["):
         apart = _between_keys(regions, path, data[:len(before)], above)
-    followed = one.after and any(
-        found.start == span[1] and found.name.rpartition(".")[0] == above
-        for found in regions.outline(path, data).regions)
+    followed = new_text.after and any(
+        region.start == span[1] and region.name.rpartition(".")[0] == above
+        for region in regions.outline(path, data).regions)
     gap = blanks if followed else end * apart
     place = len(before), gap + text + (b"" if blanks else end)
-    if one.after or (not above and language != "json") or _holds(
-            regions, path, data, place, one.name):
+    if new_text.after or (not above and language != "json") or _holds(
+            regions, path, data, place, new_text.name):
         return place
     within = _before_its_last_line(data, span, text, end, gap if any(
-        found.name.startswith(f"{above}.") for found in regions.outline(path, data).regions
+        region.name.startswith(f"{above}.") for region in regions.outline(path, data).regions
     ) else end)
-    if language == "json" and (within is None or not _holds(regions, path, data, within, one.name)):
+    if language == "json" and (within is None
+                               or not _holds(regions, path, data, within, new_text.name)):
         put = json_commas.put_in(data[span[0]:span[1]], text, end)
         within = None if put is None else (span[0] + put[0], put[1])
-    if within is None or not _holds(regions, path, data, within, one.name):
+    if within is None or not _holds(regions, path, data, within, new_text.name):
         raise Refusal(
             Code.INVALID, f"{name} cannot be put at the end of {above or shown}: with this text, "
             f"{shown} has no such region. Nothing was written.",
@@ -230,15 +235,16 @@ def _first_table(regions: FileRegions, path: str, data: bytes, text: str) -> int
     there are none, or the text is one."""
     if text.lstrip().startswith("["):
         return None
-    return min((one.start for one in regions.outline(path, data).regions if one.name != HEADER
-                and _TABLE.match(data, one.start)), default=None)
+    return min((region.start for region in regions.outline(path, data).regions
+                if region.name != HEADER
+                and _TABLE.match(data, region.start)), default=None)
 
 
 def _between_keys(regions: FileRegions, path: str, data: bytes, above: str) -> int:
     """The line ends between the last two keys of one mapping; of a single one that of its line."""
-    keys = [data[one.start:one.end] for one in regions.outline(path, data).regions
-            if one.name != HEADER and one.name.rpartition(".")[0] == above
-            and not _TABLE.match(data, one.start)]
+    keys = [data[region.start:region.end] for region in regions.outline(path, data).regions
+            if region.name != HEADER and region.name.rpartition(".")[0] == above
+            and not _TABLE.match(data, region.start)]
     last = keys[-2] if len(keys) > 1 else b""
     return max(last[len(last.rstrip()):].count(b"\n"), 1)
 
@@ -271,13 +277,13 @@ def content_name(given: str | None, field: str) -> str | None:
     Raises:
         Refusal: INVALID.
     """
-    found = _CONTENT.fullmatch(given) if given is not None else None
-    if given is not None and found is None:
+    match = _CONTENT.fullmatch(given) if given is not None else None
+    if given is not None and match is None:
         raise Refusal(
             Code.INVALID, f"`{field}` {given[:80]!r} names no content: it is `sha256:` and digits "
             "from 0 to f, the first eight of them or more. Nothing was written.",
             next="`sha256sum FILE` tells a file's, `coord regions FILE` those of its regions.")
-    return SHA256 + found[1] if found else None
+    return SHA256 + match[1] if match else None
 
 
 def _is(text: bytes, was: str) -> bool:
@@ -298,11 +304,11 @@ def text_of(regions: FileRegions, path: str, data: bytes, name: str) -> bytes | 
     return b"".join(data[start:end] for start, end in spans) if len(spans) < 2 else None
 
 
-def _fitted(data: bytes, old: bytes, one: NewText, shown: str) -> bytes:
+def _fitted(data: bytes, old: bytes, new_text: NewText, shown: str) -> bytes:
     """The text as bytes of this file."""
     try:
-        new = one.text.encode()
-        if not one.text.isascii():
+        new = new_text.text.encode()
+        if not new_text.text.isascii():
             data.decode()
     except UnicodeError:
         raise Refusal(
@@ -339,8 +345,8 @@ def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: 
 def _without_key(language: str | None, texts: Sequence[NewText]) -> str:
     """How a text would begin that was given as a value alone; empty: none was."""
     sign = {"json": ":", "yaml": ":", "toml": "="}.get(language or "", "")
-    for one in texts if sign else ():
-        key, text = one.name.rpartition(".")[2], one.text.strip()
+    for new_text in texts if sign else ():
+        key, text = new_text.name.rpartition(".")[2], new_text.text.strip()
         if text and key not in text.partition(sign)[0] and not text.startswith("["):
             begins = f'"{key}"' if language == "json" else key
             return f"`{begins}{' ' if sign == '=' else ''}{sign} …`"
@@ -349,7 +355,7 @@ def _without_key(language: str | None, texts: Sequence[NewText]) -> str:
 
 def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
            texts: Sequence[NewText], *, proposed: bool) -> None:
-    own = [one.name for one in texts]
+    own = [new_text.name for new_text in texts]
     names = _check_read(regions, path, shown, data, made, texts,
                         header=HEADER not in own)
     if names is None and HEADER in own:
@@ -359,12 +365,12 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
             path=shown, regions=[],
         )
     beyond = [HEADER] if names is None else [
-        name for name in names if not any(f"{name}.".startswith(f"{one}.") for one in own)]
+        name for name in names if not any(f"{name}.".startswith(f"{text}.") for text in own)]
     if beyond:
         there = regions.names(path, data)
         new = [name for name in beyond[:8] if name not in there]
         around = [name for name in beyond if any(
-            one in there and one.startswith(f"{name}.") for one in own)]
+            text in there and text.startswith(f"{name}.") for text in own)]
         twice = [name.rpartition("#")[0] for name in new if "#" in name]
         if twice and set(twice) <= set(there) and not set(own) & set(there):
             raise Refusal(
@@ -393,7 +399,7 @@ def _as_a_whole(shown: str, beyond: Sequence[str], around: Sequence[str]) -> str
     outer = [name for name in around if not any(
         name.startswith(f"{other}.") for other in around)]
     more = [name for name in beyond if not any(
-        f"{name}.".startswith(f"{one}.") for one in outer)]
+        f"{name}.".startswith(f"{text}.") for text in outer)]
     also = f", and {_listed(shown, more)} with it" if more else ""
     return (f"Commit {_listed(shown, outer)} in its place, as a whole, with all that is in "
             f"it{also}; lease what you have not yet. Or keep to the region.")

@@ -150,10 +150,10 @@ def _as_tools(text: str) -> str:
     for pattern, call in _CALLS:
         text = pattern.sub(call, text)
     text = _FAIL.sub(
-        lambda found: f'fail_task {{"task": "{found[1]}", "blocked": {_names_in(found[2])}}}', text)
-    text = _LOCK.sub(lambda found: f'acquire {{"resources": {_names_in(found[2])}'
-                     + (', "new": true}' if found[1] else "}"), text)
-    return _UNLOCK.sub(lambda found: f'release {{"resources": {_names_in(found[1])}}}', text)
+        lambda match: f'fail_task {{"task": "{match[1]}", "blocked": {_names_in(match[2])}}}', text)
+    text = _LOCK.sub(lambda match: f'acquire {{"resources": {_names_in(match[2])}'
+                     + (', "new": true}' if match[1] else "}"), text)
+    return _UNLOCK.sub(lambda match: f'release {{"resources": {_names_in(match[1])}}}', text)
 
 
 def _names_in(typed: str) -> str:
@@ -190,8 +190,8 @@ def _partial(partial: rq.Partial) -> str:
     diff = partial.diff
     if len(diff) > DIFF_CHARS_MAX:
         diff = diff[:DIFF_CHARS_MAX] + f"\n… cut here; `coord review show {partial.review}` has all"
-    said = f"A person says of it:\n{block(partial.note)}\n" if partial.note else ""
-    return (f"Somebody has begun this: {partial.summary}. {said}Go on from what is there ("
+    text = f"A person says of it:\n{block(partial.note)}\n" if partial.note else ""
+    return (f"Somebody has begun this: {partial.summary}. {text}Go on from what is there ("
             f"{partial.review}):\n{fenced(diff, 'diff')}")
 
 
@@ -204,8 +204,8 @@ def _task(task: rq.Task) -> str:
 
 def _acquired(reply: rq.Acquired) -> str:
     until = _clock(min(lease.expires_at for lease in reply.leases)) if reply.leases else ""
-    said = f"Leased to you until {until}: {_names(reply.leases)}. Read afresh before you write."
-    return "\n".join([said, *(f"Note: {warning}" for warning in reply.warnings)])
+    text = f"Leased to you until {until}: {_names(reply.leases)}. Read afresh before you write."
+    return "\n".join([text, *(f"Note: {warning}" for warning in reply.warnings)])
 
 
 def _held(reply: rq.LockList) -> str:
@@ -233,16 +233,17 @@ def _hits(reply: rq.HitList) -> str:
 
 
 def _sent(reply: rq.MessageTold) -> str:
-    said = f"Said ({reply.message.message}). Go on with your work; an answer comes by itself."
+    text = f"Said ({reply.message.message}). Go on with your work; an answer comes by itself."
     if reply.left_out:
-        said += f" Not told, for they have too many unread: {', '.join(reply.left_out)}."
-    return said
+        text += f" Not told, for they have too many unread: {', '.join(reply.left_out)}."
+    return text
 
 
 def _said(reply: rq.MessageList) -> str:
     return "\n\n".join(
-        f"{one.message}: {one.sender} to {one.to}" + (f", on {one.task}" if one.task else "")
-        + f", at {_clock(one.sent_at)}:\n{block(one.text)}" for one in reply.items
+        f"{message.message}: {message.sender} to {message.to}"
+        + (f", on {message.task}" if message.task else "")
+        + f", at {_clock(message.sent_at)}:\n{block(message.text)}" for message in reply.items
     ) or "Nothing was said."
 
 
@@ -255,11 +256,13 @@ def _value(reply: rq.StateValue) -> str:
 
 
 def _committed(reply: rq.RegionsCommitted) -> str:
-    gone = [one.resource for one in reply.regions if one.content_hash is None]
-    there = [one.resource for one in reply.regions if one.content_hash is not None]
-    said = f"Committed ({reply.commit})." + (f" Written: {', '.join(there)}." if there else "")
-    said += f" Removed: {', '.join(gone)}." if gone else ""
-    return "\n".join([said, *(f"Note: {warning}" for warning in reply.warnings)])
+    gone = [committed_region.resource for committed_region in reply.regions
+            if committed_region.content_hash is None]
+    there = [committed_region.resource for committed_region in reply.regions
+             if committed_region.content_hash is not None]
+    text = f"Committed ({reply.commit})." + (f" Written: {', '.join(there)}." if there else "")
+    text += f" Removed: {', '.join(gone)}." if gone else ""
+    return "\n".join([text, *(f"Note: {warning}" for warning in reply.warnings)])
 
 
 def _names(leases: list[rq.Lease]) -> str:

@@ -94,10 +94,10 @@ async def give_back(
     none that its agent had before. `since`: when it was asked (ISO text, UTC)."""
     new = ([one for one in reply.leases if not one.reentrant]
            if isinstance(reply, rq.Acquired) else [])
-    for one in new:  # by its token: of the same name in another working tree it had one before
+    for lease in new:  # by its token: of the same name in another working tree it had one before
         with contextlib.suppress(Refusal):
-            await ask(rq.Release(agent=agent, resources=[one.resource],
-                                 lease_token=one.lease_token))
+            await ask(rq.Release(agent=agent, resources=[lease.resource],
+                                 lease_token=lease.lease_token))
     with contextlib.suppress(Refusal):
         if isinstance(reply, rq.Claimed) and (reply.task.claimed_at or "") >= since:
             await ask(rq.TaskFail(agent=agent, task=reply.task.task, model_error=True,
@@ -118,9 +118,10 @@ async def _with_news(
             await ask(rq.Heartbeat(agent=agent, ack=alive.notices[-1].notice))
     except Refusal:  # what it asked for stands; it is told the next time
         return Outcome(reply)
-    listed = ({one.message for one in reply.items} if isinstance(reply, rq.MessageList) else ())
-    return Outcome(reply, tuple(one for one in alive.notices
-                                if one.data.get("message") not in listed))
+    listed = ({message.message for message in reply.items} if isinstance(reply, rq.MessageList)
+              else ())
+    return Outcome(reply, tuple(notice for notice in alive.notices
+                                if notice.data.get("message") not in listed))
 
 
 def make_server(
@@ -187,7 +188,7 @@ def _described(marks: tuple[str, ...]) -> list[wire.Tool]:
 
 
 def _caller(ctx: Context) -> Caller:
-    told = ctx.session.client_params
-    name = told.client_info.name if told is not None else ""
+    client_params = ctx.session.client_params
+    name = client_params.client_info.name if client_params is not None else ""
     meta = (ctx.params or {}).get("_meta")
     return Caller(name, meta if isinstance(meta, Mapping) else None, ctx.request)

@@ -107,8 +107,9 @@ class StdioServer:
     def marks(self, caller: Caller) -> tuple[str, ...]:
         """Arguments that this client's hooks add to each call."""
         profile = self._profile(caller)
-        told = profile.mcp if profile is not None else None
-        names = (told.session_argument, told.call_argument) if told is not None else ()
+        mcp_table = profile.mcp if profile is not None else None
+        names = (mcp_table.session_argument,
+                 mcp_table.call_argument) if mcp_table is not None else ()
         return tuple(name for name in names if name)
 
     async def leave(self) -> None:
@@ -126,9 +127,9 @@ class StdioServer:
     def _profile(self, caller: Caller) -> Profile | None:
         if self._profiles is None:
             self._profiles = {one.name: one for one in profiles(self._root)}
-        for one in self._profiles.values():
-            if one.mcp is not None and caller.client.startswith(one.mcp.clients or ("\0",)):
-                return one  # also where it has read another agent's settings
+        for profile in self._profiles.values():
+            if profile.mcp is not None and caller.client.startswith(profile.mcp.clients or ("\0",)):
+                return profile  # also where it has read another agent's settings
         return self._profiles.get(self._given) if self._given is not None else None
 
     def _session(
@@ -137,12 +138,12 @@ class StdioServer:
         """The session and the call's id as the client tells them, and the arguments without."""
         if profile is None:
             return "", "", arguments
-        told = profile.mcp or McpTable()
+        mcp_table = profile.mcp or McpTable()
         arguments, meta = dict(arguments), caller.meta or {}
-        session = arguments.pop(told.session_argument, None)
-        call = arguments.pop(told.call_argument, None)
-        session = session or meta.get(told.session_meta) or self._env.get(profile.session_env)
-        call = call or meta.get(told.call_meta)
+        session = arguments.pop(mcp_table.session_argument, None)
+        call = arguments.pop(mcp_table.call_argument, None)
+        session = session or meta.get(mcp_table.session_meta) or self._env.get(profile.session_env)
+        call = call or meta.get(mcp_table.call_meta)
         return (session if isinstance(session, str) else "",
                 call if isinstance(call, str) else "", arguments)
 

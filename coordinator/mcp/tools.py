@@ -122,12 +122,12 @@ class Tool:
             ) from None
         fields = {name: value for name in self.takes
                   if (value := getattr(chosen, name)) is not msgspec.UNSET}
-        known = {f.name for f in msgspec.structs.fields(self.request)}
-        if "reader" in known:  # all of what it names, else its own
+        names = {f.name for f in msgspec.structs.fields(self.request)}
+        if "reader" in names:  # all of what it names, else its own
             fields["reader"] = None if {"task", "thread"} & {*fields} else agent
         elif self.acts:
             fields["agent"] = agent
-        if "cwd" in known:
+        if "cwd" in names:
             fields["cwd"] = cwd
         preset = {k: v for k, v in self.preset.items() if k not in self.takes}
         return self.request(**preset, **fields)
@@ -139,7 +139,7 @@ class Tool:
 def _without_none(kind: Any) -> Any:
     """`X | None` as `X`: whoever has nothing to say leaves the field out."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        kept = [one for one in typing.get_args(kind) if one is not type(None)]
+        kept = [argument for argument in typing.get_args(kind) if argument is not type(None)]
         return kept[0] if len(kept) == 1 else typing.Union[tuple(kept)]  # noqa: UP007
     return kind
 

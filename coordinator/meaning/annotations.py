@@ -44,12 +44,12 @@ class Annotations(Following):
         """What an expression may stand for, seen from a scope."""
 
     def annotated(
-        self, path: str, at: str, node: ast.expr, of: Value | None = None, depth: int = 0,
+        self, path: str, at: str, node: ast.expr, value: Value | None = None, depth: int = 0,
     ) -> Values:
         """What something with this annotation may be, seen from a scope.
 
         Args:
-            of: whose member it is: what type variables and `Self` stand for.
+            value: whose member it is: what type variables and `Self` stand for.
         """
         if depth > NESTED_MAX:
             return NOTHING
@@ -57,80 +57,81 @@ class Annotations(Following):
         match node:
             case ast.Constant(value=str() as said):
                 tree = annotation_tree(said.strip())
-                return self.annotated(path, at, tree, of, again) if tree is not None else NOTHING
+                return self.annotated(path, at, tree, value, again) if tree is not None else NOTHING
             case ast.Constant():
                 return NOTHING
             case ast.BinOp():
-                return (self.annotated(path, at, node.left, of, again)
-                        | self.annotated(path, at, node.right, of, again))
+                return (self.annotated(path, at, node.left, value, again)
+                        | self.annotated(path, at, node.right, value, again))
             case ast.Name() | ast.Attribute():
-                return self._annotated_name(path, at, node, of, again)
+                return self._annotated_name(path, at, node, value, again)
             case ast.Subscript():
                 parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-                return self._annotated_with(path, at, node.value, parts, of, again)
+                return self._annotated_with(path, at, node.value, parts, value, again)
         return NOTHING
 
     def _annotated_name(
-        self, path: str, at: str, node: ast.expr, of: Value | None, depth: int,
+        self, path: str, at: str, node: ast.expr, value: Value | None, depth: int,
     ) -> Values:
         name = _last_of(node)
-        if name == "Self" and of is not None and of.path:
-            return frozenset({Value("object", of.path, of.scope, of.args)})
+        if name == "Self" and value is not None and value.path:
+            return frozenset({Value("object", value.path, value.scope, value.args)})
         hits = self._spelt(path, at, node)
         if hits is None:
             return _known_outside(name)
         if not hits:
             return _known_outside(name) if name in BUILTINS else NOTHING
-        return union(self._instance(hit, of, depth) for hit in hits)
+        return union(self._instance(hit, value, depth) for hit in hits)
 
     def _instance(self, hit: Hit, of: Value | None, depth: int) -> Values:
         scope = self.scope(hit.place.path, hit.place.scope)
-        found = NOTHING
-        for one in scope.bindings.get(hit.place.name, []) if scope is not None else ():
-            at = one.at if one.at is not None else hit.place.scope
-            if one.kind == "def":
-                made = self.scope(hit.place.path, one.text)
+        values = NOTHING
+        for binding in scope.bindings.get(hit.place.name, []) if scope is not None else ():
+            at = binding.at if binding.at is not None else hit.place.scope
+            if binding.kind == "def":
+                made = self.scope(hit.place.path, binding.text)
                 if made is not None and made.kind == "class":
-                    found |= {Value("object", hit.place.path, one.text)}
-            elif one.kind == "value":
-                inner = term(one.text)
+                    values |= {Value("object", hit.place.path, binding.text)}
+            elif binding.kind == "value":
+                inner = term(binding.text)
                 if inner.kind == "typevar" and of is not None:
-                    found |= self._stands_for(of, hit.place.name)
+                    values |= self._stands_for(of, hit.place.name)
                 if inner.kind in ("alias", "typevar") and inner.name:
                     tree = annotation_tree(inner.name)
-                    if tree is not None and not (inner.kind == "typevar" and found):
-                        found |= self.annotated(hit.place.path, at, tree, of, depth)
+                    if tree is not None and not (inner.kind == "typevar" and values):
+                        values |= self.annotated(hit.place.path, at, tree, of, depth)
                 elif inner.kind in ("name", "attribute", "any"):
-                    found |= frozenset(
+                    values |= frozenset(
                         Value("object", value.path, value.scope)
                         for value in self.term(hit.place.path, at, inner)
                         if value.kind == "class"
                     )
-            elif one.kind == "type" and "TypeAlias" in one.text:
+            elif binding.kind == "type" and "TypeAlias" in binding.text:
                 continue
-        return found
+        return values
 
-    def _stands_for(self, of: Value, name: str) -> Values:
+    def _stands_for(self, value: Value, name: str) -> Values:
         """What a type variable stands for in a member of this object."""
-        if of.kind not in ("object", "super"):
+        if value.kind not in ("object", "super"):
             return NOTHING
-        scope = self.scope(of.path, of.scope)
+        scope = self.scope(value.path, value.scope)
         if scope is None:
             return NOTHING
         names = self._variables(scope)
-        if name in names and names.index(name) < len(of.args):
-            return of.args[names.index(name)]
+        if name in names and names.index(name) < len(value.args):
+            return value.args[names.index(name)]
         for base in scope.bases:  # class Boxes(Base[Box]): what Base's variable is here
             tree = annotation_tree(base) if "[" in base and not base.endswith("[]") else None
             if not isinstance(tree, ast.Subscript) or _last_of(tree.value) in (
                     "Generic", "Protocol"):
                 continue
             parts = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-            for one in self.base(of.path, scope, base):
-                args = tuple(self.annotated(of.path, scope.above or "", part, of) for part in parts)
-                found = self._stands_for(Value("object", one.path, one.scope, args), name)
-                if found:
-                    return found
+            for one in self.base(value.path, scope, base):
+                args = tuple(self.annotated(value.path, scope.above or "", part, value) for part
+                             in parts)
+                values = self._stands_for(Value("object", one.path, one.scope, args), name)
+                if values:
+                    return values
         return NOTHING
 
     def _variables(self, scope: Scope) -> list[str]:
@@ -139,10 +140,10 @@ class Annotations(Following):
         for base in scope.bases:
             tree = annotation_tree(base) if "[" in base and not base.endswith("[]") else None
             if isinstance(tree, ast.Subscript):
-                names = [one.id for one in ast.walk(tree.slice) if isinstance(one, ast.Name)]
+                names = [node.id for node in ast.walk(tree.slice) if isinstance(node, ast.Name)]
                 if _last_of(tree.value) in ("Generic", "Protocol"):
                     return names
-                found += [one for one in names if one not in found]
+                found += [name for name in names if name not in found]
         return found
 
     def _annotated_with(
@@ -163,8 +164,8 @@ class Annotations(Following):
         if name in INNER:
             return union(kinds)
         if name in ("Type", "type"):
-            return frozenset(Value("class", one.path, one.scope) for one in kinds[0]
-                             if one.kind == "object")
+            return frozenset(Value("class", value.path, value.scope) for value in kinds[0]
+                             if value.kind == "object")
         if name in LISTS:
             return listed(kinds[0])
         if name in DICTS:
@@ -189,41 +190,42 @@ class Annotations(Following):
             above = self._spelt(path, at, node.value)
             if above is None:
                 return None
-            found: list[Hit] = []
+            hits: list[Hit] = []
             for hit in above:
                 for value in self.value_at(hit):
-                    found += self.members(value, node.attr)[0]
-            return found
+                    hits += self.members(value, node.attr)[0]
+            return hits
         return []
 
-    def own_kind(self, scope: Scope, of: Value | None, tree: ast.expr) -> Values | None:
+    def own_kind(self, scope: Scope, value: Value | None, tree: ast.expr) -> Values | None:
         """The result where a method gives one of the kind that it is called on."""
-        if of is None or of.kind not in ("object", "class", "super"):
+        if value is None or value.kind not in ("object", "class", "super"):
             return None
-        said = tree
-        while isinstance(said, ast.Subscript) and _last_of(said.value) in (
+        node = tree
+        while isinstance(node, ast.Subscript) and _last_of(node.value) in (
                 "Optional", "Iterator", "Generator", "Awaitable"):
-            said = said.slice.elts[0] if isinstance(said.slice, ast.Tuple) else said.slice
-        if not isinstance(said, ast.Name | ast.Attribute):
+            node = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+        if not isinstance(node, ast.Name | ast.Attribute):
             return None
-        name = _last_of(said)
+        name = _last_of(node)
         first = scope.params[0].annotation if scope.params else ""
         if name != "Self" and not (first and name in (first, *_inner_names(first))):
             return None
         if name != "Self" and name != first and not first.lower().startswith("type["):
             return None
-        if name == first and not self._is_typevar(of, scope, name):
+        if name == first and not self._is_typevar(value, scope, name):
             return None
-        own = frozenset({Value("object", of.path, of.scope, of.args)})
-        return listed(own) if said is not tree and _last_of_head(tree) in LISTS else own
+        own = frozenset({Value("object", value.path, value.scope, value.args)})
+        return listed(own) if node is not tree and _last_of_head(tree) in LISTS else own
 
-    def _is_typevar(self, of: Value, scope: Scope, name: str) -> bool:
-        order, _ = self.order(of.path, of.scope)
+    def _is_typevar(self, value: Value, scope: Scope, name: str) -> bool:
+        order, _ = self.order(value.path, value.scope)
         for one in order:
             hits = self.names(one.path, "", name)
             for hit in hits or []:
-                found = self.scope(hit.place.path, hit.place.scope)
-                bound = found.bindings.get(hit.place.name, []) if found is not None else []
+                found_scope = self.scope(hit.place.path, hit.place.scope)
+                bound = found_scope.bindings.get(hit.place.name,
+                                                 []) if found_scope is not None else []
                 if any(made.text.startswith("$typevar(") for made in bound):
                     return True
         return False
@@ -246,7 +248,7 @@ def _last_of_head(node: ast.expr) -> str:
 
 def _inner_names(annotation: str) -> list[str]:
     tree = annotation_tree(annotation)
-    return [one.id for one in ast.walk(tree) if isinstance(one, ast.Name)] if tree else []
+    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)] if tree else []
 
 
 def _known_outside(name: str) -> Values:

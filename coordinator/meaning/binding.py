@@ -54,7 +54,7 @@ class Binder(ABC):
                 if shape is None:
                     continue
                 if text != "cls" and all(
-                        one.kind == "param" for one in self._bound(scope, text)):
+                        binding.kind == "param" for binding in self._bound(scope, text)):
                     continue
             kept.append(Site(scope, text, sorted(set(lines)), shape))
         return kept
@@ -73,12 +73,12 @@ class Binder(ABC):
         while at is not None:
             here = self.scopes[at]
             if name in here.bindings and here.kind in _LOCAL:
-                return all(one.kind != "import" for one in here.bindings[name])
+                return all(binding.kind != "import" for binding in here.bindings[name])
             at = here.above
         return False
 
     def open(self, scope: Scope) -> str:
-        base = ".".join(one for one in (scope.above, scope.name) if one)
+        base = ".".join(name for name in (scope.above, scope.name) if name)
         if not scope.name:
             count = self._taken[base + "<"] = self._taken.get(base + "<", 0) + 1
             name = f"{base}.<{count}>" if base else f"<{count}>"
@@ -96,9 +96,9 @@ class Binder(ABC):
         if scope is None and self.scopes[here].kind == "loop" and kind != "param":
             seen = seen if seen is not None else here
         bound = self.scopes[here].bindings.setdefault(name, [])
-        one = Binding(kind, text, line, what, None if seen == here else seen)
-        if len(bound) < BINDINGS_MAX and one not in bound:
-            bound.append(one)
+        binding = Binding(kind, text, line, what, None if seen == here else seen)
+        if len(bound) < BINDINGS_MAX and binding not in bound:
+            bound.append(binding)
 
     def site(self, text: str, line: int, shape: Shape | None = None) -> None:
         if last_name(text):
@@ -113,15 +113,15 @@ class Binder(ABC):
             case ast.Tuple() | ast.List():
                 parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
                 paired = len(parts) == len(target.elts) and not any(
-                    isinstance(one, ast.Starred) for one in [*parts, *target.elts])
-                for place, one in enumerate(target.elts):
+                    isinstance(part, ast.Starred) for part in [*parts, *target.elts])
+                for place, node in enumerate(target.elts):
                     if paired:
-                        self.target(one, self.text(parts[place]), line, parts[place], seen)
-                    elif isinstance(one, ast.Starred):
-                        self.target(one.value, text, line, None, seen)
+                        self.target(node, self.text(parts[place]), line, parts[place], seen)
+                    elif isinstance(node, ast.Starred):
+                        self.target(node.value, text, line, None, seen)
                     else:
                         told = text + f"<{place}>" if text != UNKNOWN else UNKNOWN
-                        self.target(one, told, line, None, seen)
+                        self.target(node, told, line, None, seen)
             case ast.Attribute():
                 self._own(target, "value", text, line)
                 self.visit(target.value)
@@ -146,8 +146,8 @@ class Binder(ABC):
                 self.items(target.elts[1], source.args[0], line, seen)
                 return
             if source.func.id in ("zip", "zip_longest") and len(source.args) == len(target.elts):
-                for one, given in zip(target.elts, source.args, strict=True):
-                    self.items(one, given, line, seen)
+                for node, given in zip(target.elts, source.args, strict=True):
+                    self.items(node, given, line, seen)
                 return
         text = self.text(source)
         self.target(target, text + "*" if text != UNKNOWN else UNKNOWN, line, None, seen)

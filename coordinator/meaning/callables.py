@@ -41,8 +41,9 @@ def signatures(resolver: Resolver, value: Value) -> list[Signature]:
     if value.kind == "class":
         return of_class(resolver, value)
     if value.kind == "object":
-        return [one for made in resolver.attribute(value, "__call__") if made.kind == "function"
-                for one in of_function(resolver, made)]
+        return [signature for made in resolver.attribute(value, "__call__") if made.kind
+                == "function"
+                for signature in of_function(resolver, made)]
     return []
 
 
@@ -57,8 +58,9 @@ def both(
         if scope is None or name not in scope.bindings:
             return None
         made = [
-            one for method in resolver.value_at(Hit(Place(value.path, value.scope, name), value))
-            if method.kind == "function" for one in signatures(resolver, method)
+            signature for method
+            in resolver.value_at(Hit(Place(value.path, value.scope, name), value))
+            if method.kind == "function" for signature in signatures(resolver, method)
         ]
         if len(made) != 1 or made[0].params is None:
             return None
@@ -117,7 +119,7 @@ def _passes_through(resolver: Resolver, path: str, at: str, text: str) -> bool:
             inner = [one for one in resolver.world.facts(value.path).scopes.values()
                      if one.kind == "function" and one.above == value.scope
                      and one.name in scope.given]
-            if not inner or not all(_is_same(one) for one in inner):
+            if not inner or not all(_is_same(scope) for scope in inner):
                 return False
         elif not _is_same(scope):
             return False
@@ -133,7 +135,7 @@ def of_class(resolver: Resolver, value: Value) -> list[Signature]:
     """What a class accepts when an object of it is made."""
     order, complete = resolver.order(value.path, value.scope)
     made = Value("object", value.path, value.scope)
-    for at, one in enumerate(order):
+    for position, one in enumerate(order):
         scope = resolver.scope(one.path, one.scope)
         if scope is None:
             return []
@@ -141,7 +143,7 @@ def of_class(resolver: Resolver, value: Value) -> list[Signature]:
                for text in scope.options):
             return []
         for name in ("__init__", "__new__"):
-            if name == "__init__" and (fields := _data(resolver, order[at:], one, scope)):
+            if name == "__init__" and (fields := _data(resolver, order[position:], one, scope)):
                 return [fields]
             if name in scope.bindings:
                 return _own(resolver, one, scope, name, made)
@@ -151,19 +153,19 @@ def of_class(resolver: Resolver, value: Value) -> list[Signature]:
 
 
 def _own(
-    resolver: Resolver, one: Value, scope: Scope, name: str, made: Value,
+    resolver: Resolver, value: Value, scope: Scope, name: str, made: Value,
 ) -> list[Signature]:
-    found: list[Signature] = []
+    found_signatures: list[Signature] = []
     for bound in scope.bindings[name]:
-        function = resolver.scope(one.path, bound.text) if bound.kind == "def" else None
+        function = resolver.scope(value.path, bound.text) if bound.kind == "def" else None
         if function is None:
             return []
-        for made_of in of_function(resolver, Value("function", one.path, bound.text, of=made)):
+        for made_of in of_function(resolver, Value("function", value.path, bound.text, of=made)):
             params = made_of.params
             if name == "__new__" and params is not None:
                 made_of = made_of._replace(params=params[1:])
-            found.append(made_of)
-    return found
+            found_signatures.append(made_of)
+    return found_signatures
 
 
 def _outside_base(resolver: Resolver, path: str, scope: Scope, base: str) -> bool:
@@ -174,10 +176,10 @@ def _outside_base(resolver: Resolver, path: str, scope: Scope, base: str) -> boo
 
 
 def _data(
-    resolver: Resolver, order: list[Value], one: Value, scope: Scope,
+    resolver: Resolver, order: list[Value], value: Value, scope: Scope,
 ) -> Signature | None:
     """The constructor that the fields of a class make; None if it is not of that kind."""
-    place = Place(one.path, one.scope, "<fields>")
+    place = Place(value.path, value.scope, "<fields>")
     if any(base.rpartition(".")[2] == "NamedTuple" for base in scope.bases):
         return Signature(
             tuple(Param(name, "", not default) for name, _, default in scope.fields), place)
@@ -221,5 +223,5 @@ def _has_default(default: str) -> bool:
         return False
     head, *marks = default.split(" ")
     if head.removesuffix("()").rpartition(".")[2] in ("field", "ib", "Factory", "attrib"):
-        return any(one in ("default", "factory", "default_factory") for one in marks)
+        return any(mark in ("default", "factory", "default_factory") for mark in marks)
     return True

@@ -45,41 +45,42 @@ def compare(path: str, before: Resolver, after: Resolver) -> Changes:
         before, after: the same files, but for this one.
     """
     old, new = before.world.facts(path), after.world.facts(path)
-    found = Changes(path)
+    changes = Changes(path)
     for at, scope in old.scopes.items():
         if scope.kind not in ("module", "class") or _is_local(old, at):
             continue
         other = new.scopes.get(at)
         if other is None or other.kind != scope.kind:
             if scope.kind == "class":
-                _all_of(found, path, at, scope)
+                _all_of(changes, path, at, scope)
             continue
         for name in scope.bindings:
             why = _taken(old, new, scope, other, name)
             if why:
-                found.places[Place(path, at, name)] = why
+                changes.places[Place(path, at, name)] = why
         if scope.kind == "class":
-            _of_class(found, at, scope, other, before, after)
+            _of_class(changes, at, scope, other, before, after)
     if old.scopes and not new.scopes:
-        _all_of(found, path, "", old.scopes[""])
-    return found
+        _all_of(changes, path, "", old.scopes[""])
+    return changes
 
 
 def _of_class(
-    found: Changes, at: str, old: Scope, new: Scope, before: Resolver, after: Resolver,
+    changes: Changes, at: str, old: Scope, new: Scope, before: Resolver, after: Resolver,
 ) -> None:
-    if any(Place(found.path, at, name) in found.places for name in ("__init__", "__new__")):
-        found.constructors.add(at)
+    if any(Place(changes.path, at, name) in changes.places for name in ("__init__", "__new__")):
+        changes.constructors.add(at)
     if (old.fields != new.fields or old.decorators != new.decorators or old.bases != new.bases
             or ("__init__" in old.bindings) != ("__init__" in new.bindings)
             or ("__new__" in old.bindings) != ("__new__" in new.bindings)):
-        found.constructors.add(at)
+        changes.constructors.add(at)
     if old.bases != new.bases:
-        kept = set(after.order(found.path, at)[0])
-        for one in before.order(found.path, at)[0][1:]:
-            scope = before.scope(one.path, one.scope)
-            if one not in kept and scope is not None:
-                found.inherited |= {Place(one.path, one.scope, name) for name in scope.bindings}
+        kept = set(after.order(changes.path, at)[0])
+        for value in before.order(changes.path, at)[0][1:]:
+            scope = before.scope(value.path, value.scope)
+            if value not in kept and scope is not None:
+                changes.inherited |= {Place(value.path, value.scope, name) for name
+                                      in scope.bindings}
 
 
 def _taken(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str:
@@ -87,12 +88,14 @@ def _taken(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str
     was, now = scope.bindings[name], other.bindings.get(name)
     if now is None:
         return "it is gone"
-    if all(one.kind == "import" for one in was):
-        targets = {(one.text, one.name) for one in was}
-        return "" if targets <= {(one.text, one.name) for one in now} or any(
-            one.kind != "import" for one in now) else "it comes from elsewhere"
-    before = [old.scopes[one.text] for one in was if one.kind == "def" and one.text in old.scopes]
-    after = [new.scopes[one.text] for one in now if one.kind == "def" and one.text in new.scopes]
+    if all(binding.kind == "import" for binding in was):
+        targets = {(binding.text, binding.name) for binding in was}
+        return "" if targets <= {(binding.text, binding.name) for binding in now} or any(
+            binding.kind != "import" for binding in now) else "it comes from elsewhere"
+    before = [old.scopes[binding.text] for binding in was if binding.kind == "def"
+              and binding.text in old.scopes]
+    after = [new.scopes[binding.text] for binding in now if binding.kind == "def" and binding.text
+             in new.scopes]
     if not before:
         return ""
     if not after:
@@ -120,14 +123,14 @@ def _kept(old: Scope, new: Scope) -> bool:
 
 
 def _said(scopes: list[Scope]) -> list[tuple[list[Param], list[str], list[str]]]:
-    return [(one.params, one.decorators, one.marks) for one in scopes]
+    return [(scope.params, scope.decorators, scope.marks) for scope in scopes]
 
 
-def _all_of(found: Changes, path: str, at: str, scope: Scope) -> None:
+def _all_of(changes: Changes, path: str, at: str, scope: Scope) -> None:
     for name in scope.bindings:
-        found.places[Place(path, at, name)] = "it is gone"
+        changes.places[Place(path, at, name)] = "it is gone"
     if scope.kind == "class":
-        found.constructors.add(at)
+        changes.constructors.add(at)
 
 
 def _is_local(facts: Facts, at: str) -> bool:

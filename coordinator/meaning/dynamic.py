@@ -27,7 +27,7 @@ def through_markers(
     Args:
         old: the files as they were. `here`: as this file is to be seen.
     """
-    found: list[Unseen] = []
+    unseens: list[Unseen] = []
     for marker in facts.markers:
         if marker.kind == "getattr":
             reached, does = _looked_up(file, marker, gone, old, here), "looks up a computed name"
@@ -37,11 +37,11 @@ def through_markers(
             continue
         if reached is not None:
             line = marker.line
-            found.append(Unseen(
+            unseens.append(Unseen(
                 f"{file}::{facts.region(line)}", file, line,
                 f"{words.where(facts, line, file)} {does}, and may mean {words.spelt(reached)}",
             ))
-    return found
+    return unseens
 
 
 def named(resolver: Resolver, file: str, at: str, name: str) -> list[Hit] | None:

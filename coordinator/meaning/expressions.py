@@ -90,7 +90,8 @@ class Writer:
             if name == "cast" and len(node.args) == 2:
                 return f"$cast({annotation(first)})" if annotation(first) else UNKNOWN
             if name == "TypeVar":
-                bound = next((one.value for one in node.keywords if one.arg == "bound"), None)
+                bound = next((keyword.value for keyword in node.keywords if keyword.arg
+                              == "bound"), None)
                 return f"$typevar({annotation(bound)})"
             if name in ("copy", "deepcopy") and len(node.args) == 1:
                 return self.text(first)
@@ -105,14 +106,14 @@ def alias(node: ast.expr) -> str:
     """What may be a name for a type (`Text = Union[str, bytes]`), else empty."""
     if isinstance(node, ast.Subscript) or (
             isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)):
-        said = annotation(node)
-        return f"$alias({said})" if said else ""
+        text = annotation(node)
+        return f"$alias({text})" if text else ""
     return ""
 
 
 def one_of(texts: list[str]) -> str:
     """An expression that is one of these; `?` if none is known."""
-    known = list(dict.fromkeys(one for one in texts if one not in (UNKNOWN, "'NoneType")))
+    known = list(dict.fromkeys(text for text in texts if text not in (UNKNOWN, "'NoneType")))
     if not known:
         return UNKNOWN
     return known[0] if len(known) == 1 else "(" + "|".join(known) + ")"

@@ -161,18 +161,18 @@ class Facts(msgspec.Struct, array_like=True):
 
     def region(self, line: int) -> str:
         """The name of the innermost region that this line belongs to."""
-        found = "<header>"
+        text = "<header>"
         for first, last, name in self.regions:
             if first > line:
                 break
             if line <= last:
-                found = name
-        return found
+                text = name
+        return text
 
 
 def last_name(text: str) -> str:
     """The last name of an expression; empty if it ends otherwise."""
-    at = len(text)
-    while at and (text[at - 1].isalnum() or text[at - 1] == "_"):
-        at -= 1
-    return text[at:] if at == 0 or text[at - 1] in ".:" else ""
+    position = len(text)
+    while position and (text[position - 1].isalnum() or text[position - 1] == "_"):
+        position -= 1
+    return text[position:] if position == 0 or text[position - 1] in ".:" else ""

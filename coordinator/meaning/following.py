@@ -82,8 +82,9 @@ class Following(ABC):
             if "__getattr__" in scope.bindings or "__getattribute__" in scope.bindings:
                 return True
             for base in scope.bases:
-                for found in self.evaluate(one.path, scope.above or "", base.partition("[")[0]):
-                    kind = vars(builtins).get(found.scope) if found.kind == "type" else None
+                for origin in self.evaluate(one.path, scope.above or "",
+                                                 base.partition("[")[0]):
+                    kind = vars(builtins).get(origin.scope) if origin.kind == "type" else None
                     if kind is not None and hasattr(kind, name):
                         return True
         return False
@@ -100,27 +101,27 @@ class Following(ABC):
         bound = scope.bindings.get(place.name, []) if scope is not None else []
         if any(one.kind != "import" for one in bound):
             return [Hit(place)]
-        found: list[Hit] = []
+        found_hits: list[Hit] = []
         outside = False
-        for one in bound:
-            hits = self._imported(place.path, one, seen)
+        for binding in bound:
+            hits = self._imported(place.path, binding, seen)
             outside = outside or hits is None
-            found += hits or []
-        return None if outside and not found else found
+            found_hits += hits or []
+        return None if outside and not found_hits else found_hits
 
-    def _imported(self, path: str, one: Binding, seen: set[Place]) -> list[Hit] | None:
+    def _imported(self, path: str, binding: Binding, seen: set[Place]) -> list[Hit] | None:
         """What one import leads to; None if outside."""
-        if one.name == "*":
+        if binding.name == "*":
             return []  # `import a.b` beside the name `a` that it makes
-        value = self._module_value(one.text, path)
+        value = self._module_value(binding.text, path)
         if value is None:
             return None
-        if not one.name:
+        if not binding.name:
             return [Hit(Place(value.path, "" if value.kind == "module" else "/", ""))]
         if value.kind == "folder":
-            inner = self.world.in_folder(value.path, one.name)
+            inner = self.world.in_folder(value.path, binding.name)
             return [Hit(Place(inner, "", ""))] if inner else None
-        hits, known = self._of_module(value.path, one.name, seen)
+        hits, known = self._of_module(value.path, binding.name, seen)
         return hits if hits or known else None
 
     def _of_module(
@@ -194,17 +195,17 @@ class Following(ABC):
         scope = self.scope(path, at)
         if scope is None or scope.kind != "class":
             return [], False
-        found = [Value("class", path, at)]
+        values = [Value("class", path, at)]
         complete = True
         for base in scope.bases:
             classes = self.base(path, scope, base)
             if not classes:
                 complete = complete and _is_plain_base(base)
-            for one in classes:
-                order, whole = self.order(one.path, one.scope)
+            for value in classes:
+                order, whole = self.order(value.path, value.scope)
                 complete = complete and whole
-                found = [kept for kept in found if kept not in order] + order
-        return found[:ORDER_MAX], complete
+                values = [kept for kept in values if kept not in order] + order
+        return values[:ORDER_MAX], complete
 
     def base(self, path: str, scope: Scope, text: str) -> list[Value]:
         """The classes that a base, as written, stands for."""
@@ -212,7 +213,8 @@ class Following(ABC):
         if "[" in text and not text.endswith("[]"):
             text = text.partition("[")[0]
         values = self.evaluate(path, above, text)
-        return [Value("class", one.path, one.scope) for one in values if one.kind == "class"]
+        return [Value("class", value.path, value.scope) for value in values if value.kind
+                == "class"]
 
 
 def _is_plain_base(text: str) -> bool:

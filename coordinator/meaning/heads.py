@@ -14,26 +14,26 @@ Text = Callable[[ast.AST], str]
 
 def parameters(args: ast.arguments) -> list[Param]:
     """The parameters of a function, in the order in which they are written."""
-    found: list[Param] = []
+    params: list[Param] = []
     placed = [*args.posonlyargs, *args.args]
     needed = len(placed) - len(args.defaults)
-    for place, one in enumerate(placed):
+    for place, node in enumerate(placed):
         kind: ParamKind = "/" if place < len(args.posonlyargs) else ""
-        found.append(Param(one.arg, kind, place < needed, annotation(one.annotation)))
+        params.append(Param(node.arg, kind, place < needed, annotation(node.annotation)))
     if args.vararg is not None:
-        found.append(Param(args.vararg.arg, "*", False, annotation(args.vararg.annotation)))
-    for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        found.append(Param(one.arg, "=", default is None, annotation(one.annotation)))
+        params.append(Param(args.vararg.arg, "*", False, annotation(args.vararg.annotation)))
+    for node, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        params.append(Param(node.arg, "=", default is None, annotation(node.annotation)))
     if args.kwarg is not None:
-        found.append(Param(args.kwarg.arg, "**", False, annotation(args.kwarg.annotation)))
-    return found
+        params.append(Param(args.kwarg.arg, "**", False, annotation(args.kwarg.annotation)))
+    return params
 
 
 def all_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
     args = node.args
     every = [*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg]
-    found = [one.annotation for one in every if one is not None]
-    return [one for one in [*found, node.returns] if one is not None]
+    nodes = [node.annotation for node in every if node is not None]
+    return [one for one in [*nodes, node.returns] if one is not None]
 
 
 def decorator(text: Text, node: ast.expr) -> str:
@@ -41,12 +41,13 @@ def decorator(text: Text, node: ast.expr) -> str:
     said = text(node)
     if isinstance(node, ast.Call):
         said += "".join(
-            f" {one.arg}" for one in node.keywords
-            if one.arg in ("kw_only", "auto_attribs") and isinstance(one.value, ast.Constant)
-            and one.value.value is True
+            f" {keyword.arg}" for keyword in node.keywords
+            if keyword.arg in ("kw_only", "auto_attribs")
+            and isinstance(keyword.value, ast.Constant)
+            and keyword.value.value is True
         ) + "".join(
-            " no_init" for one in node.keywords if one.arg == "init"
-            and isinstance(one.value, ast.Constant) and one.value.value is False
+            " no_init" for keyword in node.keywords if keyword.arg == "init"
+            and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
         )
     return said
 
@@ -61,7 +62,7 @@ def base(text: Text, node: ast.expr) -> str:
 def field_default(node: ast.expr, text: Text) -> str:
     """The default of a class's field: what tells whether its constructor takes it."""
     if isinstance(node, ast.Call):
-        said = {one.arg: one.value for one in node.keywords}
+        said = {keyword.arg: keyword.value for keyword in node.keywords}
         names = ("default", "factory", "default_factory")
         marks: list[str] = [name for name in names if name in said]
         for option in ("init", "kw_only"):
@@ -74,7 +75,7 @@ def field_default(node: ast.expr, text: Text) -> str:
 
 def classes(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Tuple):
-        return [inner for one in node.elts for inner in classes(one)]
+        return [inner for elt in node.elts for inner in classes(elt)]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return [*classes(node.left), *classes(node.right)]
     return [node]
@@ -83,8 +84,8 @@ def classes(node: ast.expr) -> list[ast.expr]:
 def texts(node: ast.expr) -> list[str] | None:
     if not isinstance(node, ast.List | ast.Tuple):
         return None
-    return [encodable(one.value) for one in node.elts
-            if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return [encodable(elt.value) for elt in node.elts
+            if isinstance(elt, ast.Constant) and isinstance(elt.value, str)]
 
 
 def prefix(node: ast.expr) -> str:

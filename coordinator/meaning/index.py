@@ -133,14 +133,14 @@ class Index:
         if kept is not None:
             self._kept.move_to_end(path)
             return kept[0]
-        found, size = None, 0
+        found_facts, size = None, 0
         for (packed,) in self._db.execute(sql.FACTS, (path,)):
-            found, size = _unpacked(packed), len(packed)
-        self._kept[path] = (found, size)
+            found_facts, size = _unpacked(packed), len(packed)
+        self._kept[path] = (found_facts, size)
         self._kept_bytes += size
         while len(self._kept) > KEPT_FILES or self._kept_bytes > KEPT_BYTES:
             self._kept_bytes -= self._kept.popitem(last=False)[1][1]
-        return found
+        return found_facts
 
     def files_with(self, name: str, role: str, limit: int) -> list[str]:
         """The files that have this to do with a name, at most so many, in the order of paths."""
@@ -208,16 +208,16 @@ def rows_of(facts: Facts) -> set[tuple[str, str]]:
         elif scope.name and key:
             rows.add((scope.name, "d"))
         for name, bound in scope.bindings.items():
-            for one in bound:
-                if one.kind == "import":
-                    rows.add((last_part(one.text), "m"))
-                    if one.name not in ("", "*"):
-                        rows.add((one.name, "u"))
-                        rows.add((one.name, "m"))
-                        if one.name != name:
-                            rows.add((one.name, "a"))
-                elif one.kind == "value" and scope.kind in ("module", "class"):
-                    given = last_name(one.text)
+            for binding in bound:
+                if binding.kind == "import":
+                    rows.add((last_part(binding.text), "m"))
+                    if binding.name not in ("", "*"):
+                        rows.add((binding.name, "u"))
+                        rows.add((binding.name, "m"))
+                        if binding.name != name:
+                            rows.add((binding.name, "a"))
+                elif binding.kind == "value" and scope.kind in ("module", "class"):
+                    given = last_name(binding.text)
                     if given and given != name:
                         rows.add((given, "a"))
         rows |= {(last_name(base.partition("[")[0]), "b") for base in scope.bases}

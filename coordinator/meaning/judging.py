@@ -98,10 +98,10 @@ class _Judge:
     def outcome(self, held: Collection[str]) -> Outcome:
         changes = self.changes
         if changes:
-            made = {one for at in changes.constructors for one in self._made_by(at)}
+            made = {value for at in changes.constructors for value in self._made_by(at)}
             names = self._aliases(changes.names | {
-                self._name_of(one) for one in made} - {""})
-            homes = {one.path for one in made}
+                self._name_of(value) for value in made} - {""})
+            homes = {value.path for value in made}
             for file in self._files(names, made):
                 self._look_at(file, names, file in homes)
             self._overridden()
@@ -122,26 +122,26 @@ class _Judge:
     def _subclasses(self, place: Place) -> list[Value]:
         if place in self._below:
             return self._below[place]
-        found: list[Value] = []
+        values: list[Value] = []
         waiting = [Value("class", place.path, place.scope)]
-        while waiting and len(found) < SUBCLASSES_MAX:
+        while waiting and len(values) < SUBCLASSES_MAX:
             above = waiting.pop()
             for name in self._aliases({self._name_of(above)}):
                 for file in self.old.world.files_with(name, "b", FILES_MAX):
                     for at, scope in self._world_of(file).facts(file).scopes.items():
-                        one = Value("class", file, at)
-                        if scope.kind == "class" and one not in found and any(
+                        value = Value("class", file, at)
+                        if scope.kind == "class" and value not in values and any(
                             last_name(base.partition("[")[0]) == name
                             and above in self._resolver(file).base(file, scope, base)
                             for base in scope.bases
                         ):
-                            found.append(one)
-                            waiting.append(one)
-        self._below[place] = found
-        return found
+                            values.append(value)
+                            waiting.append(value)
+        self._below[place] = values
+        return values
 
-    def _name_of(self, one: Value) -> str:
-        scope = self.old.scope(one.path, one.scope) or self.new.scope(one.path, one.scope)
+    def _name_of(self, value: Value) -> str:
+        scope = self.old.scope(value.path, value.scope) or self.new.scope(value.path, value.scope)
         return scope.name if scope is not None else ""
 
     def _resolver(self, file: str) -> Resolver:
@@ -161,15 +161,16 @@ class _Judge:
                 for scope in self._world_of(file).facts(file).scopes.values():
                     for other, bound in scope.bindings.items():
                         if other not in found and any(
-                            one.name == name if one.kind == "import" else
-                            one.kind == "value" and last_name(one.text) == name for one in bound
+                            binding.name == name if binding.kind == "import" else
+                            binding.kind == "value" and last_name(binding.text) == name
+                            for binding in bound
                         ):
                             found.add(other)
                             waiting.append(other)
         return found
 
     def _files(self, names: set[str], made: set[Value]) -> list[str]:
-        found = {one.path for one in made} | {self.path}
+        found = {value.path for value in made} | {self.path}
         for name in names:
             found.update(self.old.world.files_with(name, "u", FILES_MAX + 1))
         if not self.new.world.has(self.path):
@@ -177,7 +178,7 @@ class _Judge:
             found.update(self.old.world.files_with(module, "m", FILES_MAX + 1))
         if len(found) > FILES_MAX:
             self.note = f"its names are used in more than {FILES_MAX} files; not all were looked at"
-        return [one for one in sorted(found)[:FILES_MAX] if self._world_of(one).has(one)]
+        return [text for text in sorted(found)[:FILES_MAX] if self._world_of(text).has(text)]
 
     # Looking at one file
 
@@ -186,8 +187,8 @@ class _Judge:
         self._imports(file, facts, names)
         names = names | {
             other for scope in facts.scopes.values() if scope.kind == "function"
-            for other, bound in scope.bindings.items() for one in bound
-            if one.kind == "value" and last_name(one.text) in names
+            for other, bound in scope.bindings.items() for binding in bound
+            if binding.kind == "value" and last_name(binding.text) in names
         }
         for site in facts.sites:
             name = site.name()
@@ -199,15 +200,16 @@ class _Judge:
     def _imports(self, file: str, facts: Facts, names: set[str]) -> None:
         for scope in facts.scopes.values():
             for bound in scope.bindings.values():
-                for one in bound:
-                    if one.kind != "import" or one.name == "*":
+                for binding in bound:
+                    if binding.kind != "import" or binding.name == "*":
                         continue
-                    target = self._gone_import(file, one.text, one.name, names)
+                    target = self._gone_import(file, binding.text, binding.name, names)
                     if target is not None:
-                        what = one.name or one.text
+                        what = binding.name or binding.text
                         self._broken(
-                            file, facts, one.line, "import", target,
-                            f"{words.where(facts, one.line, file)} imports {what!r}; it is gone")
+                            file, facts, binding.line, "import", target,
+                            f"{words.where(facts, binding.line, file)} imports {what!r}; it is "
+                            "gone")
 
     def _gone_import(
         self, file: str, written: str, name: str, names: set[str],
@@ -215,7 +217,7 @@ class _Judge:
         """What an import leads to, if it did before the change and does not after it."""
         if name not in names and self.new.world.has(self.path):
             return None
-        was, now = (one.world.module(written, file) for one in (self.old, self.new))
+        was, now = (resolver.world.module(written, file) for resolver in (self.old, self.new))
         if not name:
             return Place(self.path, "", "") if was == self.path and now is None else None
         if was is None:
@@ -279,7 +281,7 @@ class _Judge:
                 for at, scope in self.old.world.facts(file).scopes.items()
                 if (scope.kind == "class" and place.name in scope.bindings)
                 or (at == "" and place.name in scope.bindings
-                    and any(one.kind == "def" for one in scope.bindings[place.name]))
+                    and any(binding.kind == "def" for binding in scope.bindings[place.name]))
             )
         return self._definers[place.name]
 
@@ -298,7 +300,7 @@ class _Judge:
                 continue
             if site.shape is None:
                 continue
-            after = [made for found in now for made in self._signatures(self.new, found)]
+            after = [made for hit in now for made in self._signatures(self.new, hit)]
             why = self._unfit(before, after, site.shape, one.name)
             if why:
                 self._lines(file, facts, site, kind, target, why, sure)
@@ -327,20 +329,22 @@ class _Judge:
         self, before: list[Signature], after: list[Signature], shape: Shape, name: str,
     ) -> str:
         """Why a call does not fit any more; empty if it does, or did not before."""
-        if not before or not after or any(one.params is None for one in (*before, *after)):
+        if not before or not after or any(signature.params is None for signature
+                                          in (*before, *after)):
             return ""
-        fitted = [one for one in before if one.params is not None
-                  and not misfit(one.params, shape)]
+        fitted = [signature for signature in before if signature.params is not None
+                  and not misfit(signature.params, shape)]
         if not fitted:
             return ""
-        whys = [misfit(one.params or (), shape) for one in after]
+        whys = [misfit(signature.params or (), shape) for signature in after]
         if all(whys):
             return whys[-1]
         if len(before) == len(after) == 1 and before[0].params and after[0].params:
-            found = swapped(before[0].params, after[0].params, shape)
-            if found:
-                return found
-        if not any(one.waits for one in before) and all(one.waits for one in after):
+            text = swapped(before[0].params, after[0].params, shape)
+            if text:
+                return text
+        if not any(signature.waits for signature in before) and all(signature.waits for signature
+                                                                    in after):
             return "it is async now and has to be awaited"
         return ""
 
@@ -352,15 +356,16 @@ class _Judge:
                     place.name.startswith("__") and not place.name.endswith("__")):
                 continue
             mine = Value("object", place.path, place.scope)
-            for one in self._subclasses(Place(place.path, place.scope, "")):
-                theirs = self._resolver(one.path).scope(one.path, one.scope)
+            for value in self._subclasses(Place(place.path, place.scope, "")):
+                theirs = self._resolver(value.path).scope(value.path, value.scope)
                 if theirs is not None and place.name in theirs.bindings:
-                    self._replaced(place, mine, Value("object", one.path, one.scope), one.path)
-            for one in self.new.order(place.path, place.scope)[0][1:]:
-                theirs = self.new.scope(one.path, one.scope)
+                    self._replaced(place, mine, Value("object", value.path, value.scope),
+                                   value.path)
+            for value in self.new.order(place.path, place.scope)[0][1:]:
+                theirs = self.new.scope(value.path, value.scope)
                 if theirs is not None and place.name in theirs.bindings:
                     self._replaced(
-                        place, Value("object", one.path, one.scope), mine, self.path)
+                        place, Value("object", value.path, value.scope), mine, self.path)
                     break
 
     def _replaced(self, place: Place, base: Value, sub: Value, file: str) -> None:

@@ -40,7 +40,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def query_text(self) -> str:
         """Its queries, one after the other."""
         folder = _HERE / "queries"
-        return "\n".join((folder / one).read_text("utf-8") for one in self.queries)
+        return "\n".join((folder / query).read_text("utf-8") for query in self.queries)
 
     def patterns(self) -> tuple[str, ...]:
         """The names of its files, as shell patterns."""

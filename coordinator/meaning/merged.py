@@ -33,13 +33,14 @@ def misfits(stored: Stored, files: Sequence[Versions]) -> list[Break]:
         return known[path, data]
 
     base, ours, theirs, both = (
-        {one.path: facts(one.path, data) for one, data in zip(files, column, strict=True)}
+        {versions.path: facts(versions.path, data) for versions,
+         data in zip(files, column, strict=True)}
         for column in zip(*((f.base, f.ours, f.theirs, f.merged) for f in files), strict=True)
     ) if files else ({}, {}, {}, {})
-    if any(one.note for one in known.values()):
+    if any(facts.note for facts in known.values()):
         return []
-    found = {*_added(stored, base, ours, theirs, both), *_added(stored, base, theirs, ours, both)}
-    return sorted(found, key=lambda one: (one.path, one.line, one.target, one.why))
+    breaks = {*_added(stored, base, ours, theirs, both), *_added(stored, base, theirs, ours, both)}
+    return sorted(breaks, key=lambda one: (one.path, one.line, one.target, one.why))
 
 
 def _added(stored: Stored, base: _Tree, mine: _Tree, other: _Tree, both: _Tree) -> list[Break]:

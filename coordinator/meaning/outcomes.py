@@ -82,7 +82,7 @@ def concluded(
         verdict = "ESCALATION_REQUIRED"
     return Outcome(
         verdict, path, sorted(changed), ordered, required,
-        sorted(set(unseen), key=lambda one: (one.path, one.line, one.why)), note,
+        sorted(set(unseen), key=lambda unseen: (unseen.path, unseen.line, unseen.why)), note,
     )
 
 

@@ -201,7 +201,7 @@ class Meaning:
             return self._asked(Update(paths), Updated).read
         except _EndedError:
             if len(paths) > 1:
-                return sum(self._piece([one]) for one in paths)
+                return sum(self._piece([path]) for path in paths)
         try:
             return self._asked(Update(paths), Updated).read
         except _EndedError:
@@ -218,8 +218,8 @@ class Meaning:
         most = seconds or self._seconds
         body = msgspec.msgpack.encode(Asked(question, most + 1))
         try:
-            said = self._worker.ask(body, most, in_turn=in_turn)
-            answer: Answer = msgspec.msgpack.decode(said, type=Answer)
+            data = self._worker.ask(body, most, in_turn=in_turn)
+            answer: Answer = msgspec.msgpack.decode(data, type=Answer)
         except TimeoutError:
             raise _EndedError(f"it took over {most:g} s") from None
         except WorkerEndedError:
@@ -239,5 +239,5 @@ class _EndedError(MeaningError):
 
 
 def _pieces(paths: Sequence[str]) -> Iterator[list[str]]:
-    for at in range(0, len(paths), PIECE_FILES):
-        yield list(paths[at:at + PIECE_FILES])
+    for position in range(0, len(paths), PIECE_FILES):
+        yield list(paths[position:position + PIECE_FILES])

@@ -112,12 +112,13 @@ class _Reader(Binder):
         assert isinstance(node, ast.ClassDef)
         self._decorated(node.decorator_list)
         self._walk(node.bases)
-        self._walk(one.value for one in node.keywords)
+        self._walk(keyword.value for keyword in node.keywords)
         scope = Scope(
             "class", node.name, self.at, node.lineno, node.end_lineno or node.lineno,
             decorators=[heads.decorator(self.text, one) for one in node.decorator_list],
-            bases=[heads.base(self.text, one) for one in node.bases],
-            options=[f"{one.arg}={self.text(one.value)}" for one in node.keywords if one.arg],
+            bases=[heads.base(self.text, base) for base in node.bases],
+            options=[f"{keyword.arg}={self.text(keyword.value)}" for keyword in node.keywords
+                     if keyword.arg],
             bindings={}, narrowed={}, fields=[], wildcards=[],
         )
         name = self.open(scope)
@@ -160,11 +161,11 @@ class _Reader(Binder):
         self.at = outer
 
     def _decorated(self, decorators: Iterable[ast.expr]) -> None:
-        for one in decorators:
-            if isinstance(one, ast.Name | ast.Attribute):
-                self._inside_call.add(one)
-                self.site(self.text(one), one.lineno, Shape(1))
-            self.visit(one)
+        for node in decorators:
+            if isinstance(node, ast.Name | ast.Attribute):
+                self._inside_call.add(node)
+                self.site(self.text(node), node.lineno, Shape(1))
+            self.visit(node)
 
     def _defaults(self, args: ast.arguments) -> None:
         self._walk([*args.defaults, *args.kw_defaults])
@@ -185,24 +186,24 @@ class _Reader(Binder):
 
     def _import(self, node: ast.AST) -> None:
         assert isinstance(node, ast.Import)
-        for one in node.names:
-            first = one.name.partition(".")[0]
-            if one.asname:
-                self.bind(one.asname, "import", one.name, one.lineno)
+        for name in node.names:
+            first = name.name.partition(".")[0]
+            if name.asname:
+                self.bind(name.asname, "import", name.name, name.lineno)
             else:
-                self.bind(first, "import", first, one.lineno)
-                if first != one.name:
-                    self.bind(first, "import", one.name, one.lineno, what="*")
+                self.bind(first, "import", first, name.lineno)
+                if first != name.name:
+                    self.bind(first, "import", name.name, name.lineno, what="*")
 
     def _import_from(self, node: ast.AST) -> None:
         assert isinstance(node, ast.ImportFrom)
         module = "." * node.level + (node.module or "")
-        for one in node.names:
-            if one.name == "*":
+        for name in node.names:
+            if name.name == "*":
                 self.scopes[self.at].wildcards = [*self.scopes[self.at].wildcards, module]
                 self.markers.append(Marker("wildcard", self.at, node.lineno, module))
             else:
-                self.bind(one.asname or one.name, "import", module, node.lineno, what=one.name)
+                self.bind(name.asname or name.name, "import", module, node.lineno, what=name.name)
 
     def _global(self, node: ast.AST) -> None:
         assert isinstance(node, ast.Global)
@@ -222,19 +223,19 @@ class _Reader(Binder):
         assert isinstance(node, ast.AnnAssign)
         self._annotation(node.annotation)
         self._walk([node.value])
-        said = annotation(node.annotation)
-        if said in ("Final", "ClassVar", "typing.Final", "typing.ClassVar") and node.value:
+        text = annotation(node.annotation)
+        if text in ("Final", "ClassVar", "typing.Final", "typing.ClassVar") and node.value:
             self.target(node.target, self.text(node.value), node.lineno, node.value)
         elif isinstance(node.target, ast.Name):
-            self.bind(node.target.id, "type", said, node.lineno)
+            self.bind(node.target.id, "type", text, node.lineno)
             here = self.scopes[self.at]
             if here.kind == "class":
                 default = ""
                 if node.value is not None:
                     default = heads.field_default(node.value, self.text)
-                here.fields.append((node.target.id, said, default))
+                here.fields.append((node.target.id, text, default))
         elif isinstance(node.target, ast.Attribute):
-            self._own(node.target, "type", said, node.lineno)
+            self._own(node.target, "type", text, node.lineno)
             self.visit(node.target.value)
 
     def _augment(self, node: ast.AST) -> None:
@@ -260,11 +261,11 @@ class _Reader(Binder):
 
     def _with(self, node: ast.AST) -> None:
         assert isinstance(node, ast.With | ast.AsyncWith)
-        for one in node.items:
-            self.visit(one.context_expr)
-            if one.optional_vars is not None:
-                self.target(one.optional_vars, self.text(one.context_expr) + "^",
-                             one.context_expr.lineno)
+        for item in node.items:
+            self.visit(item.context_expr)
+            if item.optional_vars is not None:
+                self.target(item.optional_vars, self.text(item.context_expr) + "^",
+                             item.context_expr.lineno)
         self._walk(node.body)
 
     def _except(self, node: ast.AST) -> None:
@@ -272,8 +273,8 @@ class _Reader(Binder):
         if node.type is not None:
             self.visit(node.type)
             if node.name:
-                for one in heads.classes(node.type):
-                    self.bind(node.name, "value", self.text(one) + "()", node.lineno)
+                for class_ in heads.classes(node.type):
+                    self.bind(node.name, "value", self.text(class_) + "()", node.lineno)
         self._walk(node.body)
 
     def _match(self, node: ast.AST) -> None:
@@ -326,10 +327,10 @@ class _Reader(Binder):
         function = node.func
         self._inside_call.add(function)
         shape = Shape(
-            sum(not isinstance(one, ast.Starred) for one in node.args),
-            tuple(one.arg for one in node.keywords if one.arg is not None),
-            any(isinstance(one, ast.Starred) for one in node.args),
-            any(one.arg is None for one in node.keywords),
+            sum(not isinstance(argument, ast.Starred) for argument in node.args),
+            tuple(keyword.arg for keyword in node.keywords if keyword.arg is not None),
+            any(isinstance(argument, ast.Starred) for argument in node.args),
+            any(keyword.arg is None for keyword in node.keywords),
         )
         text = self.text(function)
         self.site(text, node.lineno, shape)
@@ -337,7 +338,7 @@ class _Reader(Binder):
             self._seen_through(node, last_name(text), shape)
         self.visit(function)
         self._walk(node.args)
-        self._walk(one.value for one in node.keywords)
+        self._walk(keyword.value for keyword in node.keywords)
 
     def _seen_through(self, node: ast.Call, name: str, shape: Shape) -> None:
         """What a call of a well-known name tells of what it is given."""
@@ -349,7 +350,7 @@ class _Reader(Binder):
             subject = self.text(args[0])
             if subject != UNKNOWN:
                 narrowed = self.scopes[self.at].narrowed.setdefault(subject, [])
-                narrowed += [self.text(one) + "()" for one in heads.classes(args[1])]
+                narrowed += [self.text(node) + "()" for node in heads.classes(args[1])]
         elif text in ("getattr", "setattr", "hasattr", "delattr") and len(args) > 1:
             if isinstance(args[1], ast.Constant) and isinstance(args[1].value, str):
                 if text == "getattr" and args[1].value.isidentifier():

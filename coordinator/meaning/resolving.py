@@ -73,29 +73,29 @@ class Resolver(Annotations):
             self._open.add(key)
         self._depth += 1
         try:
-            found = self._once(path, at, one)
+            values = self._once(path, at, one)
             if one.kind in ("name", "attribute"):
-                found |= self._narrowed(path, at, one.text)
+                values |= self._narrowed(path, at, one.text)
         finally:
             self._depth -= 1
             self._open.discard(key)
-        if len(found) > VALUES_MAX:
-            found = NOTHING
+        if len(values) > VALUES_MAX:
+            values = NOTHING
         if plain and (cuts == self._cuts or not self._depth):
-            self._values[key] = found  # what was cut short within a circle is not kept
-        return found
+            self._values[key] = values  # what was cut short within a circle is not kept
+        return values
 
     def _narrowed(self, path: str, at: str, text: str) -> Values:
-        found = NOTHING
+        values = NOTHING
         scopes = self.world.facts(path).scopes
         here: str | None = at
         while here is not None and (scope := scopes.get(here)) is not None:
             for made in scope.narrowed.get(text, ()):
-                found |= self.evaluate(path, here, made)
+                values |= self.evaluate(path, here, made)
             if scope.kind in ("function", "class"):
                 break
             here = scope.above
-        return found
+        return values
 
     def _once(self, path: str, at: str, one: Term) -> Values:
         match one.kind:
@@ -142,9 +142,9 @@ class Resolver(Annotations):
         while here is not None and (scope := scopes.get(here)) is not None:
             if scope.kind == "class" and method is not None:
                 kind = self.binding_kind(method)
-                of = Value("class" if kind != "object" or method.name == "__new__" else "object",
+                value = Value("class" if kind != "object" or method.name == "__new__" else "object",
                            path, here)
-                return frozenset({Value("super", path, here, of=of)})
+                return frozenset({Value("super", path, here, of=value)})
             if scope.kind == "function":
                 method = scope
             here = scope.above
@@ -165,49 +165,49 @@ class Resolver(Annotations):
 
     def value_at(self, hit: Hit) -> Values:
         """What stands at a place; of a member, as its owner has it."""
-        place, of = hit
+        place, value = hit
         if place.name == "":
             return frozenset({Value("folder" if place.scope == "/" else "module", place.path)})
         scope = self.scope(place.path, place.scope)
         if scope is None:
             return NOTHING
         bound = scope.bindings.get(place.name, [])
-        declared = [one for one in bound if one.kind == "type"]
+        declared = [binding for binding in bound if binding.kind == "type"]
         if hit in self._places:
             self._cuts += 1
             return NOTHING
         self._places.add(hit)
         try:
-            return union(self._bound(place, scope, one, of) for one in declared or bound)
+            return union(self._bound(place, scope, binding, value) for binding in declared or bound)
         finally:
             self._places.discard(hit)
 
-    def _bound(self, place: Place, scope: Scope, one: Binding, of: Value | None) -> Values:
+    def _bound(self, place: Place, scope: Scope, binding: Binding, of: Value | None) -> Values:
         path = place.path
-        at = one.at if one.at is not None else place.scope
-        match one.kind:
+        at = binding.at if binding.at is not None else place.scope
+        match binding.kind:
             case "def":
-                made = self.scope(path, one.text)
+                made = self.scope(path, binding.text)
                 if made is None:
                     return NOTHING
                 if made.kind == "class":
-                    return frozenset({Value("class", path, one.text)})
-                value = Value("function", path, one.text, of=of)
+                    return frozenset({Value("class", path, binding.text)})
+                value = Value("function", path, binding.text, of=of)
                 if self.binding_kind(made) == "property":
                     owned = of is not None and of.kind in ("object", "super")
                     return self.called(value) if owned else NOTHING
                 return frozenset({value})
             case "import":
                 return union(
-                    self.value_at(hit) for hit in self._imported(path, one, {place}) or [])
+                    self.value_at(hit) for hit in self._imported(path, binding, {place}) or [])
             case "value":
-                if one.text.startswith(("$alias(", "$typevar(")):
+                if binding.text.startswith(("$alias(", "$typevar(")):
                     return frozenset({Value("typevar", path, at)})
-                return self.evaluate(path, at, one.text)
+                return self.evaluate(path, at, binding.text)
             case "type":
-                tree = annotation_tree(one.text)
+                tree = annotation_tree(binding.text)
                 return self.annotated(path, at, tree, of) if tree is not None else NOTHING
-        return self._param(path, place.scope, scope, int(one.text))
+        return self._param(path, place.scope, scope, int(binding.text))
 
     def _param(self, path: str, at: str, scope: Scope, number: int) -> Values:
         param = scope.params[number]
@@ -222,10 +222,10 @@ class Resolver(Annotations):
         if not param.annotation:
             return NOTHING
         tree = annotation_tree(param.annotation)
-        found = self.annotated(path, above, tree) if tree is not None else NOTHING
+        values = self.annotated(path, above, tree) if tree is not None else NOTHING
         if param.kind == "*":
-            return listed(found)
-        return builtin("dict", builtin("str"), found) if param.kind == "**" else found
+            return listed(values)
+        return builtin("dict", builtin("str"), values) if param.kind == "**" else values
 
     def binding_kind(self, function: Scope) -> str:
         """What a function in a class is bound to: `object`, `class`, nothing (`static`); or
@@ -270,26 +270,27 @@ class Resolver(Annotations):
         names = {_last(text) for text in scope.decorators}
         above = scope.above or ""
         if not scope.returns:
-            found = union(self.evaluate(value.path, value.scope, text) for text in scope.given)
+            values = union(self.evaluate(value.path, value.scope, text) for text in scope.given)
             if "yields" in scope.marks:
                 return listed(NOTHING)
         else:
             tree = annotation_tree(scope.returns)
             own = self.own_kind(scope, value.of, tree) if tree is not None else None
             if own is not None:
-                found = own
+                values = own
             elif tree is not None:
-                found = self.annotated(value.path, above, tree, value.of)
+                values = self.annotated(value.path, above, tree, value.of)
             else:
-                found = NOTHING
+                values = NOTHING
         if names & {"contextmanager", "asynccontextmanager"}:
             return builtin("manager", union(
-                each_of(one) for one in found if one.kind == "builtin" and one.scope == "list"))
+                each_of(value) for value in values if value.kind == "builtin" and value.scope
+                == "list"))
         if "async" in scope.marks and "yields" not in scope.marks:
-            return builtin("coroutine", found)
-        if names - PLAIN - PROPERTIES and not found:
+            return builtin("coroutine", values)
+        if names - PLAIN - PROPERTIES and not values:
             return NOTHING
-        return found
+        return values
 
     def _each(self, value: Value) -> Values:
         if value.kind == "builtin":
@@ -308,8 +309,8 @@ class Resolver(Annotations):
         return OUTSIDE if value.kind == "outside" else NOTHING
 
     def _next(self, value: Value) -> Values:
-        found = union(self.called(one) for one in self.attribute(value, "__next__"))
-        return found or union(
+        values = union(self.called(one) for one in self.attribute(value, "__next__"))
+        return values or union(
             self._awaited(given) for one in self.attribute(value, "__anext__")
             for given in self.called(one)
         )

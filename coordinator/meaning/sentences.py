@@ -8,7 +8,7 @@ from coordinator.meaning.values import Place
 
 def spelt(place: Place) -> str:
     """A place as it is written behind `path::`."""
-    return ".".join(one for one in (place.scope, place.name) if one).translate(SIGNS_OF_NAMES)
+    return ".".join(name for name in (place.scope, place.name) if name).translate(SIGNS_OF_NAMES)
 
 
 def file_name(path: str) -> str:
@@ -19,8 +19,8 @@ def file_name(path: str) -> str:
 def where(facts: Facts, line: int, file: str) -> str:
     """Who does it: `a() in orders.py`."""
     region = facts.region(line)
-    scope = next((one for one in facts.scopes.values()
-                  if one.line <= line <= one.last and one.kind == "function"), None)
+    scope = next((scope for scope in facts.scopes.values()
+                  if scope.line <= line <= scope.last and scope.kind == "function"), None)
     name = region if region.startswith("<") else f"{region}()" if scope is not None else region
     return f"{name} in {file_name(file)}"
 

@@ -50,10 +50,10 @@ _NOTHING = Term("unknown")
 def term(text: str) -> Term:
     """The expression that is written so."""
     try:
-        found, at = _term(text, 0, 0)
+        found_term, position = _term(text, 0, 0)
     except (ValueError, IndexError):
         return _NOTHING
-    return found if at == len(text) else _NOTHING
+    return found_term if position == len(text) else _NOTHING
 
 
 @lru_cache(maxsize=20_000)
@@ -65,59 +65,59 @@ def annotation_tree(text: str) -> ast.expr | None:
         return None
 
 
-def _term(text: str, at: int, depth: int) -> tuple[Term, int]:
+def _term(text: str, position: int, depth: int) -> tuple[Term, int]:
     if depth > 20:
         raise ValueError
-    start = at
-    found, at = _primary(text, at, depth)
-    if found.kind != "unknown":
-        found = found._replace(text=text[start:at])
-    while at < len(text):
-        sign = _SIGNS.match(text, at)
+    start = position
+    found_term, position = _primary(text, position, depth)
+    if found_term.kind != "unknown":
+        found_term = found_term._replace(text=text[start:position])
+    while position < len(text):
+        sign = _SIGNS.match(text, position)
         if sign is None:
             break
-        at = sign.end()
-        whole = text[start:at]
+        position = sign.end()
+        whole = text[start:position]
         if sign[1]:
-            found = Term("attribute", sign[1], found, text=whole)
+            found_term = Term("attribute", sign[1], found_term, text=whole)
         elif sign[0][0] == "<":
-            found = Term("item", sign[0][1:-1], found, text=whole)
+            found_term = Term("item", sign[0][1:-1], found_term, text=whole)
         else:
-            found = Term(_POSTFIX[sign[0]], "", found, text=whole)
-    return found, at
+            found_term = Term(_POSTFIX[sign[0]], "", found_term, text=whole)
+    return found_term, position
 
 
-def _primary(text: str, at: int, depth: int) -> tuple[Term, int]:
-    sign = text[at]
+def _primary(text: str, position: int, depth: int) -> tuple[Term, int]:
+    sign = text[position]
     if sign == "(":
         parts: list[Term] = []
-        while text[at] in "(|":
-            one, at = _term(text, at + 1, depth + 1)
+        while text[position] in "(|":
+            one, position = _term(text, position + 1, depth + 1)
             parts.append(one)
-        if text[at] != ")":
+        if text[position] != ")":
             raise ValueError
-        return Term("any", parts=tuple(parts)), at + 1
+        return Term("any", parts=tuple(parts)), position + 1
     if sign == "?":
-        return _NOTHING, at + 1
+        return _NOTHING, position + 1
     if sign == "'":
-        name = _NAME.match(text, at + 1)
+        name = _NAME.match(text, position + 1)
         if name is None:
             raise ValueError
         return Term("builtin", name[0]), name.end()
     if sign == "$":
-        begin = text.index("(", at)
+        begin = text.index("(", position)
         end = _closing(text, begin)
-        word, inner = text[at + 1:begin], text[begin + 1:end]
+        word, inner = text[position + 1:begin], text[begin + 1:end]
         if word == "":
             if text[end + 1] != ":":
                 raise ValueError
-            found, after = _primary(text, end + 2, depth + 1)
-            return _seen_from(found, inner), after
+            found_term, after = _primary(text, end + 2, depth + 1)
+            return _seen_from(found_term, inner), after
         if word not in ("cast", "typevar", "alias"):
             raise ValueError
         kind: TermKind = "cast" if word == "cast" else "alias" if word == "alias" else "typevar"
         return Term(kind, inner), end + 1
-    name = _NAME.match(text, at)
+    name = _NAME.match(text, position)
     if name is None:
         raise ValueError
     return Term("name", name[0], text=name[0]), name.end()
@@ -135,8 +135,8 @@ def _seen_from(one: Term, scope: str) -> Term:
 def _closing(text: str, begin: int) -> int:
     """Where the bracket closes that opens here; brackets in quotes are passed over."""
     depth, quote = 0, ""
-    for at in range(begin, len(text)):
-        sign = text[at]
+    for position in range(begin, len(text)):
+        sign = text[position]
         if quote:
             quote = "" if sign == quote else quote
         elif sign in "\"'" and depth and text[begin - 1] != "$":
@@ -146,5 +146,5 @@ def _closing(text: str, begin: int) -> int:
         elif sign == ")":
             depth -= 1
             if not depth:
-                return at
+                return position
     raise ValueError

@@ -86,7 +86,7 @@ class _Reader:
         self.scopes: dict[str, Scope] = {"": Scope("module", "", None, 1, 1 << 30)}
         self._taken: dict[str, int] = {}
         self._marks = _marks(matches)
-        self._starts = [one.start for one in self._marks]
+        self._starts = [mark.start for mark in self._marks]
         self._sites: dict[tuple[str, str, Shape | None], list[int]] = {}
         by: dict[str, list[Captures]] = {}
         for match in matches:
@@ -127,8 +127,8 @@ class _Reader:
 
     def _open_all(self) -> None:
         """Classes outside of all else come first: what is written elsewhere may belong to them."""
-        for mark in sorted(self._marks, key=lambda one: (
-                one.kind != "class" or one.around >= 0, one.start, -one.end)):
+        for mark in sorted(self._marks, key=lambda mark: (
+                mark.kind != "class" or mark.around >= 0, mark.start, -mark.end)):
             self._open(mark)
 
     def _open(self, mark: _Mark) -> None:
@@ -161,7 +161,7 @@ class _Reader:
             self._bind(mark.id, "this", "value", UNKNOWN, line)
 
     def _taken_id(self, scope: Scope) -> str:
-        base = ".".join(one for one in (scope.above, scope.name or "<") if one)
+        base = ".".join(name for name in (scope.above, scope.name or "<") if name)
         count = self._taken[base] = self._taken.get(base, 0) + 1
         if scope.name:
             return base if count == 1 else f"{base}#{count}"
@@ -169,38 +169,38 @@ class _Reader:
 
     def _at(self, node: Node) -> int:
         """The innermost mark that reaches over a node, and is not it; -1 for the module."""
-        at = bisect_right(self._starts, node.start_byte) - 1
-        while at >= 0:
-            one = self._marks[at]
-            inside = one.start <= node.start_byte and node.end_byte <= one.end
-            if inside and (one.start, one.end) != (node.start_byte, node.end_byte):
-                return at
-            at = at - 1 if one.end > node.start_byte and not inside else one.around if (
-                not inside) else at - 1
+        position = bisect_right(self._starts, node.start_byte) - 1
+        while position >= 0:
+            mark = self._marks[position]
+            inside = mark.start <= node.start_byte and node.end_byte <= mark.end
+            if inside and (mark.start, mark.end) != (node.start_byte, node.end_byte):
+                return position
+            is_before = mark.end <= node.start_byte and not inside
+            position = mark.around if is_before else position - 1
         return -1
 
     def _scope_at(self, node: Node) -> str:
-        at = self._at(node)
-        return self._marks[at].id if at >= 0 else ""
+        position = self._at(node)
+        return self._marks[position].id if position >= 0 else ""
 
     # Parameters
 
     def _param(self, what: str, match: Captures) -> None:
         node = match[what][0]
-        at = self._at(node)
-        while at >= 0 and self._marks[at].kind == "class":
-            at = self._marks[at].around
-        if at < 0:
+        position = self._at(node)
+        while position >= 0 and self._marks[position].kind == "class":
+            position = self._marks[position].around
+        if position < 0:
             return
         rank, kind, required = _PARAMS[what]
         key = node.start_byte, node.end_byte
         name = _text(match, "name") or f"<{key[0]}>"
-        known = self._marks[at].params.get(key)
-        if known is None or known[0] <= rank:
-            said = self._annotation(match["annotation"][0]) if "annotation" in match else ""
-            if not said and known is not None:
-                said = known[1].annotation
-            self._marks[at].params[key] = rank, Param(name, kind, required, said)
+        parameter = self._marks[position].params.get(key)
+        if parameter is None or parameter[0] <= rank:
+            annotation = self._annotation(match["annotation"][0]) if "annotation" in match else ""
+            if not annotation and parameter is not None:
+                annotation = parameter[1].annotation
+            self._marks[position].params[key] = rank, Param(name, kind, required, annotation)
 
     def _close_params(self) -> None:
         for mark in self._marks:
@@ -208,11 +208,11 @@ class _Reader:
             if scope.kind == "class":
                 continue
             params = [one for _, (_, one) in sorted(mark.params.items(), key=lambda one: one[0])]
-            for number, one in enumerate(params):
-                if one.name.startswith("<"):
-                    params[number] = Param(f"argument {number + 1}", one.kind, one.required)
+            for number, param in enumerate(params):
+                if param.name.startswith("<"):
+                    params[number] = Param(f"argument {number + 1}", param.kind, param.required)
                 else:
-                    self._bind(mark.id, one.name, "param", str(number), scope.line)
+                    self._bind(mark.id, param.name, "param", str(number), scope.line)
             scope.params = [*params, _SPARE] if self._row.spare else params
 
     # Names
@@ -220,9 +220,9 @@ class _Reader:
     def _bind(self, at: str, name: str, kind: BindingKind, text: str, line: int,
               what: str = "", seen: str | None = None) -> None:
         bound = self.scopes[at].bindings.setdefault(name, [])
-        one = Binding(kind, text, line, what, None if seen == at else seen)
-        if name.isidentifier() and one not in bound:
-            bound.append(one)
+        binding = Binding(kind, text, line, what, None if seen == at else seen)
+        if name.isidentifier() and binding not in bound:
+            bound.append(binding)
 
     def _import(self, match: Captures) -> None:
         module = _text(match, "module").translate(SIGNS_OF_NAMES)
@@ -264,11 +264,12 @@ class _Reader:
         value = match.get("value", [None])[0]
         for name in match["name"]:
             word = _word(name)
-            if any(one.kind in ("def", "import") for one in self.scopes[at].bindings.get(word, ())):
+            if any(binding.kind in ("def", "import") for binding
+                   in self.scopes[at].bindings.get(word, ())):
                 continue  # that is what was bound
-            said = self._annotation(match["annotation"][0]) if "annotation" in match else ""
-            if said:
-                self._bind(at, word, "type", said, line)
+            text = self._annotation(match["annotation"][0]) if "annotation" in match else ""
+            if text:
+                self._bind(at, word, "type", text, line)
             else:
                 self._bind(at, word, "value", self._seen(seen, self._value(value)), line,
                            seen=seen)
@@ -276,13 +277,13 @@ class _Reader:
     def _of_scope(self, match: Captures) -> None:
         what = next(one for one in ("base", "returns", "given") if one in match)
         node = match[what][0]
-        at = self._at(node)
+        position = self._at(node)
         wanted = ("class",) if what == "base" else ("function", "method", "lambda")
-        while at >= 0 and self._marks[at].kind not in wanted:
-            at = self._marks[at].around
-        if at < 0:
+        while position >= 0 and self._marks[position].kind not in wanted:
+            position = self._marks[position].around
+        if position < 0:
             return
-        scope = self.scopes[self._marks[at].id]
+        scope = self.scopes[self._marks[position].id]
         if what == "returns":
             scope.returns = self._annotation(node)
             return
@@ -291,7 +292,7 @@ class _Reader:
             if text != UNKNOWN:
                 scope.bases = [*scope.bases, text]
             return
-        text = self._seen(self._marks[at].id, self._value(node))
+        text = self._seen(self._marks[position].id, self._value(node))
         if text != UNKNOWN and text not in scope.given and len(scope.given) < GIVEN_MAX:
             scope.given = [*scope.given, text]
 
@@ -305,9 +306,9 @@ class _Reader:
             text = f"{self._value(match['object'][0])}.{text}"
         if text in ("super()", "this"):
             text += ".__init__"
-        given = [one for one in match["arguments"][0].named_children
-                 if one.type not in self._row.no_argument]
-        spread = [one for one in given if one.type in self._row.spread]
+        given = [node for node in match["arguments"][0].named_children
+                 if node.type not in self._row.no_argument]
+        spread = [node for node in given if node.type in self._row.spread]
         shape = Shape(len(given) - len(spread), star=bool(spread))
         at = self._scope_at(callee)
         self._site(at, self._seen(at, text, called=True), _lines(callee)[1], shape)
@@ -376,8 +377,8 @@ class _Reader:
         return text if not text.startswith("?") or last_name(text) else UNKNOWN
 
     def _member(self, node: Node, depth: int) -> str:
-        of, name = (node.child_by_field_name(one) if one else None
-                    for one in self._row.members[node.type])
+        of, name = (node.child_by_field_name(member) if member else None
+                    for member in self._row.members[node.type])
         if name is None:
             return UNKNOWN
         word = _word(name)
@@ -401,7 +402,7 @@ class _Reader:
             inner = self._annotation(children[0], depth + 1) if children else ""
             return f"list[{inner}]" if inner else ""
         if node.type == "union_type":
-            parts = [said for one in children if (said := self._annotation(one, depth + 1))]
+            parts = [said for node in children if (said := self._annotation(node, depth + 1))]
             return " | ".join(parts)
         return ""
 
@@ -410,7 +411,7 @@ def _marks(matches: list[Captures]) -> list[_Mark]:
     """The scopes in order, outer before inner; of one node the match that names it counts."""
     best: dict[tuple[int, int], tuple[str, Captures]] = {}
     for match in matches:
-        kind = next((one for one in _SCOPES if one in match), None)
+        kind = next((text for text in _SCOPES if text in match), None)
         if kind is None:
             continue
         node = match[kind][0]
@@ -419,19 +420,19 @@ def _marks(matches: list[Captures]) -> list[_Mark]:
         if known is None or ("name" not in known[1] and (
                 "name" in match or (known[0] == "lambda" and kind != "lambda"))):
             best[key] = kind, match
-    out: list[_Mark] = []
+    marks: list[_Mark] = []
     open_: list[int] = []
     for (start, end), (kind, match) in sorted(best.items(), key=lambda one: one[0]):
-        while open_ and out[open_[-1]].end < -end:
+        while open_ and marks[open_[-1]].end < -end:
             open_.pop()
-        out.append(_Mark(start, -end, kind, match, open_[-1] if open_ else -1))
-        open_.append(len(out) - 1)
-    return out
+        marks.append(_Mark(start, -end, kind, match, open_[-1] if open_ else -1))
+        open_.append(len(marks) - 1)
+    return marks
 
 
 def _regions(outline: Outline) -> list[tuple[int, int, str]]:
-    found = [(one.first_line, one.last_line, one.name) for one in outline.regions
-             if one.kind not in ("header", "file")]
+    found = [(region.first_line, region.last_line, region.name) for region in outline.regions
+             if region.kind not in ("header", "file")]
     return sorted(found, key=lambda one: (one[0], -one[1]))
 
 

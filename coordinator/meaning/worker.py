@@ -86,7 +86,7 @@ class Worker:
     def _list(self) -> Listed:
         wanted = resource("./", "dir")
         every = manifest(self._root, wanted, Ignore(Tree(Path(self._root))), LISTED_MAX)
-        there = [one for one in every if is_known(one)][:FILES_MAX]
+        there = [text for text in every if is_known(text)][:FILES_MAX]
         gone = set(self._index.paths()) - set(there)
         return Listed(sorted([*there, *gone]), len(there))
 
@@ -121,10 +121,10 @@ class Worker:
 
     def _stamp(self, path: str) -> str | None:
         """What tells one state of a file from another; None while that is not sure."""
-        found = self._files.stat(path)
-        if found is None or time.time() - found.st_mtime < _FRESH_S:
+        status = self._files.stat(path)
+        if status is None or time.time() - status.st_mtime < _FRESH_S:
             return None
-        return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+        return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
 
 
 def main() -> None:

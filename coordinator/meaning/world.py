@@ -52,12 +52,12 @@ class World:
         """The facts of a file; empty ones if it is not there."""
         if path in self._other:
             return self._other[path] or _EMPTY
-        found = self._held.get(path)
-        if found is None:
+        found_facts = self._held.get(path)
+        if found_facts is None:
             if len(self._held) > 600:
                 self._held.clear()
-            found = self._held[path] = self._stored.facts(path) or _EMPTY
-        return found
+            found_facts = self._held[path] = self._stored.facts(path) or _EMPTY
+        return found_facts
 
     def has(self, path: str) -> bool:
         """Whether there is such a file."""
@@ -128,17 +128,17 @@ class World:
         if written.startswith("."):
             folder = _relative(written, importer)
             return None if folder is None else self._file(folder) if folder else None
-        found = [one for one in self._stored.modules(written)
-                 if one not in self._other and row_of(one) is None]
+        modules = [module for module in self._stored.modules(written)
+                 if module not in self._other and row_of(module) is None]
         turned = ".".join(reversed(written.split(".")))
         for path, facts in self._other.items():
             name = module_of(path)
             if facts is not None and row_of(path) is None and (
                     name == turned or name.startswith(turned + ".")):
-                found.append(path)
+                modules.append(path)
         depth = written.count(".") + 1
         best: tuple[tuple[int, int, int, str], str] | None = None
-        for path in found:
+        for path in modules:
             parts = path.split("/")[:-1]
             if path.rpartition("/")[2].startswith("__init__."):
                 parts = parts[:-1]
@@ -163,24 +163,25 @@ class World:
         if stem.startswith("../"):
             return None
         bare = stem.rpartition(".")[0] if stem.endswith((".js", ".mjs", ".cjs", ".jsx")) else stem
-        for one in (stem, *(f"{base}{middle}.{ending}" for base in dict.fromkeys((stem, bare))
+        for text in (stem, *(f"{base}{middle}.{ending}" for base in dict.fromkeys((stem, bare))
                             for middle in ("", "/index") for ending in ENDINGS)):
-            if self.has(one) and group(one) == row.queries[0]:
-                return one
+            if self.has(text) and group(text) == row.queries[0]:
+                return text
         return None
 
     def _directory(self, written: str, importer: str, row: Row) -> str | None:
         """A file of the directory that is meant: the one whose path ends in most of the name, and
         of several the nearest."""
-        parts = [one for one in written.split(row.separator) if one]
+        parts = [text for text in written.split(row.separator) if text]
         while parts:
-            found = [one for one in self._stored.modules(".".join(parts)) if one not in self._other]
+            modules = [module for module in self._stored.modules(".".join(parts)) if module not
+                       in self._other]
             turned = ".".join(reversed(parts))
-            found += [path for path, facts in self._other.items() if facts is not None and (
+            modules += [path for path, facts in self._other.items() if facts is not None and (
                 (name := module_of(path)) == turned or name.startswith(turned + "."))]
-            found = [one for one in found if row_of(one) == row]
-            if found:
-                return min(found, key=lambda one: (
+            modules = [text for text in modules if row_of(text) == row]
+            if modules:
+                return min(modules, key=lambda one: (
                     -_shared(one.rpartition("/")[0], importer), len(one), one))
             if row.separator == ".":
                 return None  # a package's name is whole

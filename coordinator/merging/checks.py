@@ -41,7 +41,7 @@ def sound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
         versions: base, ours, theirs.
     """
     base, ours, theirs = versions
-    counts = [_regions(one) for one in (*versions, result)]
+    counts = [_regions(reading) for reading in (*versions, result)]
     return [*_parsed(ours, theirs, result), *_bound(versions, result),
             *_doubled(base, ours, theirs, result), *_kept_after_all(*counts)]
 
@@ -58,23 +58,23 @@ def _parsed(ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
 
 
 def _bound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
-    was, mine, other, made = (one.python for one in (*versions, result))
+    was, mine, other, made = (reading.python for reading in (*versions, result))
     if not (mine and other and made and mine.parsed and other.parsed and made.parsed):
         return []
-    out = []
+    faults = []
     unbound = sorted(set(made.unbound) - set(mine.unbound) - set(other.unbound))
     if unbound:
-        out.append(Fault(f"{_listed(unbound)} used, and bound nowhere", tuple(unbound)))
+        faults.append(Fault(f"{_listed(unbound)} used, and bound nowhere", tuple(unbound)))
     early = sorted(set(made.early) - set(mine.early) - set(other.early))
     if early:
-        out.append(Fault(f"{_listed(early)} used before it is bound", tuple(early)))
+        faults.append(Fault(f"{_listed(early)} used before it is bound", tuple(early)))
     if was is not None and was.parsed:
         for gone, using in ((mine, other), (other, mine)):
             names = _gone(was, gone, using, made)
             if names:
-                out.append(Fault(
+                faults.append(Fault(
                     f"{_listed(names)} gone on one side and newly used on the other", names))
-    return out
+    return faults
 
 
 def _gone(
@@ -84,7 +84,8 @@ def _gone(
     before. Not of classes with bases: they may have them from there."""
     found = []
     for name, made_class in made.classes.items():
-        before, without, after = (one.classes.get(name) for one in (was, gone, using))
+        before, without, after = (python_names.classes.get(name) for python_names
+                                  in (was, gone, using))
         if before is None or without is None or after is None or made_class.bases:
             continue
         missing = set(before.members) - set(without.members) - set(made_class.members)
@@ -97,12 +98,12 @@ def _gone(
 
 
 def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
-    counts = [_named(one) for one in (base, ours, theirs, result)]
+    counts = [_named(reading) for reading in (base, ours, theirs, result)]
     names = {name for name, count in counts[3].items()
-             if count > 1 and count > max(one[name] for one in counts[:3])}
+             if count > 1 and count > max(count[name] for count in counts[:3])}
     for before, mine, other, made in (
-            [_regions(one) for one in (base, ours, theirs, result)],
-            [_defined(one) for one in (base, ours, theirs, result)]):
+            [_regions(reading) for reading in (base, ours, theirs, result)],
+            [_defined(reading) for reading in (base, ours, theirs, result)]):
         # What each has once, and moved: also where the two came to stand next to each other.
         names |= {name for name, count in made.items()
                   if count > 1 and before[name] == mine[name] == other[name] == 1}
@@ -226,8 +227,8 @@ def kept(versions: Sequence[Reading], result: Reading) -> list[Fault]:
     """What is wrong with a merge by region that renamed nothing: a region that should be there is
     not, or one is that should not."""
     was, mine, other, made = (
-        Counter(_NUMBER.sub("", one.name) for one in reading.outline.regions
-                if one.kind != "block") for reading in (*versions, result))
+        Counter(_NUMBER.sub("", region.name) for region in reading.outline.regions
+                if region.kind != "block") for reading in (*versions, result))
     wrong = []
     for name in was | mine | other | made:
         both = mine[name] + other[name] - was[name]

@@ -77,7 +77,7 @@ class _Merging:
         self._slots: list[Slot] = []
         self._compared = 0
         #: Of each version: position -> slot.
-        self._of: list[list[int]] = [[-1] * len(one) for one in versions]
+        self._of: list[list[int]] = [[-1] * len(items) for items in versions]
 
     def merge(self) -> Segments | None:
         if self._too_many() or not self._match() or self._rewritten():
@@ -91,8 +91,8 @@ class _Merging:
             self._settled(order) if self._notes.settles else order))
 
     def _item(self, slot: Slot, version: int) -> Item | None:
-        at = slot.at[version]
-        return None if at is None else self._versions[version][at]
+        position = slot.at[version]
+        return None if position is None else self._versions[version][position]
 
     def _too_many(self) -> bool:
         """Whether matching would take too long: whoever merges waits for it."""
@@ -109,20 +109,20 @@ class _Merging:
         self._renames(to_ours, to_theirs, OURS)
         self._renames(to_theirs, to_ours, THEIRS)
         self._both_gone(to_ours, to_theirs)
-        for at in range(len(base)):
-            self._add([at, to_ours.get(at), to_theirs.get(at)])
-        new_ours = [at for at in range(len(ours)) if self._of[OURS][at] < 0]
-        new_theirs = [at for at in range(len(theirs)) if self._of[THEIRS][at] < 0]
-        both = pairs([ours[at] for at in new_ours], [theirs[at] for at in new_theirs])
+        for position in range(len(base)):
+            self._add([position, to_ours.get(position), to_theirs.get(position)])
+        new_ours = [index for index in range(len(ours)) if self._of[OURS][index] < 0]
+        new_theirs = [index for index in range(len(theirs)) if self._of[THEIRS][index] < 0]
+        both = pairs([ours[index] for index in new_ours], [theirs[index] for index in new_theirs])
         both = {mine: other for mine, other in both.items()
                 if ours[new_ours[mine]].key
                 or self._at_one_place(new_ours[mine], new_theirs[other])}
-        for index, at in enumerate(new_ours):
+        for index, position in enumerate(new_ours):
             other = both.get(index)
-            self._add([None, at, None if other is None else new_theirs[other]])
-        for at in new_theirs:
-            if self._of[THEIRS][at] < 0:
-                self._add([None, None, at])
+            self._add([None, position, None if other is None else new_theirs[other]])
+        for position in new_theirs:
+            if self._of[THEIRS][position] < 0:
+                self._add([None, None, position])
         return self._compared <= COMPARED_MAX
 
     def _at_one_place(self, mine: int, other: int) -> bool:
@@ -131,9 +131,9 @@ class _Merging:
                 != self._versions[THEIRS][other].text.strip()):
             return False
         before = []
-        for version, at in ((OURS, mine), (THEIRS, other)):
+        for version, position in ((OURS, mine), (THEIRS, other)):
             of = self._of[version]
-            before.append(next((of[n] for n in range(at - 1, -1, -1) if of[n] >= 0), -1))
+            before.append(next((of[n] for n in range(position - 1, -1, -1) if of[n] >= 0), -1))
         return before[0] == before[1]
 
     def _add(self, at: list[int | None]) -> None:
@@ -148,19 +148,19 @@ class _Merging:
         base, side = self._versions[BASE], self._versions[version]
         far = self._versions[OURS + THEIRS - version]
         taken = set(mine.values())
-        known = {item.key for item in far}
-        new = [at for at, item in enumerate(side)
-               if at not in taken and item.key and item.key not in known]
-        for at, item in enumerate(base):
-            if at in mine or not item.key or item.kind in _BRINGS:
+        keys = {item.key for item in far}
+        new = [index for index, item in enumerate(side)
+               if index not in taken and item.key and item.key not in keys]
+        for position, item in enumerate(base):
+            if position in mine or not item.key or item.kind in _BRINGS:
                 continue
-            theirs = other.get(at)
+            theirs = other.get(position)
             if theirs is None or far[theirs].text == item.text:
                 continue
             found = self._renamed(item, [side[one] for one in new])
             if found is not None:
-                mine[at] = new.pop(found)
-                self._notes.renames.append((item.name, side[mine[at]].name))
+                mine[position] = new.pop(found)
+                self._notes.renames.append((item.name, side[mine[position]].name))
 
     def _renamed(
         self, item: Item, candidates: Sequence[Item], least: float = RENAMED_MIN,
@@ -171,15 +171,15 @@ class _Merging:
     def _both_gone(self, to_ours: dict[int, int], to_theirs: dict[int, int]) -> None:
         """Find what both sides took away, and one of them only gave another name."""
         base, ours, theirs = self._versions
-        for at, item in enumerate(base):
-            if at in to_ours or at in to_theirs or not item.key or item.kind in _BRINGS:
+        for position, item in enumerate(base):
+            if position in to_ours or position in to_theirs or not item.key or item.kind in _BRINGS:
                 continue
             for side, found in ((ours, to_ours), (theirs, to_theirs)):
                 taken = set(found.values())
-                new = [n for n, one in enumerate(side) if n not in taken and one.key]
+                new = [n for n, item in enumerate(side) if n not in taken and item.key]
                 one = self._renamed(item, [side[n] for n in new], GONE_MIN)
                 if one is not None:
-                    found[at] = new[one]
+                    found[position] = new[one]
                     self._notes.renames.append((item.name, side[new[one]].name))
 
     def _rewritten(self) -> bool:
@@ -199,12 +199,12 @@ class _Merging:
             return False
         for version in (OURS, THEIRS):
             before = -1
-            for at, n in enumerate(self._of[version]):
+            for position, n in enumerate(self._of[version]):
                 slot = self._slots[n]
                 if slot.at[BASE] is not None:
                     before = n
                 elif before in gone and None in slot.at[OURS:]:
-                    item = self._versions[version][at]
+                    item = self._versions[version][position]
                     if not item.key or item.kind == "include":
                         return True
         return False
@@ -251,14 +251,14 @@ class _Merging:
             if n in placed:
                 last = order.index(n)
                 continue
-            at = last + 1
+            position = last + 1
             if self._kind(n) != "first":
-                while at < len(order) and (self._kind(order[at]) == "first" or (
-                        other == THEIRS and self._added_by(order[at], OURS))):
-                    at += 1
-            order.insert(at, n)
+                while position < len(order) and (self._kind(order[position]) == "first" or (
+                        other == THEIRS and self._added_by(order[position], OURS))):
+                    position += 1
+            order.insert(position, n)
             placed.add(n)
-            last = at
+            last = position
         tails = [n for n in order if self._kind(n) == "tail"]
         return [n for n in order if n not in tails] + tails
 
@@ -270,11 +270,11 @@ class _Merging:
         return OURS if theirs in (base, ours) else None
 
     def _imports(self, n: int) -> bool:
-        at = self._slots[n].at[OURS]
-        return at is not None and self._versions[OURS][at].key.startswith("i:")
+        position = self._slots[n].at[OURS]
+        return position is not None and self._versions[OURS][position].key.startswith("i:")
 
     def _kind(self, n: int) -> str:
-        item = next(one for one in (self._item(self._slots[n], v) for v in (1, 2, 0)) if one)
+        item = next(item for item in (self._item(self._slots[n], v) for v in (1, 2, 0)) if item)
         return item.kind
 
     def _added_by(self, n: int, version: int) -> bool:
@@ -284,7 +284,7 @@ class _Merging:
     def _settled(self, order: list[int]) -> list[int]:
         """With what one side added behind what it needs, where only the other side brought that:
         neither can have meant an order of the two."""
-        out = list(order)
+        result = list(order)
         brought = {
             version: {n: names for n in order if (names := self._brought(n, version))}
             for version in (OURS, THEIRS)
@@ -298,12 +298,12 @@ class _Merging:
                     item.text.lstrip().startswith(b"@")):
                 continue
             words = {word.decode("utf-8", "replace") for word in _WORDS.findall(item.text)}
-            at = out.index(n)
-            late = [place for place in map(out.index, brought[version])
-                    if place > at and words & brought[version][out[place]]]
+            position = result.index(n)
+            late = [place for place in map(result.index, brought[version])
+                    if place > position and words & brought[version][result[place]]]
             if late:
-                out.insert(max(late), out.pop(at))
-        return out
+                result.insert(max(late), result.pop(position))
+        return result
 
     def _brought(self, n: int, version: int) -> set[str]:
         """The names that the other side binds in this item, and this side does not."""
@@ -315,17 +315,17 @@ class _Merging:
 
     def _unordered(self, order: list[int]) -> list[int]:
         """Put in conflict what both sides added at one place, where the order counts."""
-        out: list[int] = []
+        result: list[int] = []
         run: list[int] = []
         for n in [*order, None]:
             if n is not None and (self._added_by(n, OURS) or self._added_by(n, THEIRS)):
                 run.append(n)
                 continue
-            out += self._run(run)
+            result += self._run(run)
             run = []
             if n is not None:
-                out.append(n)
-        return out
+                result.append(n)
+        return result
 
     def _run(self, run: list[int]) -> list[int]:
         sides = [[n for n in run if self._added_by(n, version)] for version in (OURS, THEIRS)]
@@ -333,8 +333,8 @@ class _Merging:
                  for version, side in zip((OURS, THEIRS), sides, strict=True)]
         if not all(any(item.ordered for item in side) for side in items):
             return self._needed_first(sides, items) if all(sides) else run
-        texts = [b"".join(item.text + (item.blank if at + 1 < len(side) else b"")
-                          for at, item in enumerate(side)) for side in items]
+        texts = [b"".join(item.text + (item.blank if position + 1 < len(side) else b"")
+                          for position, item in enumerate(side)) for side in items]
         first = self._slots[sides[0][0]]
         first.segments = [Clash(
             self._name, "both added statements at one place, and their order may count", b"",
@@ -357,28 +357,28 @@ class _Merging:
         return out + [n for queue in queues for n, _ in queue]
 
     def _joined(self, order: list[int]) -> Segments:
-        out: Segments = []
+        result: Segments = []
         for index, n in enumerate(order):
-            out += self._slots[n].segments
+            result += self._slots[n].segments
             if index + 1 < len(order):
-                out.append(self._blank(n, order[index + 1]))
-        return out
+                result.append(self._blank(n, order[index + 1]))
+        return result
 
     def _blank(self, n: int, following: int) -> bytes:
         """The blank lines between two items: as in a version where the two are neighbours."""
         near: list[bytes | None] = [None, None, None]
         for version, items in enumerate(self._versions):
-            at, then = self._slots[n].at[version], self._slots[following].at[version]
-            if at is not None and then == at + 1:
-                near[version] = items[at].blank
+            position, then = self._slots[n].at[version], self._slots[following].at[version]
+            if position is not None and then == position + 1:
+                near[version] = items[position].blank
         base, ours, theirs = near
         if ours is not None and theirs is not None:
             if base is not None and ours == base:
                 return theirs
             return ours if theirs == base or len(ours) >= len(theirs) else theirs
-        for one in (ours, theirs, base):
-            if one is not None:
-                return one
+        for data in (ours, theirs, base):
+            if data is not None:
+                return data
         if self._kind(n) == "head":
             return max((items[0].blank for items in self._versions if len(items) > 1), key=len)
         new = self._slots[following].at
@@ -388,9 +388,9 @@ class _Merging:
                 return self._versions[version][then - 1].blank
         around = []
         for version, items in enumerate(self._versions):
-            at, then = self._slots[n].at[version], self._slots[following].at[version]
-            if at is not None and at + 1 < len(items):
-                around.append(items[at].blank)
+            position, then = self._slots[n].at[version], self._slots[following].at[version]
+            if position is not None and position + 1 < len(items):
+                around.append(items[position].blank)
             if then is not None and then > 0:
                 around.append(items[then - 1].blank)
         return max(around, key=len, default=b"")
@@ -398,7 +398,7 @@ class _Merging:
 
 def _needs(item: Item, others: Sequence[tuple[int, Item]]) -> bool:
     """Whether a text speaks of what one of these defines."""
-    names = {one.key[2:].partition("#")[0] for _, one in others if one.key[:2] in ("r:", "a:")}
+    names = {item.key[2:].partition("#")[0] for _, item in others if item.key[:2] in ("r:", "a:")}
     return any(word.decode("utf-8", "replace") in names for word in _WORDS.findall(item.text))
 
 

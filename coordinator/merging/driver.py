@@ -29,9 +29,9 @@ _ATTRIBUTES = ".gitattributes"
 def main(arguments: list[str]) -> int:
     """Merge; the exit code. Raises whatever goes wrong: the caller falls back to git."""
     base, ours, theirs, size, path = arguments[:5]
-    said = project_says(path)
-    if said not in ("unspecified", "set", "text", "coord"):
-        return _as_the_project_says(said, arguments[:5])
+    text = project_says(path)
+    if text not in ("unspecified", "set", "text", "coord"):
+        return _as_the_project_says(text, arguments[:5])
     from coordinator.merging.act import Manner, merge_texts
     from coordinator.merging.model import Side
 
@@ -83,14 +83,14 @@ def project_says(path: str) -> str:
         (bare / "objects").mkdir()
         (bare / "refs").mkdir()
         (bare / "HEAD").write_text("ref: refs/heads/main\n")
-        said = subprocess.run(
+        stdout = subprocess.run(
             ["git", "check-attr", "-z", "merge", "--", path], check=True, capture_output=True,
             stdin=subprocess.DEVNULL, timeout=TIMEOUT_S,
             env={**os.environ, "GIT_DIR": place, "GIT_WORK_TREE": str(Path.cwd()),
                  "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
                  "GIT_INDEX_FILE": str(bare / "index")},
         ).stdout
-    return os.fsdecode(said.split(b"\0")[2])
+    return os.fsdecode(stdout.split(b"\0")[2])
 
 
 def _speaks(file: Path) -> bool:
@@ -101,28 +101,28 @@ def _speaks(file: Path) -> bool:
     return b"merge" in text or b"binary" in text or b"[attr]" in text
 
 
-def _as_the_project_says(said: str, arguments: list[str]) -> int:
+def _as_the_project_says(text: str, arguments: list[str]) -> int:
     base, ours, theirs, size, path = arguments
-    if said in ("unset", "binary"):
+    if text in ("unset", "binary"):
         return CONFLICT  # ours is left as it is; git tells of the conflict
-    if said == "union":
+    if text == "union":
         done = subprocess.run(
             ["git", "merge-file", "-p", "-q", "--union", ours, base, theirs], check=True,
             capture_output=True, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
         _replace(Path(ours), done.stdout)
         return CLEAN
     command = subprocess.run(
-        ["git", "config", f"merge.{said}.driver"], check=False, capture_output=True, text=True,
+        ["git", "config", f"merge.{text}.driver"], check=False, capture_output=True, text=True,
         stdin=subprocess.DEVNULL, timeout=TIMEOUT_S).stdout.removesuffix("\n")
     if not command:
-        raise LookupError(f"no driver {said}")
+        raise LookupError(f"no driver {text}")
     for sign, value in (("%O", base), ("%A", ours), ("%B", theirs), ("%L", size),
                         ("%P", shlex.quote(path))):
         command = command.replace(sign, value)
     code = subprocess.run(command.replace("%%", "%"), shell=True, check=False).returncode
     if 0 <= code < 128:
         return CONFLICT if code else CLEAN
-    raise OSError(f"the driver {said} ended with {code}")
+    raise OSError(f"the driver {text} ended with {code}")
 
 
 if __name__ == "__main__":

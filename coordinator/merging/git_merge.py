@@ -46,12 +46,12 @@ class GitMerge:
     def shows_base(self) -> bool:
         """Whether the base stands between the markers, too."""
         if self._style is None:
-            said = subprocess.run(
+            text = subprocess.run(
                 ["git", "config", "merge.conflictStyle"], cwd=self._place, capture_output=True,
                 text=True, check=False, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S,
                 process_group=0,
             ).stdout.strip()
-            self._style = said if said in STYLES else "merge"
+            self._style = text if text in STYLES else "merge"
         return self._style != "merge"
 
     def __enter__(self) -> GitMerge:
@@ -94,6 +94,6 @@ class GitMerge:
         except (OSError, subprocess.TimeoutExpired) as bad:
             raise GitFailed(str(bad)) from None
         if not 0 <= done.returncode <= CONFLICTS_MAX:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise GitFailed(said[-1] if said else f"exit code {done.returncode}")
+            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise GitFailed(lines[-1] if lines else f"exit code {done.returncode}")
         return Lines(done.stdout, done.returncode)

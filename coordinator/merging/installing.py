@@ -49,15 +49,15 @@ class Place:
             Refusal: INVALID: no repository here.
         """
         if not self.for_user:
-            said = self.git("rev-parse", "--git-path", "info/attributes")
-            if not said:
+            text = self.git("rev-parse", "--git-path", "info/attributes")
+            if not text:
                 raise Refusal(
                     Code.INVALID, f"{self.directory} is not in a git repository. Nothing was "
                     "changed.", next="Go to one, or use `--global` for all of yours.")
-            return self.directory / said
-        said = self.git("config", "--global", "--type=path", "core.attributesFile")
-        if said:
-            return Path(said)
+            return self.directory / text
+        text = self.git("config", "--global", "--type=path", "core.attributesFile")
+        if text:
+            return Path(text)
         home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
         return Path(home) / "git" / "attributes"
 
@@ -80,9 +80,9 @@ class Place:
         done = subprocess.run(["git", *words], cwd=self.directory, capture_output=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
             raise Refusal(
-                Code.STORAGE, f"git {words[0]} failed: {said[-1] if said else done.returncode}.",
+                Code.STORAGE, f"git {words[0]} failed: {lines[-1] if lines else done.returncode}.",
                 next="Look at what git said, then repeat.")
 
 
@@ -156,7 +156,7 @@ def _change(path: Path, lines: str) -> bool:
     """
     try:
         before = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""
-        begin = next((one for one in (_BEGIN, _BEGIN_JOINED) if one in before), "")
+        begin = next((text for text in (_BEGIN, _BEGIN_JOINED) if text in before), "")
         head, tail = before, ""
         if begin and _END in before.partition(begin)[2]:
             head, _, rest = before.partition(begin)

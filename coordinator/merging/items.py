@@ -128,8 +128,8 @@ def bound_by(item: Item) -> set[str]:
         return set()
     text = item.text.decode("utf-8", "replace")
     _, _, names = text.rpartition(" import ") if " import " in text else text.partition("import ")
-    return {one.split()[-1].partition(".")[0]
-            for one in re.sub(r"#.*|[()]", "", names).split(",") if one.split()}
+    return {name.split()[-1].partition(".")[0]
+            for name in re.sub(r"#.*|[()]", "", names).split(",") if name.split()}
 
 
 def walk(all_: Iterable[Item]) -> Iterator[Item]:
@@ -144,15 +144,15 @@ class _Making:
     def __init__(self, data: bytes, reading: Reading) -> None:
         self._data = data
         self._language = reading.outline.language or ""
-        self._pieces = sorted(reading.pieces, key=lambda one: (one.start, -one.end))
-        self._bodies = sorted(reading.bodies, key=lambda one: one.start)
-        self._starts = [one.start for one in self._bodies]
-        self._regions = [one for one in reading.outline.regions if one.kind != "header"]
+        self._pieces = sorted(reading.pieces, key=lambda piece: (piece.start, -piece.end))
+        self._bodies = sorted(reading.bodies, key=lambda body: body.start)
+        self._starts = [body.start for body in self._bodies]
+        self._regions = [region for region in reading.outline.regions if region.kind != "header"]
 
     def file(self) -> tuple[Item, ...] | None:
         top: list[_Node] = []
         open_: list[_Node] = []
-        for region in sorted(self._regions, key=lambda one: (one.start, -one.end)):
+        for region in sorted(self._regions, key=lambda region: (region.start, -region.end)):
             while open_ and open_[-1].region.end <= region.start:
                 open_.pop()
             node = _Node(region, [])
@@ -169,14 +169,14 @@ class _Making:
         if cuts is None or (within >= 0 and not cuts):
             return None
         begin = self._of_head(cuts)
-        begins = [one.first for one in cuts[begin:]]
+        begins = [cut.first for cut in cuts[begin:]]
         head_end = begins[0] if begins else last
         tail_from = last
         if cuts[begin:] and self._data[(end := self._line_end(cuts[-1].last, last)):last].strip():
             tail_from = end
         made = [self._plain("<head>", "head", first, head_end, name)]
-        for at, cut in enumerate(cuts[begin:]):
-            until = begins[at + 1] if at + 1 < len(begins) else tail_from
+        for position, cut in enumerate(cuts[begin:]):
+            until = begins[position + 1] if position + 1 < len(begins) else tail_from
             made.append(self._item(cut, until))
         if self._language == "python" and not _POSITIONAL.search(made[0].text):
             made = [replace(item, parts=None) if item.kind == "attribute" else item
@@ -204,15 +204,16 @@ class _Making:
         """Where items begin, in order."""
         data = self._data
         cuts: list[_Cut] = []
-        own = [one for one in self._pieces if one.within == within]
+        own = [piece for piece in self._pieces if piece.within == within]
         starts = [node.region.start for node in members]
-        around = [one for one in own
-                  if bisect_left(starts, one.end) > bisect_right(starts, one.start)]
-        if len(around) == 1 and all(one.kind == "comment" for one in own if one is not around[0]):
+        around = [piece for piece in own
+                  if bisect_left(starts, piece.end) > bisect_right(starts, piece.start)]
+        if len(around) == 1 and all(piece.kind == "comment" for piece in own
+                                    if piece is not around[0]):
             own.remove(around[0])  # it wraps all: an include guard, the braces of JSON
         else:
             members = [node for node in members if not any(
-                one.start < node.region.start < one.end for one in around)]
+                piece.start < node.region.start < piece.end for piece in around)]
         for node in members:
             region = node.region
             if data[self._line_start(region.start):region.start].strip():
@@ -220,21 +221,21 @@ class _Making:
             name = _NUMBER.sub("", region.name.removeprefix(prefix))
             cuts.append(_Cut(region.start, self._text_end(region.start, region.end), f"r:{name}",
                              region.kind, region.name, node))
-        begins = [one.region.start for one in members]
-        led = {self._line_start(one.start) for one in own if one.kind != "text"}
-        ends = [one.region.end for one in members]
+        begins = [node.region.start for node in members]
+        led = {self._line_start(piece.start) for piece in own if piece.kind != "text"}
+        ends = [node.region.end for node in members]
         lead: int | None = None
         stated = False
         joins: list[Piece] = []
-        at = 0
+        position = 0
         for piece in own:
-            while at < len(ends) and ends[at] <= piece.start:
-                at += 1
-            if at < len(begins) and begins[at] <= piece.start:
+            while position < len(ends) and ends[position] <= piece.start:
+                position += 1
+            if position < len(begins) and begins[position] <= piece.start:
                 lead = None
                 continue  # it is in a region
             start = self._line_start(piece.start)
-            if piece.kind == "text" and (at or stated):
+            if piece.kind == "text" and (position or stated):
                 joins.append(piece)  # it tells of what stands before it
                 continue
             if start < first or data[start:piece.start].strip():
@@ -248,9 +249,9 @@ class _Making:
             begin, lead = (start if lead is None else lead), None
             stated = stated or piece.kind != "comment"
             cuts.append(self._cut(piece, begin))
-        cuts.sort(key=lambda one: one.first)
+        cuts.sort(key=lambda cut: cut.first)
         for piece in joins:
-            before_it = cuts[bisect_right(cuts, piece.start, key=lambda one: one.first) - 1]
+            before_it = cuts[bisect_right(cuts, piece.start, key=lambda cut: cut.first) - 1]
             before_it.last = max(before_it.last, self._text_end(piece.start, piece.end))
         for before, after in pairwise(cuts):
             if after.first < before.last:
@@ -282,9 +283,9 @@ class _Making:
 
     def _imported(self, text: bytes) -> str:
         if self._language == "python":
-            found = _FROM.match(text)
-            if found:
-                return "from " + found[1].decode("utf-8", "replace")
+            match = _FROM.match(text)
+            if match:
+                return "from " + match[1].decode("utf-8", "replace")
         return " ".join(text.decode("utf-8", "surrogateescape").split())
 
     def _item(self, cut: _Cut, until: int) -> Item:
@@ -299,33 +300,34 @@ class _Making:
         if self._data[node.region.end:until].strip():
             return made  # something goes on behind it that is in no region
         end = cut.first + len(made.text)
-        found = self._body_between(cut.first, end)
+        found_body = self._body_between(cut.first, end)
         if node.members or cut.kind == "class":
             inner = self._inside(cut.first, min(end, len(self._data)), node.members, cut.name,
-                                 node.region.name + ".", found.body if found else len(self._data))
+                                 node.region.name + ".",
+                                 found_body.body if found_body else len(self._data))
             return made if inner is None else replace(made, items=inner)
-        if found is not None and cut.kind in ("function", "method"):
-            start, body = self._line_start(found.start), self._body(found)
+        if found_body is not None and cut.kind in ("function", "method"):
+            start, body = self._line_start(found_body.start), self._body(found_body)
             if cut.first <= start < body < end:
                 return replace(made, parts=(start - cut.first, body - cut.first))
         return made
 
     def _body_between(self, first: int, last: int) -> Body | None:
         """The outermost body of what begins after `first` and ends before `last`."""
-        for at in range(bisect_left(self._starts, first), len(self._bodies)):
-            body = self._bodies[at]
+        for position in range(bisect_left(self._starts, first), len(self._bodies)):
+            body = self._bodies[position]
             if body.start >= last:
                 return None
             if body.end <= last:
                 return body
         return None
 
-    def _body(self, found: Body) -> int:
+    def _body(self, found_body: Body) -> int:
         """Where the lines of a body begin; before the function, if it has none of its own."""
-        if self._data[found.body:found.body + 1] == b"{":
-            return self._line_end(found.body, len(self._data))
-        body = self._line_start(found.body)
-        return -1 if self._data[body:found.body].strip() else body
+        if self._data[found_body.body:found_body.body + 1] == b"{":
+            return self._line_end(found_body.body, len(self._data))
+        body = self._line_start(found_body.body)
+        return -1 if self._data[body:found_body.body].strip() else body
 
     def _plain(self, key: str, kind: str, first: int, last: int, name: str) -> Item:
         raw = self._data[first:last]
@@ -335,21 +337,21 @@ class _Making:
     def _text_end(self, first: int, last: int) -> int:
         return first + len(self._data[first:last].rstrip())
 
-    def _follows(self, at: int) -> int | None:
+    def _follows(self, position: int) -> int | None:
         """Where the next line begins, if it is not blank."""
-        begin = self._line_end(at, len(self._data))
+        begin = self._line_end(position, len(self._data))
         line = self._data[begin:self._data.find(b"\n", begin) + 1 or None]
-        if self._data[at:begin].strip() or not line.strip():
+        if self._data[position:begin].strip() or not line.strip():
             return None
         return begin
 
-    def _line_start(self, at: int) -> int:
-        return self._data.rfind(b"\n", 0, at) + 1
+    def _line_start(self, position: int) -> int:
+        return self._data.rfind(b"\n", 0, position) + 1
 
-    def _line_end(self, at: int, most: int) -> int:
-        if at and self._data[at - 1:at] == b"\n":
-            return min(at, most)
-        found = self._data.find(b"\n", at)
+    def _line_end(self, position: int, most: int) -> int:
+        if position and self._data[position - 1:position] == b"\n":
+            return min(position, most)
+        found = self._data.find(b"\n", position)
         return most if found < 0 else min(found + 1, most)
 
 
@@ -364,7 +366,7 @@ def apart(raw: bytes) -> tuple[bytes, bytes]:
 
 
 def _annotated(text: bytes) -> bool:
-    line = next((one for one in text.split(b"\n") if not one.strip().startswith(b"#")), b"")
+    line = next((data for data in text.split(b"\n") if not data.strip().startswith(b"#")), b"")
     return bool(_ANNOTATED.match(line))
 
 
@@ -379,10 +381,10 @@ def _numbered(made: list[Item]) -> tuple[Item, ...]:
             continue
         joined.append(item)
     seen: Counter[str] = Counter()
-    for at, item in enumerate(joined):
+    for position, item in enumerate(joined):
         if not item.key:
             continue
         seen[item.key] += 1
         if seen[item.key] > 1:
-            joined[at] = replace(item, key=f"{item.key}#{seen[item.key]}")
+            joined[position] = replace(item, key=f"{item.key}#{seen[item.key]}")
     return tuple(joined)

@@ -100,23 +100,23 @@ def _taken_away(base: Item, ours: Item, theirs: Item) -> list[str]:
 
 def _in_parts(base: Item, ours: Item, theirs: Item, lines: LineMerge) -> Segments:
     """A function's lead, signature and body, each merged by itself."""
-    out: Segments = []
-    cut = [_parts(one) for one in (base, ours, theirs)]
+    result: Segments = []
+    cut = [_parts(item) for item in (base, ours, theirs)]
     for what, (was, mine, other) in zip(
             ("what is attached to it", "its signature", "its body"),
             zip(*cut, strict=True), strict=True):
         if mine == other or other == was:
-            out.append(mine)
+            result.append(mine)
         elif mine == was:
-            out.append(other)
+            result.append(other)
         else:
             merged = lines(was, mine, other)
             nearby = near_lines.merged(was, mine, other) if merged.conflicts else merged.data
             if nearby is None:
-                out.append(Clash(ours.name, f"both changed {what}", was, mine, other))
+                result.append(Clash(ours.name, f"both changed {what}", was, mine, other))
             else:
-                out.append(nearby)
-    return out
+                result.append(nearby)
+    return result
 
 
 def _parts(item: Item) -> tuple[bytes, bytes, bytes]:
@@ -174,10 +174,10 @@ def brought_in(item: Item) -> list[bytes]:
 
 
 def _import(text: bytes) -> _Import | None:
-    found = _FROM.match(text)
-    if found is None:
+    match = _FROM.match(text)
+    if match is None:
         return None
-    rest = text[found.end():].strip()
+    rest = text[match.end():].strip()
     enclosed = rest.startswith(b"(")
     if enclosed:
         if not rest.endswith(b")"):
@@ -186,10 +186,10 @@ def _import(text: bytes) -> _Import | None:
     if not _NAMES.fullmatch(rest) or (b"\n" in rest and not enclosed):
         return None
     lines = rest.split(b"\n")[1:]
-    line = next((one for one in lines if one.strip()), b"")
+    line = next((line for line in lines if line.strip()), b"")
     indent = line[:len(line) - len(line.lstrip())] if line else None
-    names = [b" ".join(one.split()) for one in rest.split(b",") if one.strip()]
-    return _Import(text, found[1], names, enclosed, indent)
+    names = [b" ".join(data.split()) for data in rest.split(b",") if data.strip()]
+    return _Import(text, match[1], names, enclosed, indent)
 
 
 def _as_is(name: bytes) -> bytes:
@@ -208,12 +208,12 @@ def _written(mine: _Import, other: _Import, names: list[bytes]) -> bytes:
     if like.indent is None and len(flat) <= LINE_MAX:
         return flat + b"\n"
     indent = like.indent or b"    "
-    return head + b"(\n" + b"".join(indent + one + b",\n" for one in names) + b")\n"
+    return head + b"(\n" + b"".join(indent + name + b",\n" for name in names) + b")\n"
 
 
 def guarded(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
     """An `if` around nothing but imports, a line each: those lines as a set. None for others."""
-    found = [_guard(one.text) if one is not None else None for one in (base, ours, theirs)]
+    found = [_guard(item.text) if item is not None else None for item in (base, ours, theirs)]
     was, one, two = found
     if one is None or two is None or (base is not None and was is None) or one[0] != two[0]:
         return None

@@ -20,9 +20,9 @@ WORDS_MAX = 3000
 _WORDS = re.compile(rb"\w+|[^\w\s]")
 
 
-def likeness(one: bytes, other: bytes) -> float:
+def likeness(data: bytes, other: bytes) -> float:
     """How much two texts have in common: 0 nothing, 1 all."""
-    a, b = _WORDS.findall(one), _WORDS.findall(other)
+    a, b = _WORDS.findall(data), _WORDS.findall(other)
     if not a or not b:
         return float(a == b)
     if max(len(a), len(b)) > WORDS_MAX:
@@ -36,10 +36,10 @@ def likeness(one: bytes, other: bytes) -> float:
 def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
     """Positions in `base` -> positions in `side` of what is the same item, without renames."""
     found: dict[int, int] = {}
-    named = {item.key: at for at, item in enumerate(side) if item.key}
-    for at, item in enumerate(base):
+    named = {item.key: index for index, item in enumerate(side) if item.key}
+    for position, item in enumerate(base):
         if item.key and item.key in named:
-            found[at] = named[item.key]
+            found[position] = named[item.key]
     mine = [item.key or item.text.strip() for item in base]
     theirs = [item.key or item.text.strip() for item in side]
     taken = set(found.values())
@@ -60,12 +60,12 @@ def _by_text(
     """What moved and has no name: its text is there once on both sides."""
     left: dict[bytes, list[int]] = {}
     right: dict[bytes, list[int]] = {}
-    for at, item in enumerate(base):
-        if at not in found and not item.key:
-            left.setdefault(item.text.strip(), []).append(at)
-    for at, item in enumerate(side):
-        if at not in taken and not item.key:
-            right.setdefault(item.text.strip(), []).append(at)
+    for position, item in enumerate(base):
+        if position not in found and not item.key:
+            left.setdefault(item.text.strip(), []).append(position)
+    for position, item in enumerate(side):
+        if position not in taken and not item.key:
+            right.setdefault(item.text.strip(), []).append(position)
     for text, places in left.items():
         if len(places) == 1 and len(right.get(text, ())) == 1:
             found[places[0]] = right[text][0]
@@ -77,14 +77,14 @@ def _between(
 ) -> None:
     """What has no name and changed: it is like what stands between the same neighbours."""
     free: list[int] = []
-    for at in range(len(base) + 1):
-        if at < len(base) and at not in found:
-            if not base[at].key:
-                free.append(at)
+    for position in range(len(base) + 1):
+        if position < len(base) and position not in found:
+            if not base[position].key:
+                free.append(position)
             continue
         if free:
             before = found.get(free[0] - 1, -1)
-            after = found[at] if at < len(base) else len(side)
+            after = found[position] if position < len(base) else len(side)
             last = before
             for mine in free:
                 best, best_like = -1, CHANGED_MIN
@@ -104,7 +104,7 @@ def _between(
 def renamed(item: Item, candidates: Sequence[Item], least: float = RENAMED_MIN) -> int | None:
     """Which of these an item has become; None if none of them, or if it could be two."""
     scored = sorted(
-        ((likeness(item.text, other.text), at) for at, other in enumerate(candidates)
+        ((likeness(item.text, other.text), position) for position, other in enumerate(candidates)
          if other.kind == item.kind and (other.items is None) == (item.items is None)),
         reverse=True,
     )

@@ -55,10 +55,11 @@ def merge(
             return Merged(taken, "git")
     own = _own(git)
     versions = (base, ours, theirs)
-    if any(b"\0" in one[:_BINARY_BYTES] or len(one) > FILE_BYTES_MAX for one in versions):
+    if any(b"\0" in version[:_BINARY_BYTES] or len(version) > FILE_BYTES_MAX for version
+           in versions):
         return own
-    readings = [read(one) for one in versions]
-    note = next((one.outline.note for one in readings if one.outline.note), "")
+    readings = [read(version) for version in versions]
+    note = next((reading.outline.note for reading in readings if reading.outline.note), "")
     if note:
         return replace(own, notes=(f"not divided: {note}",)) if git.conflicts else own
     faults: list[Fault] = []
@@ -67,20 +68,21 @@ def merge(
         if not faults:
             return own
     if readings[0].outline.language in DATA and len(
-            {one.outline.broken for one in readings}) > 1:
+            {reading.outline.broken for reading in readings}) > 1:
         return replace(own, notes=("not all three can be read, so nothing could be shown right",))
-    if any(one.python is None or not one.python.parsed for one in readings
-           if one.outline.language == "python"):
+    if any(reading.python is None or not reading.python.parsed for reading in readings
+           if reading.outline.language == "python"):
         return replace(own, notes=("not all three are Python, so nothing could be shown right",))
-    found = _Regions(versions, readings, lines, read, sides).merge()
-    notes = tuple(f"git's merge is clean, but {one.why}" for one in faults) + tuple(found.notes)
-    if found.by == "regions":
-        return replace(found, notes=notes)
+    merged = _Regions(versions, readings, lines, read, sides).merge()
+    notes = tuple(f"git's merge is clean, but {fault.why}" for fault
+                  in faults) + tuple(merged.notes)
+    if merged.by == "regions":
+        return replace(merged, notes=notes)
     if faults:
         return _marked(git.data, versions, faults, lines, read, sides, notes)
-    if found.markers and found.markers <= git.conflicts:
-        return replace(found, notes=notes)
-    return replace(own, conflicts=found.conflicts, notes=notes)
+    if merged.markers and merged.markers <= git.conflicts:
+        return replace(merged, notes=notes)
+    return replace(own, conflicts=merged.conflicts, notes=notes)
 
 
 def _own(git: Lines) -> Merged:
@@ -94,7 +96,7 @@ class _Regions:
         self, versions: tuple[bytes, bytes, bytes], readings: Sequence[Reading],
         lines: LineMerge, read: Read, sides: tuple[Side, Side],
     ) -> None:
-        forms = [_form(one) for one in versions]
+        forms = [_form(version) for version in versions]
         self._uniform = None not in forms
         self._form = _Form(False, False, True)
         self._texts: Sequence[bytes] = versions
@@ -108,7 +110,7 @@ class _Regions:
                 _pick(was.bom, mine.bom, other.bom), _pick(was.crlf, mine.crlf, other.crlf),
                 _pick(was.ended, mine.ended, other.ended),
             )
-            self._texts = [_plain(one) for one in versions]
+            self._texts = [_plain(version) for version in versions]
             self._readings = [
                 reading if text == raw else read(text)
                 for text, raw, reading in zip(self._texts, versions, readings, strict=True)
@@ -134,13 +136,13 @@ class _Regions:
         segments = containers.merge(listed, self._lines, noted, FILE)
         if segments is None:
             return Merged(b"", "conflict", notes=("both sides arranged the file anew",))
-        clashes = [one for one in segments if isinstance(one, Clash)]
+        clashes = [clash for clash in segments if isinstance(clash, Clash)]
         if not clashes:
             data = _resolved(segments, "ours")
             faults = self._faults(data, noted, listed)
             if faults:
                 return Merged(b"", "conflict", notes=tuple(
-                    f"merged by region {one.why}" for one in faults))
+                    f"merged by region {fault.why}" for fault in faults))
             return Merged(self._formed(data), "regions")
         for side in ("ours", "theirs"):
             if checks.sound(self._readings, self._read(_resolved(segments, side))):
@@ -174,32 +176,33 @@ class _Regions:
 
 
 def _resolved(segments: Segments, side: str) -> bytes:
-    return b"".join(one if isinstance(one, bytes) else getattr(one, side) for one in segments)
+    return b"".join(clash if isinstance(clash, bytes) else getattr(clash, side) for clash
+                    in segments)
 
 
 def render(segments: Segments, lines: LineMerge, sides: tuple[Side, Side]) -> tuple[bytes, int]:
     """The text with markers around what is in conflict, and how many conflicts are marked."""
     out: list[bytes] = []
     count = 0
-    for one in segments:
-        if isinstance(one, bytes):
-            out.append(one)
+    for clash in segments:
+        if isinstance(clash, bytes):
+            out.append(clash)
             continue
-        labels = (f"{sides[0].told()}: {one.name}", f"base: {one.name}",
-                  f"{sides[1].told()}: {one.name}: {one.why}")
-        merged = lines(one.base, one.ours, one.theirs, labels)
+        labels = (f"{sides[0].told()}: {clash.name}", f"base: {clash.name}",
+                  f"{sides[1].told()}: {clash.name}: {clash.why}")
+        merged = lines(clash.base, clash.ours, clash.theirs, labels)
         if merged.conflicts:
             out.append(merged.data)
             count += merged.conflicts
         else:
-            out.append(_by_hand(one, lines, labels))
+            out.append(_by_hand(clash, lines, labels))
             count += 1
     return b"".join(out), count
 
 
 def _by_hand(clash: Clash, lines: LineMerge, labels: tuple[str, str, str]) -> bytes:
     size = lines.marker_size
-    ours, base, theirs = (one.encode("utf-8", "surrogateescape") for one in labels)
+    ours, base, theirs = (label.encode("utf-8", "surrogateescape") for label in labels)
     out = [b"<" * size + b" " + ours + b"\n", clash.ours]
     if lines.shows_base:
         out += [b"|" * size + b" " + base + b"\n", clash.base]
@@ -224,16 +227,17 @@ def _marked(
     listed = [one for one in made if one is not None]
     words = [name for fault in faults for name in fault.names]
     if len(listed) == 4 and words:
-        pattern = re.compile("|".join(rf"(?<!\w){re.escape(_last(one))}(?!\w)" for one in words)
+        pattern = re.compile("|".join(rf"(?<!\w){re.escape(_last(word))}(?!\w)" for word in words)
                              .encode())
         segments = _blamed(listed, pattern, why)
         if segments is not None and form is not None:
-            clashes = [one for one in segments if isinstance(one, Clash)]
+            clashes = [clash for clash in segments if isinstance(clash, Clash)]
             text, count = render(segments, lines, sides)
             if form.crlf:
                 text = text.replace(b"\n", b"\r\n")
             return Merged(_BOM + text if form.bom else text, "conflict", clashes, count, notes)
-    ended = [one if one.endswith(b"\n") or not one else one + b"\n" for one in versions]
+    ended = [version if version.endswith(b"\n") or not version else version + b"\n" for version
+             in versions]
     text = _by_hand(Clash(FILE, why, *ended), lines,
                     (sides[0].told(), "base", f"{sides[1].told()}: {why}"))
     return Merged(text, "conflict", (whole,), 1, notes)
@@ -257,7 +261,7 @@ def _blamed(
         if not same and pattern.search(item.text):
             found = True
             segments.append(Clash(item.name, why, *(
-                one.text if one is not None else b"" for one in (base, ours, theirs))))
+                item.text if item is not None else b"" for item in (base, ours, theirs))))
         else:
             segments.append(item.text)
         segments.append(item.blank)

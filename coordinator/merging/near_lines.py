@@ -44,13 +44,13 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
     Args:
         listed: whether points of a list (Markdown's) may be put at one place by both.
     """
-    texts = [one.splitlines(keepends=True) for one in (base, ours, theirs)]
+    texts = [data.splitlines(keepends=True) for data in (base, ours, theirs)]
     if max(map(len, texts)) > LINES_MAX:
         return None
     was = texts[0]
     mine, other = _changes(was, texts[1]), _changes(was, texts[2])
     out: list[bytes] = []
-    at = 0
+    position = 0
     while mine or other:
         if mine and other:
             if mine[0] == other[0]:
@@ -58,22 +58,23 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
                 continue
             if _together(mine[0], other[0], listed) is None:
                 until, text = _more(was, mine, other)
-                if text is None or min(mine[0].first, other[0].first) < at:
+                if text is None or min(mine[0].first, other[0].first) < position:
                     return None
-                out += was[at:min(mine[0].first, other[0].first)]
+                out += was[position:min(mine[0].first, other[0].first)]
                 out += text
-                at = until
-                mine, other = ([one for one in side if one.first > until or one.last > until]
+                position = until
+                mine, other = ([change for change in side if change.first > until
+                                or change.last > until]
                                for side in (mine, other))
                 continue
         takes = mine if mine and (not other or _before(mine[0], other[0])) else other
         change = takes.pop(0)
-        if change.first < at:
+        if change.first < position:
             return None
-        out += was[at:change.first]
+        out += was[position:change.first]
         out += change.lines
-        at = change.last
-    return b"".join([*out, *was[at:]])
+        position = change.last
+    return b"".join([*out, *was[position:]])
 
 
 def _changes(base: Sequence[bytes], side: Sequence[bytes]) -> list[_Change]:
@@ -82,13 +83,13 @@ def _changes(base: Sequence[bytes], side: Sequence[bytes]) -> list[_Change]:
             if tag != "equal"]
 
 
-def _before(one: _Change, other: _Change) -> bool:
-    return (one.first, one.last) <= (other.first, other.last)
+def _before(change: _Change, other: _Change) -> bool:
+    return (change.first, change.last) <= (other.first, other.last)
 
 
-def _together(one: _Change, other: _Change, listed: bool) -> bool | None:
+def _together(change: _Change, other: _Change, listed: bool) -> bool | None:
     """None if these two are in conflict."""
-    first, second = (one, other) if _before(one, other) else (other, one)
+    first, second = (change, other) if _before(change, other) else (other, change)
     if first.last < second.first:
         return True
     if first.first == first.last == second.first == second.last:
@@ -105,12 +106,13 @@ def _more(was: Sequence[bytes], mine: Sequence[_Change],
     first = min(mine[0].first, other[0].first)
     until = max(mine[0].last, other[0].last)
     while True:
-        reached = max([until, *(one.last for one in (*mine, *other) if one.first <= until)])
+        reached = max([until,
+                       *(change.last for change in (*mine, *other) if change.first <= until)])
         if reached == until:
             break
         until = reached
     base = was[first:until]
-    texts = [_applied(was, [one for one in side if one.first <= until], first, until)
+    texts = [_applied(was, [change for change in side if change.first <= until], first, until)
              for side in (mine, other)]
     for some, all_ in (texts, texts[::-1]):
         if _has(base, some, all_):
@@ -121,10 +123,10 @@ def _more(was: Sequence[bytes], mine: Sequence[_Change],
 def _applied(was: Sequence[bytes], changes: Sequence[_Change], first: int,
              until: int) -> list[bytes]:
     out: list[bytes] = []
-    for one in changes:
-        out += was[first:one.first]
-        out += one.lines
-        first = one.last
+    for change in changes:
+        out += was[first:change.first]
+        out += change.lines
+        first = change.last
     return [*out, *was[first:until]]
 
 
@@ -132,31 +134,31 @@ def _has(base: Sequence[bytes], some: Sequence[bytes], more: Sequence[bytes]) ->
     """Whether `more` has what was put in for `some`, each run of lines in one piece, and nothing of
     what was taken out for it. What was only taken out says nothing of what should be there."""
     said = False
-    there = Counter(one.strip() for one in more)
-    kept = Counter(one.strip() for one in some)
-    at = 0
+    there = Counter(data.strip() for data in more)
+    kept = Counter(data.strip() for data in some)
+    position = 0
     for change in _changes(base, some):
         for line in base[change.first:change.last]:
             text = line.strip()
             if _TELLS.search(text) and there[text] > kept[text]:
                 return False
         if change.lines:
-            found = _position(more, change.lines, at)
+            found = _position(more, change.lines, position)
             if found is None:
                 return False
-            at = found + len(change.lines)
+            position = found + len(change.lines)
             said = said or any(_TELLS.search(line) for line in change.lines)
     return said
 
 
-def _position(lines: Sequence[bytes], run: Sequence[bytes], at: int) -> int | None:
-    return next((n for n in range(at, len(lines) - len(run) + 1)
+def _position(lines: Sequence[bytes], run: Sequence[bytes], position: int) -> int | None:
+    return next((n for n in range(position, len(lines) - len(run) + 1)
                  if list(lines[n:n + len(run)]) == list(run)), None)
 
 
 def _points(lines: Sequence[bytes]) -> bytes:
     """How these lines are indented and marked, if they are whole points of a list; else empty."""
-    found = _BULLET.match(lines[0]) if lines else None
-    if found is None or not lines[-1].endswith(b"\n"):
+    match = _BULLET.match(lines[0]) if lines else None
+    if match is None or not lines[-1].endswith(b"\n"):
         return b""
-    return found[1] + b"*"
+    return match[1] + b"*"

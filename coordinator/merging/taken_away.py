@@ -36,7 +36,7 @@ def names(base: bytes, ours: bytes, theirs: bytes) -> list[str]:
              if not gone[name] and using[name] > count}
     numbers = [set(_NUMBER.findall(text)) for text in (base, ours, theirs)]
     found |= (numbers[1] & numbers[2]) - numbers[0]
-    return sorted(one.decode("utf-8", "replace") for one in found)
+    return sorted(data.decode("utf-8", "replace") for data in found)
 
 
 def _used(text: bytes) -> list[bytes]:
@@ -49,12 +49,12 @@ def imports(base: Iterable[bytes], ours: Iterable[bytes], theirs: Iterable[bytes
     was, mine, other = set(base), set(ours), set(theirs)
     found: set[bytes] = set()
     for renaming, adding in ((mine, other), (other, mine)):
-        put_in = [_parts(one) for one in renaming - was]
-        renamed = [parts for one in was - renaming
-                   if any((parts := _parts(one)) & new for new in put_in)]
+        put_in = [_parts(data) for data in renaming - was]
+        renamed = [parts for data in was - renaming
+                   if any((parts := _parts(data)) & new for new in put_in)]
         lost = set().union(*renamed).difference(*put_in)
-        found |= {one for one in adding - was - renaming if _parts(one) & lost}
-    return sorted(one.decode("utf-8", "replace") for one in found)
+        found |= {data for data in adding - was - renaming if _parts(data) & lost}
+    return sorted(data.decode("utf-8", "replace") for data in found)
 
 
 def _parts(text: bytes) -> set[tuple[bytes, ...]]:

@@ -50,9 +50,9 @@ def found(path: str) -> list[str]:
     first = shutil.which("git", path=path)
     if first is not None:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            said = subprocess.run([first, "--exec-path"], capture_output=True, check=True,
+            stdout = subprocess.run([first, "--exec-path"], capture_output=True, check=True,
                                   timeout=TIMEOUT_S, env=clean_environment()).stdout
-            names.append(Path(os.fsdecode(said).strip(), "git"))
+            names.append(Path(os.fsdecode(stdout).strip(), "git"))
     out: dict[str, None] = {}
     for name in names:
         real = os.path.realpath(name)

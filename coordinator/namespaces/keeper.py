@@ -434,7 +434,7 @@ def _start_outside() -> int:
         for root in roots:
             with contextlib.suppress(OSError):
                 # (Many ask at once, after a crash: one start at a time is enough for a root.)
-                starts = {one: pid for one, pid in starts.items()
+                starts = {data: pid for data, pid in starts.items()
                           if os.waitpid(pid, os.WNOHANG) == (0, 0)}
                 if root not in starts:
                     starts[root] = os.posix_spawn(

@@ -99,12 +99,12 @@ class Session:
         except OSError as bad:
             return "a link" if bad.errno == errno.ELOOP else str(bad.strerror)
         try:
-            found = os.fstat(at)
-            if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            status = os.fstat(at)
+            if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
                 return "neither a file nor a directory"
-            known = self.mounted.get(path)
-            if known is not None and known[1:] == (found.st_dev, found.st_ino) and (
-                    kernel.mount_of(at) == known.number):
+            mounted = self.mounted.get(path)
+            if mounted is not None and mounted[1:] == (status.st_dev, status.st_ino) and (
+                    kernel.mount_of(at) == mounted.number):
                 return ""
             own = self._opened(path)
             kernel.mount_read_only(at)
@@ -113,7 +113,7 @@ class Session:
             os.close(at)
         made = kernel.open_path(os.fsencode(path))
         try:
-            self.mounted[path] = Mounted(kernel.mount_of(made), found.st_dev, found.st_ino)
+            self.mounted[path] = Mounted(kernel.mount_of(made), status.st_dev, status.st_ino)
         finally:
             os.close(made)
         return ""
@@ -140,12 +140,12 @@ class Session:
                 os.close(at)
 
     def _take_away(self, path: str) -> None:
-        known = self.mounted.pop(path, None)
-        if known is None:
+        mounted = self.mounted.pop(path, None)
+        if mounted is None:
             return
-        if not _unmount(os.fsencode(path), known):
-            for place in _places(known.number):  # it was moved with a directory
-                if _unmount(place, known):
+        if not _unmount(os.fsencode(path), mounted):
+            for place in _places(mounted.number):  # it was moved with a directory
+                if _unmount(place, mounted):
                     break
 
 
@@ -157,12 +157,12 @@ def gap(path: str, namespaces: Collection[int]) -> str:
     except OSError:
         return ""
     try:
-        found = os.fstat(at)
-        if stat.S_ISDIR(found.st_mode):
+        status = os.fstat(at)
+        if stat.S_ISDIR(status.st_mode):
             return "a program of theirs works in it" if _is_worked_in(path, namespaces) else ""
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return ""
-        if found.st_nlink > 1:
+        if status.st_nlink > 1:
             return "it has another name, a hard link"
         with suppress(OSError), open(f"/proc/self/fd/{at}", "rb", buffering=0) as file:
             if has_writer(file.fileno()):
@@ -184,13 +184,13 @@ def _is_worked_in(directory: str, namespaces: Collection[int]) -> bool:
     return False
 
 
-def _unmount(path: bytes, known: Mounted) -> bool:
+def _unmount(path: bytes, mounted: Mounted) -> bool:
     """Take away exactly this mount, if it is there."""
     with suppress(OSError):
         at = kernel.open_path(path)
         try:
-            found = os.fstat(at)
-            if (kernel.mount_of(at), found.st_dev, found.st_ino) == known:
+            status = os.fstat(at)
+            if (kernel.mount_of(at), status.st_dev, status.st_ino) == mounted:
                 kernel.unmount(at)
                 return True
         finally:
@@ -228,9 +228,9 @@ def _make_namespace() -> int:
     os.close(told)
     os.close(held)
     try:
-        said = os.read(ready, 200)
-        if said != b"+":
-            raise OSError(errno.EPERM, said.decode() or "the namespace could not be made")
+        data = os.read(ready, 200)
+        if data != b"+":
+            raise OSError(errno.EPERM, data.decode() or "the namespace could not be made")
         return os.open(f"/proc/{child}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     finally:
         os.close(ready)

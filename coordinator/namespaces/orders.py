@@ -177,18 +177,18 @@ def _started(path: Path) -> socket.socket:
         )
         os.close(writing)
         deadline = time.monotonic() + START_S
-        said = b""
+        data = b""
         os.set_blocking(reading, False)
         while time.monotonic() < deadline:
             link = _connected(path)
             if link is not None:
                 return link
             with contextlib.suppress(BlockingIOError):
-                said += os.read(reading, 1000)
+                data += os.read(reading, 1000)
             if process.poll() is not None and process.returncode:
                 break
             time.sleep(0.005)
     finally:
         os.close(reading)
-    why = said.decode("utf-8", "replace").strip()
+    why = data.decode("utf-8", "replace").strip()
     raise no_session(why or "the sessions' keeper did not start")

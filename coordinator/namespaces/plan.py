@@ -45,7 +45,7 @@ class Plan:
 
     def below(self, paths: set[str]) -> set[str]:
         """These paths, and what is held below them: what covers it, or does not any more."""
-        return paths | {one for one in self.paths() if any(up in paths for up in _above(one))}
+        return paths | {path for path in self.paths() if any(up in paths for up in _above(path))}
 
     def is_read_only(self, path: str, agents: Mapping[str, str],
                      own: Collection[str] = ()) -> bool:

@@ -59,7 +59,7 @@ class Watches:
             if path in around:
                 found.add(path)
             elif around:
-                found |= {one for one in around if one.startswith(path + "/")}
+                found |= {text for text in around if text.startswith(path + "/")}
         for path in found:
             self._again(path)
         return found

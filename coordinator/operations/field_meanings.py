@@ -29,9 +29,9 @@ def meaning(shape: type[Any], field: str) -> str:
     """What a field of this shape means; empty: nobody has said."""
     for kind in shape.__mro__:
         if issubclass(kind, msgspec.Struct) and kind is not msgspec.Struct:
-            said = _of_module(kind.__module__).get((kind.__name__, field))
-            if said:
-                return said
+            text = _of_module(kind.__module__).get((kind.__name__, field))
+            if text:
+                return text
     return SHARED.get(f"{shape.__name__}.{field}") or SHARED.get(field, "")
 
 
@@ -56,15 +56,15 @@ def _of_module(name: str) -> dict[tuple[str, str], str]:
                     continue
                 below = node.body[number + 1] if number + 1 < len(node.body) else None
                 field = one.target.id
-                told = _text(below) or remarks.get(one.end_lineno or 0) or said.get(field)
-                if told:
-                    found[node.name, field] = _sentence(told)
+                remark = _text(below) or remarks.get(one.end_lineno or 0) or said.get(field)
+                if remark:
+                    found[node.name, field] = _sentence(remark)
     return found
 
 
 def _remarks(text: str) -> dict[int, str]:
     """Line -> the remark at its end; lines below it that are remarks alone go on with it."""
-    out: dict[int, str] = {}
+    result: dict[int, str] = {}
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type is not tokenize.COMMENT:
@@ -74,27 +74,27 @@ def _remarks(text: str) -> dict[int, str]:
             continue
         if token.line.strip().startswith("#"):
             if last == line - 1 and last:
-                owner = max(n for n in out if n <= last)
-                out[owner] += " " + said
+                owner = max(n for n in result if n <= last)
+                result[owner] += " " + said
                 last = line
             continue
-        out[line] = said
+        result[line] = said
         last = line
-    return out
+    return result
 
 
 def _attributes(doc: str) -> dict[str, str]:
     """What a docstring says under `Attributes:`."""
-    out: dict[str, str] = {}
+    result: dict[str, str] = {}
     name = ""
     for line in inspect.cleandoc(doc.partition("Attributes:")[2]).splitlines():
-        found = _ATTRIBUTE.match(line)
-        if found:
-            name = found[1]
-            out[name] = found[2]
+        match = _ATTRIBUTE.match(line)
+        if match:
+            name = match[1]
+            result[name] = match[2]
         elif name:
-            out[name] += " " + line.strip()
-    return out
+            result[name] += " " + line.strip()
+    return result
 
 
 def _text(node: ast.stmt | None) -> str:

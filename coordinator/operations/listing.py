@@ -21,7 +21,7 @@ _DAEMON_OPERATIONS = tuple(Operation(request, None) for request in (
 _BACKSLASH = ord("\\")
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation for operation in (
-        *KERNEL_OPERATIONS, *(one for part in SLICES for one in part.operations),
+        *KERNEL_OPERATIONS, *(operation for part in SLICES for operation in part.operations),
         *_DAEMON_OPERATIONS)
 }
 

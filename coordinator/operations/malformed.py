@@ -18,21 +18,21 @@ from coordinator.words.refusals import Code, Refusal
 
 def refusal(operation: str, request: type[Any], bad: Exception) -> Refusal:
     """INVALID for a request that does not fit its shape."""
-    field, said = wrong_values.sentence(bad)
-    fields = ", ".join(one.name for one in msgspec.structs.fields(request))
+    field, text = wrong_values.sentence(bad)
+    fields = ", ".join(field.name for field in msgspec.structs.fields(request))
     among, inner = wrong_values.choices(bad, request), wrong_values.fields(bad, request)
     next_ = f"Choose one of: {', '.join(among)}." if among else (
         f"`{field}` takes: {', '.join(inner)}.") if inner else (
         f"Repeat it with another `{field}`.") if field else (
         f"`{operation}` takes: {fields}." if fields else f"`{operation}` takes no field.")
-    return Refusal(Code.INVALID, f"{operation}: {said} Nothing was done.",
+    return Refusal(Code.INVALID, f"{operation}: {text} Nothing was done.",
                    next=next_, field=_meant(field, str(bad)) or None)
 
 
-def _meant(field: str, said: str) -> str:
+def _meant(field: str, text: str) -> str:
     """The field that is wrong, also where it is one that lacks, or that there is not."""
-    found = re.match(r"Object (?:missing required|contains unknown) field `(.+?)`", said)
-    return ".".join(filter(None, (field, found[1]))) if found is not None else field
+    match = re.match(r"Object (?:missing required|contains unknown) field `(.+?)`", text)
+    return ".".join(filter(None, (field, match[1]))) if match is not None else field
 
 
 def no_operation(name: str, known: Iterable[str]) -> Refusal:

@@ -69,12 +69,12 @@ def _check_peer(link: socket.socket) -> None:
             raise PermissionError("another user serves it")
 
 
-def _is_originals(root: str, told: str) -> bool:
+def _is_originals(root: str, text: str) -> bool:
     """Whether this is the socket of another root, which this one is a copy of."""
-    name = os.path.basename(told)
+    name = os.path.basename(text)
     if len(name) == 21 and name.endswith(".sock"):
         return name != hashlib.sha256(os.fsencode(root)).hexdigest()[:16] + ".sock"
-    return told.endswith("/.coord/socket")
+    return text.endswith("/.coord/socket")
 
 
 def _socket() -> str:
@@ -85,8 +85,8 @@ def _socket() -> str:
     while True:
         try:
             with open(os.path.join(at, ".coord", "socket.path"), "rb") as file:
-                told = os.fsdecode(file.read().strip())
-            return os.path.join(at, ".coord", "socket") if _is_originals(at, told) else told
+                text = os.fsdecode(file.read().strip())
+            return os.path.join(at, ".coord", "socket") if _is_originals(at, text) else text
         except OSError:
             pass
         above = os.path.dirname(at)

@@ -147,23 +147,24 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 to be given an option.
         """
         words = self.resume if facts.get("session") and self.resume else self.command
-        out: list[str] = []
+        result: list[str] = []
         for word in words:
             if word == "{options}":
                 for name, value in (options or {}).items():
-                    out += [one.replace("{value}", value) for one in self._option(name)]
+                    result += [one.replace("{value}", value) for one in self._option(name)]
             elif word == "{files}":
                 for path in files:
-                    out += [one.replace("{value}", path) for one in self.options.get("file", ())]
+                    result += [text.replace("{value}", path) for text
+                               in self.options.get("file", ())]
             else:
-                out.append(_filled(word, facts))
-        if any(len(os.fsencode(word)) > ARGUMENT_BYTES_MAX for word in out):
+                result.append(_filled(word, facts))
+        if any(len(os.fsencode(word)) > ARGUMENT_BYTES_MAX for word in result):
             raise Refusal(
-                Code.LIMIT, f"The prompt is too long to be an argument of {out[0]} "
+                Code.LIMIT, f"The prompt is too long to be an argument of {result[0]} "
                 f"({ARGUMENT_BYTES_MAX} bytes at most).",
                 next="Use {prompt_file} in the command, or shorten the task's prompt.",
             )
-        return out
+        return result
 
     def for_a_person(self, facts: Mapping[str, str]) -> list[str]:
         """The arguments with which a person goes on with the session in `facts`; none if the agent
@@ -203,19 +204,19 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 Code.INVALID, f"The profile {self.name} has no command of its own.",
                 next="Add --command 'my-agent --prompt-file {prompt_file}'.",
             )
-        name = _BRACED.sub(lambda found: sys.executable if found[1] == "python" else found[0],
+        name = _BRACED.sub(lambda match: sys.executable if match[1] == "python" else match[0],
                            self.command[0])
-        found = shutil.which(name)
-        if found is None:
+        text = shutil.which(name)
+        if text is None:
             refusal = missing(name)[0]
             refusal.message = f"{self.source}: {refusal.message}"
             raise refusal
-        return found
+        return text
 
 
 def _filled(word: str, facts: Mapping[str, str]) -> str:
     known = {"plugins": str(PLUGINS), **facts}
-    return _BRACED.sub(lambda found: known.get(found[1], found[0]), word)
+    return _BRACED.sub(lambda match: known.get(match[1], match[0]), word)
 
 
 def load(name: str, root: Path) -> Profile:
@@ -265,8 +266,8 @@ def program_name(name: str, root: Path) -> str:
 def untrusted(root: Path) -> dict[str, bytes]:
     """The repository's own profiles that nobody trusted, by name: what their files hold."""
     folder = root / OWN
-    found = sorted(file.stem for file in folder.glob("*.toml")) if folder.is_dir() else []
-    own = {name: _bytes(folder / f"{name}.toml") for name in found if _NAME.fullmatch(name)}
+    stems = sorted(file.stem for file in folder.glob("*.toml")) if folder.is_dir() else []
+    own = {name: _bytes(folder / f"{name}.toml") for name in stems if _NAME.fullmatch(name)}
     return {name: data for name, data in own.items()
             if data is not None and not _counts(name, root, data)}
 
@@ -306,14 +307,14 @@ def profiles(root: Path, *, broken: bool = True) -> list[Profile]:
     Raises:
         Refusal: INVALID, naming the file that has an error.
     """
-    out = []
+    result = []
     for name in names(root):
         try:
-            out.append(load(name, root))
+            result.append(load(name, root))
         except Refusal as refusal:
             if broken and refusal.code is not Code.UNTRUSTED:
                 raise
-    return out
+    return result
 
 
 def names(root: Path) -> list[str]:

@@ -23,15 +23,15 @@ def changed(old: Outline, before: bytes, new: Outline, after: bytes, *,
     """
     if old.note or new.note or old.language != new.language or (new.broken and not old.broken):
         return None
-    was = {one.name: one for one in old.regions}
-    now = {one.name: one for one in new.regions}
+    was = {region.name: region for region in old.regions}
+    now = {region.name: region for region in new.regions}
     if header and not _is_same(old, was[HEADER], before, new, now[HEADER], after):
         return None
     if in_order and [name for name in was if name in now] != [name for name in now if name in was]:
         return None
-    found = [name for name, one in now.items() if (header or name != HEADER) and (name not in was
-             or was[name].kind != one.kind
-             or not _is_same(old, was[name], before, new, one, after))]
+    found = [name for name, region in now.items() if (header or name != HEADER) and (name not in was
+             or was[name].kind != region.kind
+             or not _is_same(old, was[name], before, new, region, after))]
     return found + [name for name in was if name not in now]
 
 

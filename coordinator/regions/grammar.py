@@ -49,8 +49,8 @@ def _native(package: str) -> ModuleType:
     Raises:
         ImportError
     """
-    found = PathFinder.find_spec(package)
-    folders = found.submodule_search_locations if found is not None else None
+    spec = PathFinder.find_spec(package)
+    folders = spec.submodule_search_locations if spec is not None else None
     binding = PathFinder.find_spec(f"{package}._binding", folders) if folders else None
     if binding is None or binding.loader is None:  # it is built in another way
         return importlib.import_module(package)
@@ -97,10 +97,12 @@ def read(data: bytes, language: str | None, *, nested: bool = False) -> Read:
     marks, leads = marked(tree.root_node, query)
     if len(marks) > MARKS_MAX:
         return Read(whole(data, language, f"more than {MARKS_MAX:,} definitions"))
-    found = divide(data, language, marks, leads, nested=nested, broken=tree.root_node.has_error)
-    if sum(end - start for region in found.regions for start, end in region.spans) != len(data):
+    found_outline = divide(data, language, marks, leads, nested=nested,
+                           broken=tree.root_node.has_error)
+    if sum(end - start for region in found_outline.regions for start,
+           end in region.spans) != len(data):
         return Read(whole(data, language, "it could not be divided without gaps"))
-    return Read(found, tree, marks)
+    return Read(found_outline, tree, marks)
 
 
 def marked(root: Node, query: Query) -> tuple[list[Mark], list[tuple[int, int]]]:
@@ -116,7 +118,7 @@ def marked(root: Node, query: Query) -> tuple[list[Mark], list[tuple[int, int]]]
         node = captures[kind][0]
         start, end = node.start_byte, node.end_byte
         named = captures.get("name") or captures.get("path") or [node]
-        key = tuple(one.start_byte for one in named) if kind != "block" else (start, end, -1)
+        key = tuple(node.start_byte for node in named) if kind != "block" else (start, end, -1)
         if len(named) > 1:
             key = tuple(sorted(key))
         kept = best.get(key)

@@ -23,40 +23,40 @@ _NONE = (b'"', b"/")
 
 def bare(text: bytes) -> bytes:
     """A member's text without the comma behind it."""
-    for last, at in deque(_tokens(text), 1) if b"," in text else ():
-        return text[:at] + text[at + 1:] if last == _COMMA else text
+    for last, position in deque(_tokens(text), 1) if b"," in text else ():
+        return text[:position] + text[position + 1:] if last == _COMMA else text
     return text
 
 
 def mended(data: bytes) -> bytes:
     """With a comma between two members that have none between them, and without one that stands
     before no member, or behind none. What is no JSON at all stays as it is."""
-    at, out, tokens = 0, [], list(_tokens(data))
+    position, out, tokens = 0, [], list(_tokens(data))
     if any(token in _NONE for token, _ in tokens):
         return data
     for (one, start), (two, next_start) in pairwise([(b"", 0), *tokens]):
         if _ends(one) and _begins(two):
-            out += [data[at:start + len(one)], _COMMA]
-            at = start + len(one)
+            out += [data[position:start + len(one)], _COMMA]
+            position = start + len(one)
         elif one == _COMMA and two in (*_CLOSES, _COMMA):
-            out.append(data[at:start])
-            at = start + 1
+            out.append(data[position:start])
+            position = start + 1
         elif one in _OPENS and two == _COMMA:
-            out.append(data[at:next_start])
-            at = next_start + 1
-    return b"".join([*out, data[at:]])
+            out.append(data[position:next_start])
+            position = next_start + 1
+    return b"".join([*out, data[position:]])
 
 
 def ended(data: bytes) -> bytes:
     """With a comma behind each last member that stands on other lines than what closes behind it:
     so members can be added and taken out by lines, each for itself."""
-    at, out = 0, []
+    position, out = 0, []
     for (one, start), (two, next_start) in pairwise([(b"", 0), *_tokens(data)]):
         end = start + len(one)
         if _ends(one) and two in _CLOSES and b"\n" in data[end:next_start]:
-            out += [data[at:end], _COMMA]
-            at = end
-    return b"".join([*out, data[at:]])
+            out += [data[position:end], _COMMA]
+            position = end
+    return b"".join([*out, data[position:]])
 
 
 def signs(text: bytes) -> bytes:
@@ -71,10 +71,10 @@ def put_in(text: bytes, member: bytes, end: bytes) -> tuple[int, bytes] | None:
     if len(tokens) < 2 or tokens[-1][0] != b"}":
         return None
     close = tokens[-1][1]
-    at = len(text[:close].rstrip())
+    position = len(text[:close].rstrip())
     if tokens[-2][0] == b"{":
-        return at, end + member.rstrip() + end + _indent(text)
-    return at, b" " + member.strip()
+        return position, end + member.rstrip() + end + _indent(text)
+    return position, b" " + member.strip()
 
 
 def _indent(text: bytes) -> bytes:
@@ -83,9 +83,9 @@ def _indent(text: bytes) -> bytes:
 
 def _tokens(data: bytes) -> Iterator[tuple[bytes, int]]:
     """Each with where it begins, but comments."""
-    for found in _TOKEN.finditer(data):
-        if not found[0].startswith((b"//", b"/*")):
-            yield b'"' if found["open"] else found[0], found.start()
+    for match in _TOKEN.finditer(data):
+        if not match[0].startswith((b"//", b"/*")):
+            yield b'"' if match["open"] else match[0], match.start()
 
 
 def _ends(token: bytes) -> bool:

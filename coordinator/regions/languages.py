@@ -52,6 +52,6 @@ def language_of(path: str, data: bytes = b"") -> str | None:
                 return row.name
     if not data.startswith(b"#!") or "." in name.strip("."):
         return None
-    found = _ENV.match(data) or _SHEBANG.match(data)
-    program = found[1].decode() if found else ""
+    match = _ENV.match(data) or _SHEBANG.match(data)
+    program = match[1].decode() if match else ""
     return next((row.name for row in languages().values() if program in row.programs), None)

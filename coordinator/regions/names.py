@@ -54,7 +54,7 @@ def parts(raw: bytes) -> list[str]:
     found: list[str] = _PARTS.findall(text)[:]
     if len(found) > PATH_PARTS_MAX:
         found[PATH_PARTS_MAX - 1:] = [".".join(found[PATH_PARTS_MAX - 1:])]
-    return [part(one.encode("utf-8", "surrogateescape")) for one in found] or ["%"]
+    return [part(text.encode("utf-8", "surrogateescape")) for text in found] or ["%"]
 
 
 def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:
@@ -67,14 +67,14 @@ def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:
         whole = difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio()
         return (theirs == last) + max(whole, difflib.SequenceMatcher(None, last, theirs).ratio())
 
-    named = [one for one in known[:2000] if one != HEADER]
+    named = [text for text in known[:2000] if text != HEADER]
     return sorted(named, key=likeness, reverse=True)[:count] or [HEADER]
 
 
 def is_known(name: str, known: Iterable[str]) -> bool:
     """Whether there is such a region, or one that it would contain (`tool` of `tool.ruff`)."""
     name = unicodedata.normalize("NFC", name)
-    return name == HEADER or any(one == name or one.startswith(name + ".") for one in known)
+    return name == HEADER or any(text == name or text.startswith(name + ".") for text in known)
 
 
 class Ids:

@@ -170,7 +170,7 @@ class _Text:
 
     def __init__(self, data: bytes, leads: Sequence[tuple[int, int]]) -> None:
         self.data = data
-        self.lines = [0, *(found.end() for found in re.finditer(b"\n", data))]
+        self.lines = [0, *(match.end() for match in re.finditer(b"\n", data))]
         #: Last line of a lead that is alone on its lines -> (byte of its first line, its start).
         self.leads: dict[int, tuple[int, int]] = {}
         for start, end in leads:
@@ -183,15 +183,15 @@ class _Text:
                 continue
             self.leads[self.row(end)] = (begin, start)
 
-    def row(self, at: int) -> int:
-        return bisect_right(self.lines, at) - 1
+    def row(self, position: int) -> int:
+        return bisect_right(self.lines, position) - 1
 
-    def line_start(self, at: int) -> int:
-        return self.data.rfind(b"\n", 0, at) + 1
+    def line_start(self, position: int) -> int:
+        return self.data.rfind(b"\n", 0, position) + 1
 
-    def line_end(self, at: int) -> int:
-        """The byte after the end of the line of which `at` is a byte, or the end."""
-        found = self.data.find(b"\n", at)
+    def line_end(self, position: int) -> int:
+        """The byte after the end of the line of which `position` is a byte, or the end."""
+        found = self.data.find(b"\n", position)
         return len(self.data) if found < 0 else found + 1
 
     def begin(self, mark: Mark, floor: int, after: int) -> int:
@@ -221,8 +221,8 @@ class _Text:
                         self.data, end, line)):
                     return end
             end = line
-        if end and self.data[end - 1] == 0x0A and (found := _BLANK.match(self.data, end)):
-            end = found.end()
+        if end and self.data[end - 1] == 0x0A and (match := _BLANK.match(self.data, end)):
+            end = match.end()
         if following is not None and following < end:
             end = max(mark.end, self.line_start(following))
         return min(end, limit)
@@ -232,7 +232,7 @@ def _tree(marks: Sequence[Mark], nested: bool) -> list[Mark]:
     """The marks with their members, without those that belong to no region of their own."""
     top: list[Mark] = []
     open_: list[Mark] = []
-    for mark in sorted(marks, key=lambda one: (one.start, -one.end)):
+    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
         while open_ and open_[-1].end <= mark.start:
             open_.pop()
         above = open_[-1] if open_ else None
@@ -259,8 +259,8 @@ def _lay(text: _Text, marks: list[Mark], floor: int, limit: int) -> None:
     """Set the first and last byte of each region between these two, and join what is one."""
     after = floor
     laid: list[Mark] = []
-    for at, mark in enumerate(marks):
-        following = marks[at + 1].start if at + 1 < len(marks) else None
+    for position, mark in enumerate(marks):
+        following = marks[position + 1].start if position + 1 < len(marks) else None
         mark.first = max(floor, text.begin(mark, floor, after))
         mark.last = max(mark.first, text.finish(mark, following, limit))
         floor, after = mark.last, mark.end
@@ -294,13 +294,13 @@ def _name(
 
 def _region(text: _Text, mark: Mark, name: str, kind: Kind) -> Region:
     spans: list[tuple[int, int]] = []
-    at = mark.first
+    position = mark.first
     for member in mark.members:
-        if at < member.first:
-            spans.append((at, member.first))
-        at = member.last
-    if at < mark.last:
-        spans.append((at, mark.last))
+        if position < member.first:
+            spans.append((position, member.first))
+        position = member.last
+    if position < mark.last:
+        spans.append((position, mark.last))
     start, end = mark.first, mark.last
     if kind == "header":
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)

@@ -40,16 +40,16 @@ def read(data: bytes) -> PythonNames | None:
             # (bytes are taken, too, as by compile(); typeshed says text only)
             # Takes bytes; its stub says str:
             table = symtable.symtable(data, "<file>", "exec")  # type: ignore[arg-type]
-        star = any(isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names)
+        star = any(isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names)
                    for node in ast.walk(tree))
-        bound = {one.get_name() for one in table.get_symbols()
-                 if one.is_assigned() or one.is_imported() or one.is_namespace()}
+        bound = {symbol.get_name() for symbol in table.get_symbols()
+                 if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
         scopes = list(_scopes(table))
-        bound |= {one.get_name() for scope in scopes for one in scope.get_symbols()
-                  if one.is_declared_global() and one.is_assigned()}
+        bound |= {symbol.get_name() for scope in scopes for symbol in scope.get_symbols()
+                  if symbol.is_declared_global() and symbol.is_assigned()}
         unbound = set() if star else {
-            one.get_name() for scope in scopes for one in scope.get_symbols()
-            if one.is_referenced() and one.is_global()
+            symbol.get_name() for scope in scopes for symbol in scope.get_symbols()
+            if symbol.is_referenced() and symbol.is_global()
         } - bound - _GIVEN
         return PythonNames(True, sorted(unbound), sorted(_Order(tree, bound).early), _defined(tree),
                            {node.name: _class(node) for node in tree.body
@@ -89,7 +89,8 @@ def _class(node: ast.ClassDef) -> ClassNames:
                 used[inner.attr] += 1
             else:
                 members.add(inner.attr)
-    bases = [one for one in node.bases if not (isinstance(one, ast.Name) and one.id == "object")]
+    bases = [base for base in node.bases
+             if not (isinstance(base, ast.Name) and base.id == "object")]
     return ClassNames(bool(bases or node.keywords or node.decorator_list), sorted(members),
                       dict(used))
 
@@ -207,13 +208,14 @@ class _Order:
             self._run(child, local)
 
     def _signature(self, args: ast.arguments, local: set[str] | None) -> None:
-        for default in (*args.defaults, *(one for one in args.kw_defaults if one is not None)):
+        for default in (*args.defaults,
+                        *(kw_default for kw_default in args.kw_defaults if kw_default is not None)):
             self._run(default, local)
         if self._lazy:
             return
-        for one in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
-            if one is not None and one.annotation is not None:
-                self._run(one.annotation, local)
+        for node in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
+            if node is not None and node.annotation is not None:
+                self._run(node.annotation, local)
 
     def _read(self, name: str, local: set[str] | None) -> None:
         if (name in self._names and name not in self._bound and name not in (local or ())
@@ -237,9 +239,9 @@ class _Order:
                 if isinstance(one, ast.alias)}
         own |= {one.name for one in ast.walk(found)
                 if isinstance(one, (*_FUNCTIONS, ast.ClassDef)) and one is not found}
-        for one in ast.walk(found):
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
-                self._read(one.id, own)
-            elif isinstance(one, ast.Call):
-                self._called(one.func, own)
+        for node in ast.walk(found):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                self._read(node.id, own)
+            elif isinstance(node, ast.Call):
+                self._called(node.func, own)
         self._calling.pop()

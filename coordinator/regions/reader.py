@@ -40,8 +40,8 @@ def read(data: bytes, language: str | None) -> Reading:
         bodies.append(Body(inner.start_byte, body.start_byte, mark.end))
         if mark.kind in ("class", "namespace"):
             # Comments above the first statement may stand outside of the body.
-            inside = [one for one in inner.named_children
-                      if "comment" in one.type and one.end_byte <= body.start_byte]
+            inside = [node for node in inner.named_children
+                      if "comment" in node.type and node.end_byte <= body.start_byte]
             pieces += [_piece(child, imports, body.start_byte)
                        for child in (*inside, *body.named_children)]
     return Reading(
@@ -60,7 +60,7 @@ def _body(node: Node) -> tuple[Node | None, Node | None]:
         if body is not None:
             return inner, body
         wrapped = [inner.child_by_field_name(field) for field in _WRAPS]
-        inner = next((one for one in wrapped if one is not None), None)
+        inner = next((node for node in wrapped if node is not None), None)
     return None, None
 
 
@@ -84,12 +84,12 @@ def _name(node: Node) -> str:
         if inner.type != "assignment":
             return ""
     for field in _NAMES:
-        found = inner.child_by_field_name(field)
-        if found is None:
+        found_node = inner.child_by_field_name(field)
+        if found_node is None:
             continue
-        if "identifier" not in found.type:
+        if "identifier" not in found_node.type:
             return ""
-        raw = found.text or b""
+        raw = found_node.text or b""
         return names.part(raw) if len(raw) <= NAME_BYTES_MAX else ""
     return ""
 

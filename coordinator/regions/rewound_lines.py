@@ -68,8 +68,8 @@ def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
     if ranges is None:
         return None
     held = [False] * len(before)
-    for one in ranges:
-        held[one.first:one.last] = [True] * (one.last - one.first)
+    for lines in ranges:
+        held[lines.first:lines.last] = [True] * (lines.last - lines.first)
     # (What ends alike, as all blocks do with a bracket, is not always the same thing.)
     for ends in (True, False):
         blocks = _differences(before, after, ends)
@@ -85,7 +85,7 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
              held: Sequence[bool], ranges: Sequence[_Lines], new: Sequence[bytes]
              ) -> bytes | None:
     """What differs between the two, without that of the regions."""
-    begins = {one.first: one.of.was for one in ranges}
+    begins = {lines.first: lines.of.was for lines in ranges}
     out: list[bytes] = []
     missing = set(new)
     for kind, first, last, start, end in blocks:
@@ -93,18 +93,19 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
         if first == last:
             gone = [name for name in missing if any(name in line for line in lines)]
             missing -= set(gone)
-            of = None if gone else _belongs(before, lines, first, ranges)
-            if of is not None and _begins_another(before, lines, of):
+            range_ = None if gone else _belongs(before, lines, first, ranges)
+            if range_ is not None and _begins_another(before, lines, range_):
                 return None
-            if not gone and of is None:
+            if not gone and range_ is None:
                 out += lines
             continue
         within = held[first:last]
         if kind != "equal" and not any(within):
             out += lines
             continue
-        of = next((one for one in ranges if one.last == last), None)
-        if kind != "equal" and all(within) and of and _begins_another(before, lines[1:], of):
+        range_ = next((lines for lines in ranges if lines.last == last), None)
+        if kind != "equal" and all(within) and range_ and _begins_another(before, lines[1:],
+                                                                          range_):
             return None
         if kind != "equal" and all(within):  # (what they have become goes with them)
             missing -= {name for name in missing if any(name in line for line in lines)}
@@ -113,10 +114,10 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
             if apart is None:
                 return None
             lines = apart
-        for n, at in enumerate(range(first, last)):
-            if at in begins:
-                out.append(begins[at])
-            if not held[at]:
+        for n, position in enumerate(range(first, last)):
+            if position in begins:
+                out.append(begins[position])
+            if not held[position]:
                 out.append(lines[n])
     return None if missing else b"".join(_apart(out))
 
@@ -124,14 +125,14 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
 def _in_lines(lines: Sequence[bytes], regions: Sequence[Earlier]) -> list[_Lines] | None:
     """The regions by their lines; None: one begins or ends within a line."""
     edges = [0, *accumulate(map(len, lines))]
-    out = []
-    for one in regions:
-        first, last = bisect_left(edges, one.start), bisect_left(edges, one.end)
-        if last >= len(edges) or (edges[first], edges[last]) != (one.start, one.end) or (
+    result = []
+    for earlier in regions:
+        first, last = bisect_left(edges, earlier.start), bisect_left(edges, earlier.end)
+        if last >= len(edges) or (edges[first], edges[last]) != (earlier.start, earlier.end) or (
                 first == last):
             return None
-        out.append(_Lines(first, last, one))
-    return out
+        result.append(_Lines(first, last, earlier))
+    return result
 
 
 def _differences(before: Sequence[bytes], after: Sequence[bytes], ends: bool
@@ -145,19 +146,21 @@ def _differences(before: Sequence[bytes], after: Sequence[bytes], ends: bool
     old, new = before[same:len(before) - rest], after[same:len(after) - rest]
     if len(old) + len(new) > LINES_MAX:
         return None
-    found = SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > 4_000_000).get_opcodes()
+    opcodes = SequenceMatcher(None, old, new,
+                              autojunk=len(old) * len(new) > 4_000_000).get_opcodes()
     return [("equal", 0, same, 0, same),
-            *((kind, a + same, b + same, c + same, d + same) for kind, a, b, c, d in found),
+            *((kind, a + same, b + same, c + same, d + same) for kind, a, b, c, d in opcodes),
             ("equal", len(before) - rest, len(before), len(after) - rest, len(after))]
 
 
 def _is_the_same_file(before: Sequence[bytes], held: Sequence[bool],
                       blocks: Sequence[_Block]) -> bool:
     """Whether anything is left of what others may have there, if there was anything."""
-    there = {at for at, line in enumerate(before) if not held[at] and len(line.strip()) > 1}
+    there = {position for position,
+             line in enumerate(before) if not held[position] and len(line.strip()) > 1}
     return not there or any(
-        at in there for kind, first, last, _, _ in blocks if kind == "equal"
-        for at in range(first, last))
+        position in there for kind, first, last, _, _ in blocks if kind == "equal"
+        for position in range(first, last))
 
 
 def _begins_another(before: Sequence[bytes], lines: Sequence[bytes], of: _Lines) -> bool:
@@ -167,18 +170,18 @@ def _begins_another(before: Sequence[bytes], lines: Sequence[bytes], of: _Lines)
         and not line.lstrip().startswith(_NO_BEGIN) for line in lines)
 
 
-def _belongs(before: Sequence[bytes], lines: Sequence[bytes], at: int,
+def _belongs(before: Sequence[bytes], lines: Sequence[bytes], position: int,
              ranges: Sequence[_Lines]) -> _Lines | None:
     """The region that lines belong to which came before this one of the earlier content: they stand
     in the middle of it, or go on with it at its end. None: they are others'."""
-    for one in ranges:
-        if one.first < at < one.last:
-            return one
-        if at == one.last:
+    for range_ in ranges:
+        if range_.first < position < range_.last:
+            return range_
+        if position == range_.last:
             said = next((line for line in lines if line.strip()), b"")
-            goes_on = (not said.startswith((b"#", b"[")) if one.of.is_text
-                       else _indent(said) > _indent(before[one.first]))
-            return one if goes_on else None
+            goes_on = (not said.startswith((b"#", b"[")) if range_.of.is_text
+                       else _indent(said) > _indent(before[range_.first]))
+            return range_ if goes_on else None
     return None
 
 
@@ -195,9 +198,9 @@ def _told_apart(before: Sequence[bytes], held: Sequence[bool],
     return [b"" if mine else next(others) for mine in held]
 
 
-def _is_alike(one: bytes, other: bytes) -> bool:
+def _is_alike(data: bytes, other: bytes) -> bool:
     """Whether the one may have become the other."""
-    return SequenceMatcher(None, one.strip(), other.strip()).ratio() >= ALIKE
+    return SequenceMatcher(None, data.strip(), other.strip()).ratio() >= ALIKE
 
 
 def _words(lines: Sequence[bytes]) -> list[bytes]:
@@ -211,6 +214,6 @@ def _indent(line: bytes) -> int:
 
 def _apart(pieces: Sequence[bytes]) -> list[bytes]:
     """The same, each on a line of its own."""
-    some = [one for one in pieces if one]
-    return [one if one.endswith(b"\n") or n == len(some) - 1 else one + b"\n"
-            for n, one in enumerate(some)]
+    some = [piece for piece in pieces if piece]
+    return [data if data.endswith(b"\n") or n == len(some) - 1 else data + b"\n"
+            for n, data in enumerate(some)]

@@ -54,5 +54,6 @@ def members(waits_for: Mapping[str, Iterable[str]], one: str) -> set[str]:
 
 def gives_way(circle: Iterable[Member]) -> str:
     """Who of a circle gives its work back, so that the others go on."""
-    return min(circle, key=lambda one: (not one.told, one.priority, -from_iso(one.began),
-                                        one.agent)).agent
+    return min(circle,
+               key=lambda member: (not member.told, member.priority, -from_iso(member.began),
+                                        member.agent)).agent

@@ -65,7 +65,7 @@ class Target(NamedTuple):
     def seen_from(self, folder: str) -> Target:
         """The same, named in a folder."""
         inside = None if self.inside is None else tuple(
-            one.seen_from(folder) for one in self.inside)
+            target.seen_from(folder) for target in self.inside)
         return Target(posixpath.join(folder, self.path), self.link, inside)
 
     @property
@@ -99,13 +99,13 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
     if not wide:
         return []
     certain = git_folders.folders(command)
-    out: list[Wide] = []
-    for called, said in dict.fromkeys(wide):
+    wides: list[Wide] = []
+    for called, text in dict.fromkeys(wide):
         folders = certain.get(called, [])
         # (A command within a command, as `bash -c` has it, is not among them.)
         sure = len(folders) >= sum(other == called for other, _ in wide)
-        out += [Wide(said, folder) for folder in (dict.fromkeys(folders) if sure else (None,))]
-    return out
+        wides += [Wide(text, folder) for folder in (dict.fromkeys(folders) if sure else (None,))]
+    return wides
 
 
 def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:
@@ -125,9 +125,9 @@ def either(command: str) -> list[Either]:
     the shell knows, or git's patterns."""
     if "checkout" not in command:  # most are not read a second time for it
         return []
-    found = (_either(below, _bare(words)) for below, words in _placed(command)
+    eithers = (_either(below, _bare(words)) for below, words in _placed(command)
              if words[:1] == ["git"])
-    return list(dict.fromkeys(one for one in found if one is not None))
+    return list(dict.fromkeys(one for one in eithers if one is not None))
 
 
 def _either(below: str | None, words: Sequence[str]) -> Either | None:
@@ -135,8 +135,8 @@ def _either(below: str | None, words: Sequence[str]) -> Either | None:
     begins = git_commands.folder(words)
     if word is None or word[:1] == ":" or below is None or begins is None:
         return None
-    found = Either(posixpath.join(below, begins, ""), word)
-    return None if _UNKNOWN & set(found.path) or "\0" in found.path else found
+    found_either = Either(posixpath.join(below, begins, ""), word)
+    return None if _UNKNOWN & set(found_either.path) or "\0" in found_either.path else found_either
 
 
 def _placed(command: str) -> Iterator[tuple[str | None, list[str]]]:
@@ -170,9 +170,9 @@ def targets(command: str) -> tuple[Target, ...]:
             break
         begins = git_commands.folder(words) if words[:1] == ["git"] else ""
         written = (one.seen_from(begins or "") for one in _written(_bare(words)) if one.path)
-        for one in (*map(Target, _redirected(words)), *written):
-            if one.is_known:
-                found.setdefault(one.seen_from(below))
+        for target in (*map(Target, _redirected(words)), *written):
+            if target.is_known:
+                found.setdefault(target.seen_from(below))
     return tuple(found)
 
 
@@ -184,7 +184,7 @@ def _redirected(words: Sequence[str]) -> Iterator[str]:
 
 def _bare(words: Sequence[str]) -> list[str]:
     """Without redirections."""
-    out: list[str] = []
+    result: list[str] = []
     skip = False
     for word in words:
         if skip:
@@ -192,8 +192,8 @@ def _bare(words: Sequence[str]) -> list[str]:
         elif redirects(word):
             skip = True
         else:
-            out.append(word)
-    return out
+            result.append(word)
+    return result
 
 
 def _written(words: Sequence[str]) -> list[Target]:
@@ -207,7 +207,7 @@ def _written(words: Sequence[str]) -> list[Target]:
         plain, after = [a for a in args if not a.startswith("-")], []
     named = plain + after
     if name in ("rm", "unlink", "rmdir"):
-        return [Target(one, "itself") for one in named]
+        return [Target(name, "itself") for name in named]
     if name in ("mv", "cp", "ln", "install", "rsync"):
         return _put(name, args[: args.index("--")] if "--" in args else args,
                     _operands(name, args))
@@ -225,13 +225,13 @@ def _written(words: Sequence[str]) -> list[Target]:
         plain = _operands(name, args)[0 if scripted else 1 :]
         # (They put a new file at the name.)
         link: Link = "followed" if "--follow-symlinks" in args else "itself"
-        return [Target(one, link) for one in plain]
+        return [Target(text, link) for text in plain]
     if name == "dd":
         return [Target(a[3:]) for a in args if a.startswith("of=")]
     if name == "git":
         rest = git_commands.git_command(words)
         plain = git_commands.written(rest[0], rest[1:]) if rest else []
-        taken = [Target(one, "itself") for one in plain]
+        taken = [Target(text, "itself") for text in plain]
         if rest and rest[0] == "mv" and len(plain) > 1:
             taken[-1] = _into(plain[-1], plain[:-1], "itself", ["itself"])
         return taken
@@ -245,15 +245,16 @@ def _put(name: str, args: Sequence[str], named: Sequence[str]) -> list[Target]:
     if name == "rsync":
         if len(named) < 2:
             return []
-        whole = any(one.startswith(("--del", "--relative")) or (
-            one[:1] == "-" and one[:2] != "--" and "R" in one) for one in args) or any(
-            one.endswith("/") for one in named[:-1])
+        whole = any(argument.startswith(("--del", "--relative")) or (
+            argument[:1] == "-" and argument[:2] != "--" and "R" in argument) for argument
+            in args) or any(
+            name.endswith("/") for name in named[:-1])
         return [_into(named[-1], ["."] if whole else named[:-1], "entered", ["itself"])]
     letters = "".join(_VALUED.split(a[1:])[0] for a in args if a[:1] == "-" and a[:2] != "--")
     full = [a.partition("=")[0] for a in args if a[:2] == "--"]
     folder = _folder(args)
     sources = list(named if folder else named[:-1])
-    taken = [Target(one, "itself") for one in sources] if name == "mv" else []
+    taken = [Target(source, "itself") for source in sources] if name == "mv" else []
 
     def ways(link: Link) -> list[Link]:
         if name != "cp" or "--remove-destination" in full:
@@ -266,12 +267,12 @@ def _put(name: str, args: Sequence[str], named: Sequence[str]) -> list[Target]:
         into = _into(folder, sources, "entered", ways("itself"))
         return [*taken, *([into] if into.inside is None else into.inside)]
     if not sources:
-        return [Target(one, "itself") for one in named] if name == "mv" else []
+        return [Target(name, "itself") for name in named] if name == "mv" else []
     if "T" in letters or "--no-target-directory" in full:
-        return [*taken, *(Target(named[-1], one) for one in ways("itself"))]
+        return [*taken, *(Target(named[-1], way) for way in ways("itself"))]
     no_link = name == "ln" and ("n" in letters or "--no-dereference" in full)
-    return [*taken, *(_into(named[-1], sources, one, ways("itself"))
-                      for one in ways("itself" if no_link else "entered"))]
+    return [*taken, *(_into(named[-1], sources, way, ways("itself"))
+                      for way in ways("itself" if no_link else "entered"))]
 
 
 def _operands(name: str, args: Sequence[str]) -> list[str]:
@@ -286,27 +287,27 @@ def _operands(name: str, args: Sequence[str]) -> list[str]:
                 return letter in letters and at == len(word)
         return False
 
-    out: list[str] = []
+    result: list[str] = []
     rest = iter(args)
     for word in rest:
         if word == "--":
-            return [*out, *rest]
+            return [*result, *rest]
         if word[:1] != "-" or word == "-":
-            out.append(word)
+            result.append(word)
         elif takes_next(word):
             next(rest, None)
-    return out
+    return result
 
 
 def _into(place: str, sources: Sequence[str], link: Link, inside: Sequence[Link]) -> Target:
     """Where these are put: at this place, or in it, if it is a directory. (A source that stands for
     what is in it, `dir/.`, may be put anywhere there.)"""
-    names = [posixpath.basename(one.rstrip("/")) for one in sources]
-    if any(one in ("", ".", "..") for one in names):
+    names = [posixpath.basename(source.rstrip("/")) for source in sources]
+    if any(name in ("", ".", "..") for name in names):
         return Target(place, link)
     return Target(place, link, tuple(
-        there for one in names for how in inside
-        if (there := Target(posixpath.join(place, one), how)).is_known))
+        there for name in names for how in inside
+        if (there := Target(posixpath.join(place, name), how)).is_known))
 
 
 def _folder(args: Sequence[str]) -> str | None:
@@ -356,5 +357,5 @@ def words(text: str) -> list[str]:
 def may_mean(word: str, path: str) -> bool:
     """Whether a word of a command may name this file (relative to the root), from wherever it was
     said: it ends in the same names."""
-    said = word.removeprefix("./").rstrip("/")
-    return bool(said) and (f"/{path}".endswith(f"/{said}") or f"/{said}".endswith(f"/{path}"))
+    text = word.removeprefix("./").rstrip("/")
+    return bool(text) and (f"/{path}".endswith(f"/{text}") or f"/{text}".endswith(f"/{path}"))

@@ -20,8 +20,8 @@ def is_body_alone(path: str, before: bytes, after: bytes) -> bool:
     """Whether all that differs is within one function's body, where nobody else sees it: the head
     is the same, and so is what a body tells others (attributes, globals, whether it yields)."""
     if not path.endswith(".py"):
-        one, two = _head_before_braces(before), _head_before_braces(after)
-        return one is not None and one == two and (
+        data, two = _head_before_braces(before), _head_before_braces(after)
+        return data is not None and data == two and (
             _TOLD_IN_BRACES.findall(before) == _TOLD_IN_BRACES.findall(after))
     head, other = _HEAD.match(before), _HEAD.match(after)
     return (head is not None and other is not None and head[0] == other[0]

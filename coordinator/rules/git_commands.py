@@ -63,15 +63,15 @@ def git_command(words: Sequence[str]) -> list[str]:
 def folder(words: Sequence[str]) -> str | None:
     """Where its options (`-C`) have git begin, seen from where it is called, of words that begin
     with `git`; empty: there. None: they name another repository or working tree."""
-    at, found = 1, ""
+    at, text = 1, ""
     while at < len(words) and words[at].startswith("-"):
         option = words[at]
         if option.partition("=")[0] in _GIT_ELSEWHERE or _sets_worktree(words, at):
             return None
         if option == "-C" and at + 1 < len(words):
-            found = posixpath.join(found, words[at + 1])
+            text = posixpath.join(text, words[at + 1])
         at += 2 if option in _GIT_VALUED else 1
-    return found
+    return text
 
 
 def _sets_worktree(words: Sequence[str], at: int) -> bool:
@@ -210,15 +210,15 @@ def brought_back(rest: Sequence[str], names_commit: Callable[[str], bool]) -> Br
     end = args.index("--") if "--" in args else len(args)
     named, plain = args[end + 1 :], [word for word in args[:end] if not word.startswith("-")]
     if name == "restore":
-        found = _of_restore(args)
+        found_brought_back = _of_restore(args)
     elif name in ("checkout", "reset") and not (name == "checkout" and _begins_a_branch(args)):
         commit = plain[0] if plain and (end < len(args) or names_commit(plain[0])) else ""
         files = (*(plain[1:] if commit else plain), *named)
-        found = BroughtBack(commit, files, name == "checkout")
+        found_brought_back = BroughtBack(commit, files, name == "checkout")
     else:
         return None
-    only_index = not found.tree and found.commit in _HEADS
-    return found if found.files and not only_index else None
+    only_index = not found_brought_back.tree and found_brought_back.commit in _HEADS
+    return found_brought_back if found_brought_back.files and not only_index else None
 
 
 def _of_restore(args: Sequence[str]) -> BroughtBack:
@@ -324,8 +324,8 @@ def _only_unstages(rest: Sequence[str]) -> bool:
     """Whether it does no more than to take out of the index what was added to it."""
     if rest[:1] != ["restore"] or names_from(rest) is not None:
         return False
-    found = _of_restore(rest[1:])
-    return not found.tree and found.commit in _HEADS
+    found_brought_back = _of_restore(rest[1:])
+    return not found_brought_back.tree and found_brought_back.commit in _HEADS
 
 
 def written(name: str, args: Sequence[str]) -> list[str]:
@@ -368,12 +368,12 @@ def asks_the_user(rest: Sequence[str]) -> bool:
 
 def names_from(rest: Sequence[str]) -> str | None:
     """The file from which it reads what it takes; None where it reads that from none."""
-    found, args = None, list(_options(rest[0], rest[1:]))
+    text, args = None, list(_options(rest[0], rest[1:]))
     for at, word in enumerate(args):
         option, given, value = word.partition("=")
         if _is_short_for(option, _FROM_FILE):
-            found = value if given else "".join(args[at + 1 : at + 2])
-    return found
+            text = value if given else "".join(args[at + 1 : at + 2])
+    return text
 
 
 def with_options(rest: Sequence[str], ours: Sequence[str]) -> list[str]:

@@ -14,12 +14,12 @@ _ADDED = re.compile(r"^(?:add|remove|rm) '(.*?)'\n(?=(?:add|remove|rm) '|\Z)",
 _STATE = re.compile(rb"[ MTADRCUX?!]{2} .")
 
 
-def added(said: bytes) -> list[str]:
+def added(data: bytes) -> list[str]:
     """Of `git add --dry-run` and `git rm --dry-run`."""
-    return _ADDED.findall(_text(said))
+    return _ADDED.findall(_text(data))
 
 
-def committed(said: bytes) -> tuple[list[str], set[str]]:
+def committed(data: bytes) -> tuple[list[str], set[str]]:
     """Of `git commit --dry-run --porcelain -z`: the files, and those of them that the commit would
     have as they are in the working tree, not only in the index.
 
@@ -27,7 +27,7 @@ def committed(said: bytes) -> tuple[list[str], set[str]]:
         ValueError: it is no such listing.
     """
     saved = set()
-    out, fields = [], iter(said.removesuffix(b"\0").split(b"\0") if said else [])
+    out, fields = [], iter(data.removesuffix(b"\0").split(b"\0") if data else [])
     for field in fields:
         if field.startswith(b"## "):  # the branch
             continue
@@ -43,9 +43,9 @@ def committed(said: bytes) -> tuple[list[str], set[str]]:
     return out, saved
 
 
-def staged(said: bytes) -> list[str]:
+def staged(data: bytes) -> list[str]:
     """Of `git diff --cached --raw -z --no-renames`."""
-    return [_text(path) for path in said.split(b"\0")[1::2]]
+    return [_text(path) for path in data.split(b"\0")[1::2]]
 
 
 def _text(name: bytes) -> str:

@@ -205,26 +205,26 @@ def _possible(part: Part) -> bool:
 
 def _skip(parts: Sequence[Part | None], at: set[int]) -> set[int]:
     """The states `at`, and those behind a `**` that matches no directory."""
-    out = set(at)
+    result = set(at)
     for i in sorted(at):
         while i < len(parts) and parts[i] is None:
             i += 1
-            out.add(i)
-    return out
+            result.add(i)
+    return result
 
 
 def _step(parts: Sequence[Part | None], at: set[int], name: str) -> set[int]:
     """The states after the directory `name`."""
-    out = set()
+    result = set()
     for i in at:
         if i == len(parts):
             continue
         part = parts[i]
         if part is None:
-            out.add(i)
+            result.add(i)
         elif _part_regex(part).fullmatch(name):
-            out.add(i + 1)
-    return out
+            result.add(i + 1)
+    return result
 
 
 # --- compiling ------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
                    f"the lease on {_named(stale)} that the work was begun with has ended, so "
                    "another may have begun to change it",
                    "Look at the branch and merge it by hand, or let the task be done afresh.")
-    moved = unseen([one for one in facts.changes if not one.merged], facts.moved)
+    moved = unseen([change for change in facts.changes if not change.merged], facts.moved)
     if moved:
         clashes = [f"{c.path}: {c.clash}" for c in facts.changes if c.clash and c.path in moved]
         clashed = f". Both changed {'; '.join(clashes[:NAMED_MAX])}" if clashes else ""
@@ -165,12 +165,12 @@ def tokens_for(facts: Facts, change: Change) -> tuple[int, ...] | None:
 
 def _beyond(facts: Facts, change: Change) -> list[str]:
     """What of a changed path no lease covers: where some of its regions are leased, the others."""
-    scopes = [one for one in change.regions or ()
-              if _tokens(facts, partial(covers_region, change=change, scope=one)) is None]
+    scopes = [region for region in change.regions or ()
+              if _tokens(facts, partial(covers_region, change=change, scope=region)) is None]
     if len(scopes) == len(change.regions or ()):
         return [change.path]
-    return [f"{change.path}::{one.removeprefix(change.scope).strip('/:').replace('/', '.')}"
-            for one in scopes]
+    return [f"{change.path}::{scope.removeprefix(change.scope).strip('/:').replace('/', '.')}"
+            for scope in scopes]
 
 
 def _tokens(facts: Facts, covered: Callable[[Resource], bool]) -> tuple[int, ...] | None:
@@ -208,13 +208,13 @@ def unseen(changes: Iterable[Change], moved: Sequence[str]) -> list[str]:
         return []
     known = set(moved)
     in_order = sorted(known)
-    out = []
+    result = []
     for change in changes:
         at = bisect.bisect_left(in_order, change.scope)
         below = at < len(in_order) and in_order[at].startswith(change.scope)
         if below or not known.isdisjoint(ancestors(change.scope)):
-            out.append(change.path)
-    return out
+            result.append(change.path)
+    return result
 
 
 def is_private(change: Change) -> bool:

@@ -47,7 +47,7 @@ def applied(text: str, patch: str) -> str:
 
 
 def _hunks(patch: str) -> list[_Hunk]:
-    out: list[_Hunk] = []
+    hunks: list[_Hunk] = []
     left_old = left_new = 0
     for line in patch.splitlines(keepends=True):
         if left_old > 0 or left_new > 0:
@@ -55,26 +55,27 @@ def _hunks(patch: str) -> list[_Hunk]:
             if line.startswith(_NO_NEWLINE):
                 continue
             if line[:1] in ("-", " ") or line == "\n":
-                out[-1].old.append(body if line != "\n" else line)
+                hunks[-1].old.append(body if line != "\n" else line)
                 left_old -= 1
             if line[:1] in ("+", " ") or line == "\n":
-                out[-1].new.append(body if line != "\n" else line)
+                hunks[-1].new.append(body if line != "\n" else line)
                 left_new -= 1
             if line[:1] not in ("-", "+", " ", "\n"):
-                raise DoesNotApply(f"its hunk {len(out)} has a line that begins with {line[:1]!r}")
-        elif line.startswith(_NO_NEWLINE) and out:
+                raise DoesNotApply(f"its hunk {len(hunks)} has a line that begins with "
+                                   f"{line[:1]!r}")
+        elif line.startswith(_NO_NEWLINE) and hunks:
             continue
-        elif found := _HUNK.match(line):
-            if len(out) == HUNKS_MAX:
+        elif match := _HUNK.match(line):
+            if len(hunks) == HUNKS_MAX:
                 raise DoesNotApply(f"it has more than {HUNKS_MAX} hunks")
-            out.append(_Hunk(int(found[1]), [], []))
-            left_old, left_new = int(found[2] or 1), int(found[4] or 1)
+            hunks.append(_Hunk(int(match[1]), [], []))
+            left_old, left_new = int(match[2] or 1), int(match[4] or 1)
     if left_old > 0 or left_new > 0:
-        raise DoesNotApply(f"its hunk {len(out)} is shorter than its head says")
-    if not out:
+        raise DoesNotApply(f"its hunk {len(hunks)} is shorter than its head says")
+    if not hunks:
         raise DoesNotApply("it has no hunk (`@@ -1,2 +1,3 @@`)")
-    _end_of_file(patch, out)
-    return out
+    _end_of_file(patch, hunks)
+    return hunks
 
 
 def _end_of_file(patch: str, hunks: list[_Hunk]) -> None:

@@ -91,14 +91,14 @@ def tokens_of(line: str) -> list[str]:
     lexer = shlex.shlex(_hidden(line), posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
     lexer.commenters = ""
-    out: list[str] = []
+    result: list[str] = []
     try:
         for word in lexer:
             is_sign = word in ("[[", "]]") or (word and set(word) <= _SIGNS)
-            out.append(Sign(word) if is_sign else word.translate(_SHOWN))
+            result.append(Sign(word) if is_sign else word.translate(_SHOWN))
     except ValueError:
         pass
-    return out
+    return result
 
 
 def _hidden(line: str) -> str:
@@ -150,8 +150,8 @@ def _end_of_arithmetic(tokens: Sequence[str], at: int, before: Sequence[str]) ->
         return 0
     for end, word in enumerate(tokens[at + 1 :], at + 1):
         if isinstance(word, Sign) and ("(" in word or ")" in word):
-            said = " ".join(tokens[at + 1 : end])
-            parts = said.split(";") if loop else [said]
+            text = " ".join(tokens[at + 1 : end])
+            parts = text.split(";") if loop else [text]
             clear = word.startswith("))") and all(map(_ARITHMETIC.fullmatch, parts))
             return end - 1 if clear else 0
     return 0
@@ -171,8 +171,8 @@ def _one(words: list[str], depth: int, plain: bool) -> Iterator[list[str]]:
     if depth == DEPTH_MAX:
         return
     for word in words:
-        for found in _SUBSTITUTED.finditer(word):
-            yield from simple_commands(found[1], depth + 1, plain)
+        for match in _SUBSTITUTED.finditer(word):
+            yield from simple_commands(match[1], depth + 1, plain)
     text = _given_to_a_shell(named)
     if text:
         plain = plain or named[0].rpartition("/")[2] in _PLAIN_SHELLS

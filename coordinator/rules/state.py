@@ -34,13 +34,13 @@ def merged(value: Any, patch: Any) -> Any:
     """The value with a merge patch (RFC 7396) applied; neither is changed."""
     if not isinstance(patch, dict):
         return patch
-    out = dict(value) if isinstance(value, dict) else {}
+    result = dict(value) if isinstance(value, dict) else {}
     for name, part in patch.items():
         if part is None:
-            out.pop(name, None)
+            result.pop(name, None)
         else:
-            out[name] = merged(out.get(name), part)
-    return out
+            result[name] = merged(result.get(name), part)
+    return result
 
 
 def depth(value: Any, most: int) -> bool:

@@ -81,9 +81,9 @@ def units(works: Iterable[Work]) -> list[Unit]:
     """The units of what waits, in order. A task that was found to break the command and is done
     again stands or falls with its earlier work, and with all that lies on top of that."""
     in_order = sorted(works)
-    spoilt = [(one.n, str(one.because), one.files) for one in in_order
-              if one.state in ("broken", "held")]
-    waiting = [one for one in in_order if one.state == "waiting"]
+    spoilt = [(work.n, str(work.because), work.files) for work in in_order
+              if work.state in ("broken", "held")]
+    waiting = [work for work in in_order if work.state == "waiting"]
     repairs: dict[str, int] = {}
     for work in waiting:
         if any(because == work.task and n < work.n for n, because, _ in spoilt):
@@ -96,7 +96,7 @@ def units(works: Iterable[Work]) -> list[Unit]:
         if own is not None:
             parts = sorted([one for one in in_order if one.n < work.n and one.because == own]
                            + joined.get(own, [])) + parts
-        files = frozenset[str]().union(*(one.files for one in parts))
+        files = frozenset[str]().union(*(work.files for work in parts))
         below = next((because for n, because, there in spoilt
                       if n < work.n and because != own and meets(there, files)
                       and repairs.get(because, work.n) >= work.n), None)
@@ -110,14 +110,14 @@ def units(works: Iterable[Work]) -> list[Unit]:
 
 def _unit(parts: Sequence[Work], task: str, above: str | None) -> Unit:
     """The unit of these works, divided by whose they are if they are not all of one task."""
-    whose = dict.fromkeys((task, *(one.task for one in parts)))
-    divided = tuple(_of([one for one in parts if one.task == name], name) for name in whose)
+    whose = dict.fromkeys((task, *(work.task for work in parts)))
+    divided = tuple(_of([work for work in parts if work.task == name], name) for name in whose)
     return _of(parts, task)._replace(above=above, parts=divided if len(divided) > 1 else ())
 
 
 def _of(works: Sequence[Work], task: str) -> Unit:
-    files = frozenset[str]().union(*(one.files for one in works))
-    return Unit(tuple(one.n for one in works), task, files)
+    files = frozenset[str]().union(*(work.files for work in works))
+    return Unit(tuple(work.n for work in works), task, files)
 
 
 def superseded(files: Mapping[int, frozenset[str]], n: int,
@@ -193,7 +193,7 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findin
             held.append((suspect, task))
         held += [(one, task) for one in on_top]
         left, spoilt = _split_spoilt(left, suspect.files.union(*(one.files for one in on_top)))
-        held += [(one, task) for one in spoilt]
+        held += [(unit, task) for unit in spoilt]
     return found("broken" if broken else "good")
 
 

@@ -79,14 +79,14 @@ def _matching(lines: Sequence[str], others: Sequence[str]) -> set[int]:
            and lines[-1 - last] == others[-1 - last]):
         last += 1
     end = len(lines) - last
-    out = {*range(first), *range(end, len(lines))}
+    result = {*range(first), *range(end, len(lines))}
     left, right = lines[first:end], others[first : len(others) - last]
     if len(left) + len(right) > DIFFERENT_MAX:
         there = set(right)
-        return out | {first + at for at, line in enumerate(left) if line in there}
+        return result | {first + at for at, line in enumerate(left) if line in there}
     for block in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
-        out.update(range(first + block.a, first + block.a + block.size))
-    return out
+        result.update(range(first + block.a, first + block.a + block.size))
+    return result
 
 
 class Watched(NamedTuple):
@@ -124,5 +124,5 @@ def shown(before: str, now: str, output: str) -> bool:
     part = "\n".join(new[max(first - AROUND, 0) : len(new) - max(last - AROUND, 0)])
     if not part.strip():
         return False  # blank lines are in every output
-    said = "\n".join(output.splitlines())
-    return any(f"\n{part}\n" in f"\n{one}\n" for one in (said, _NUMBER.sub("", said)))
+    text = "\n".join(output.splitlines())
+    return any(f"\n{part}\n" in f"\n{one}\n" for one in (text, _NUMBER.sub("", text)))

@@ -73,21 +73,21 @@ def storage_refusal(path: Path, bad: Exception) -> Refusal:
     barred = isinstance(bad, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError)
     why = _refused_by_disk(path.parent) if barred or isinstance(bad, apsw.IOError) else None
     if isinstance(bad, apsw.FullError):
-        said, step = "the disk is full", "Make room; the daemon goes on by itself."
+        text, step = "the disk is full", "Make room; the daemon goes on by itself."
     elif isinstance(bad, apsw.CorruptError | apsw.NotADBError):
-        said = "the database is damaged"
+        text = "the database is damaged"
         step = "`coord down`, then `coord doctor --restore` brings back what can be had."
     elif why is not None and why.errno in (errno.ENOSPC, errno.EDQUOT):
-        said, step = f"the disk is full ({why.strerror})", MAKE_ROOM
+        text, step = f"the disk is full ({why.strerror})", MAKE_ROOM
     elif barred:
-        said, step = "the database may not be written", f"Give write access to {path.parent}."
+        text, step = "the database may not be written", f"Give write access to {path.parent}."
         if why is not None:
-            said += f" ({why.strerror})"
+            text += f" ({why.strerror})"
     elif isinstance(bad, apsw.BusyError):
-        said, step = "another program holds the database", "Close it and repeat."
+        text, step = "another program holds the database", "Close it and repeat."
     else:
-        said, step = f"the disk answered: {bad}", "`coord doctor` checks the database."
-    return Refusal(Code.STORAGE, f"Nothing was changed: {said} ({path}).", next=step)
+        text, step = f"the disk answered: {bad}", "`coord doctor` checks the database."
+    return Refusal(Code.STORAGE, f"Nothing was changed: {text} ({path}).", next=step)
 
 
 def _refused_by_disk(folder: Path) -> OSError | None:
@@ -143,10 +143,10 @@ def open_writer(
             )
         else:
             migrate(db, version)
-        found = str(db.execute("PRAGMA quick_check(1)").get)
-        if found != "ok":
+        text = str(db.execute("PRAGMA quick_check(1)").get)
+        if text != "ok":
             db.close()
-            raise as_read(found)
+            raise as_read(text)
         _let_shrink(db, path)
         if warm:
             _warm(db, path)
@@ -226,13 +226,13 @@ def put_seal(db: apsw.Connection, seal: str) -> None:
     db.execute(STATEMENTS["meta_put"], (SEAL, seal))
 
 
-def as_read(found: str) -> Exception:
+def as_read(text: str) -> Exception:
     """The error behind what a check of the pages has found: a disk that does not read is not a
     database that is damaged."""
-    codes = [int(code) & 0xFF for code in re.findall(r"error code=(\d+)", found)]
+    codes = [int(code) & 0xFF for code in re.findall(r"error code=(\d+)", text)]
     if apsw.SQLITE_IOERR in codes:
-        return apsw.IOError(f"disk I/O error ({found.splitlines()[-1]})")
-    return apsw.CorruptError(found)
+        return apsw.IOError(f"disk I/O error ({text.splitlines()[-1]})")
+    return apsw.CorruptError(text)
 
 
 def _let_shrink(db: apsw.Connection, path: Path) -> None:

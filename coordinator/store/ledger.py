@@ -142,11 +142,11 @@ class View:
 
     def blob(self, digest: str | None, most: int = LOADED_MAX) -> bytes | None:
         """The bytes that `digest` names, if they are kept and no more than `most`."""
-        found = self.source(digest)
-        if not isinstance(found, Path):
-            return found
+        path = self.source(digest)
+        if not isinstance(path, Path):
+            return path
         try:
-            return found.read_bytes() if found.stat().st_size <= most else None
+            return path.read_bytes() if path.stat().st_size <= most else None
         except OSError:
             return None
 
@@ -212,8 +212,8 @@ class Tx(View):
                 self._cache.forget(str(agent))
         elif type(event) is ev.LeaseGranted and event.lease_kind == "key":
             self._present = None  # it may be git's turn
-        known, text = self._cache, self._text
-        known.seq = seq = (known.seq or self.last_seq) + 1
+        writer_cache, text = self._cache, self._text
+        writer_cache.seq = seq = (writer_cache.seq or self.last_seq) + 1
         _encode_into(event, text)
         self._events.append((seq, self.now, kind, agent, task, resource, text.decode()))
         self.recorded += 1
@@ -284,20 +284,20 @@ class Tx(View):
         return (self._cache.counters or self._counters()).get(counter, 0)
 
     def _counters(self) -> dict[str, int]:
-        known = self._cache
-        if known.counters is None:
-            known.stored = self.counts("counters_all")
-            known.counters = dict(known.stored)
-        return known.counters
+        writer_cache = self._cache
+        if writer_cache.counters is None:
+            writer_cache.stored = self.counts("counters_all")
+            writer_cache.counters = dict(writer_cache.stored)
+        return writer_cache.counters
 
     def keep(self, digest: str, data: bytes, mode: int | None = None) -> None:
         """Keep bytes under their name. `mode`: permission bits of the file that has them."""
         self._note_kept(digest)
-        known = self.first(KeptBlobRow, "blob_has", digest)
-        if known is None or (known.size == 0 and not self.blobs.has(digest)):
+        kept_blob = self.first(KeptBlobRow, "blob_has", digest)
+        if kept_blob is None or (kept_blob.size == 0 and not self.blobs.has(digest)):
             self.db.execute(Q["blob_put"], (digest, len(data), packed(data), mode))
         elif mode is not None:
-            self._narrow(digest, known.mode, mode)
+            self._narrow(digest, kept_blob.mode, mode)
 
     def keep_text(self, name: str, text: bytes) -> None:
         """Keep a short text that is new, most likely, under a name that is made of it."""
@@ -329,11 +329,11 @@ class Tx(View):
         """Keep bytes that are deflated already (`size`: before that), or note, without any, that
         they are kept and who may read them."""
         self._note_kept(digest)
-        known = self.first(KeptBlobRow, "blob_has", digest)
-        if known is None:
+        kept_blob = self.first(KeptBlobRow, "blob_has", digest)
+        if kept_blob is None:
             self.db.execute(Q["blob_put"], (digest, size, packed, mode))
         elif mode is not None:
-            self._narrow(digest, known.mode, mode)
+            self._narrow(digest, kept_blob.mode, mode)
 
     def write_beside(self, query: str, *values: str | int | bytes) -> None:
         """Write what is about the conversation, and not the state: no event tells of it."""
@@ -342,11 +342,11 @@ class Tx(View):
     def present(self) -> Present:
         """Whether anybody waits, and the like: looked up once a transaction, and again after an
         event that may have changed it."""
-        found = self._present
-        if found is None:
-            (found,) = self.each(Present, "presence")
-            self._present = found
-        return found
+        found_present = self._present
+        if found_present is None:
+            (found_present,) = self.each(Present, "presence")
+            self._present = found_present
+        return found_present
 
     def park(self, task: str, scope: str) -> None:
         """The ready task met `scope` held: it is set aside until that is free."""

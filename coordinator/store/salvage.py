@@ -224,7 +224,7 @@ def _schema_pages(pattern: Path) -> list[int]:
 
 
 def rescue(
-    db: apsw.Connection, wreck: Wreck, base: str, floor: dict[str, int], at: str
+    db: apsw.Connection, wreck: Wreck, base: str, floor: dict[str, int], instant: str
 ) -> Rescue:
     """Fill `db` with what came back, in one transaction, and let its counters go on above all that
     may have been given.
@@ -232,7 +232,7 @@ def rescue(
     Args:
         db: a copy of the newest good backup, or a fresh database (`base` is `nothing` then).
         floor: counter -> a number that is known, from elsewhere, to have been given.
-        at: the instant, as ISO text.
+        instant: the instant, as ISO text.
     """
     with db:
         done = Rescue(base, _last_seq(db))
@@ -242,7 +242,7 @@ def rescue(
             # A log that was compacted since: what is older than the snapshot is in it.
             reached = sum(1 for _ in wreck.events(done.base_seq)) + done.base_seq
             if reached < snapshot[0]:
-                _begin_with(db, *snapshot, at)
+                _begin_with(db, *snapshot, instant)
                 done = Rescue("snapshot", snapshot[0], last_seq=snapshot[0])
         for row in wreck.events(done.last_seq):
             if not _applied(db, row):
@@ -254,7 +254,7 @@ def rescue(
         done.blobs_lost = _bring_blobs(db, wreck)
         db.execute(Q["ready_clear"])
         db.execute(Q["ready_fill"])
-        _raise_counters(db, wreck, floor, done, at)
+        _raise_counters(db, wreck, floor, done, instant)
     return done
 
 
@@ -262,11 +262,11 @@ def _last_seq(db: apsw.Connection) -> int:
     return int(str(db.execute(Q["event_last"]).get))
 
 
-def _begin_with(db: apsw.Connection, seq: int, body: bytes, at: str) -> None:
+def _begin_with(db: apsw.Connection, seq: int, body: bytes, instant: str) -> None:
     rebuild.clear(db)
     rebuild.restore_into(db, body)
     db.execute(Q["snapshots_delete_before"], (seq,))
-    db.execute(Q["snapshot_put"], (seq, at, body))
+    db.execute(Q["snapshot_put"], (seq, instant, body))
 
 
 def _applied(db: apsw.Connection, row: LogRow) -> bool:
@@ -293,7 +293,7 @@ def _bring_blobs(db: apsw.Connection, wreck: Wreck) -> int:
 
 
 def _raise_counters(
-    db: apsw.Connection, wreck: Wreck, floor: dict[str, int], done: Rescue, at: str
+    db: apsw.Connection, wreck: Wreck, floor: dict[str, int], done: Rescue, instant: str
 ) -> None:
     known = View(db, 0).counts("counters_all")
     shown = dict(zip(COUNTERS, db.execute(Q["numbers_shown"]).fetchone() or (), strict=True))
@@ -304,7 +304,7 @@ def _raise_counters(
     event = ev.CountersRaised(above=done.counters)
     seq = max(done.last_seq, done.lost_to or 0) + 1
     db.execute(Q["event_append"], (
-        seq, at, ev.KIND_OF[ev.CountersRaised], None, None, None,
+        seq, instant, ev.KIND_OF[ev.CountersRaised], None, None, None,
         msgspec.json.encode(event).decode(),
     ))
 

@@ -58,10 +58,10 @@ def take_out(root: Path, files: Iterable[Path]) -> None:
 
 
 def _change(git: Git, more: list[str], fewer: list[str]) -> None:
-    said = git.maybe("rev-parse", "--git-path", "info/exclude")
-    if not said:
+    text = git.maybe("rev-parse", "--git-path", "info/exclude")
+    if not text:
         return
-    path = git.place / said
+    path = git.place / text
     try:
         before = path.read_text("utf-8", "surrogateescape") if path.exists() else ""
         begin = next((one for one in (_BEGIN, _BEGIN_JOINED) if one in before), "")

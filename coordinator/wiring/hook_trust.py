@@ -39,7 +39,7 @@ def trusted(
         hooks = _listed(trust.command, root)
     except (OSError, ValueError, KeyError, TypeError) as bad:
         return None, f"its trust cannot be asked ({bad})"
-    ours = [one for one in hooks if any(mark in json.dumps(one) for mark in _MARKS)]
+    ours = [hook for hook in hooks if any(mark in json.dumps(hook) for mark in _MARKS)]
     if not ours:
         return False, "it does not see the hooks: the folder is not trusted"
     waiting = [one for one in ours if one.get("trustStatus") != "trusted"]
@@ -51,15 +51,15 @@ def trusted(
 def _folders(trust: Trust, root: Path, home: Path) -> tuple[bool | None, str]:
     path = home / trust.file.removeprefix("~/")
     try:
-        known = jsonc.parse(path.read_text("utf-8")).value
+        value = jsonc.parse(path.read_text("utf-8")).value
     except FileNotFoundError:
         return False, f"the folder is not trusted ({path} is not there)"
     except (OSError, ValueError) as bad:
         return None, f"{path} cannot be read ({bad})"
-    if isinstance(known, dict):
+    if isinstance(value, dict):
         for folder in (root, *root.parents):
-            listed = any(str(folder) in (known.get(name) or ()) for name in trust.lists)
-            if listed or known.get(str(folder)) in trust.trusted:
+            listed = any(str(folder) in (value.get(name) or ()) for name in trust.lists)
+            if listed or value.get(str(folder)) in trust.trusted:
                 return True, "the folder is trusted"
     return False, f"the folder is not trusted ({path})"
 

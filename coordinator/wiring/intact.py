@@ -48,21 +48,21 @@ def protected(state: StateDir) -> list[str]:
 
 def watched(state: StateDir, home: Path) -> list[Path]:
     """The files on which it depends whether its agents are guarded."""
-    out = [state.path / "wired.json", *(state.root / one.path for one in wired(state))]
+    paths = [state.path / "wired.json", *(state.root / one.path for one in wired(state))]
     for profile in _wired_profiles(state):
         for switch in profile.off:
-            out += [_named(state, home, name) for name in switch.files]
-    return list(dict.fromkeys(out))
+            paths += [_named(state, home, name) for name in switch.files]
+    return list(dict.fromkeys(paths))
 
 
 def unguarded(state: StateDir, home: Path) -> dict[str, str]:
     """The wired profiles that do not ask any more -> why."""
-    out = {}
+    result = {}
     for profile in _wired_profiles(state):
         why = _why(profile, state, home)
         if why:
-            out[profile.name] = why
-    return out
+            result[profile.name] = why
+    return result
 
 
 def put_back(state: StateDir, home: Path, name: str) -> list[str]:
@@ -87,7 +87,7 @@ def put_back(state: StateDir, home: Path, name: str) -> list[str]:
 def _wired_profiles(state: StateDir) -> list[Profile]:
     names = {one.profile for one in wired(state)}
     try:
-        return [one for one in profiles(state.root, broken=False) if one.name in names]
+        return [profile for profile in profiles(state.root, broken=False) if profile.name in names]
     except Refusal:
         return []
 

@@ -132,15 +132,15 @@ def _insert(text: str, around: Span, value: Any, key: str | None) -> str:
 
 
 def _rendered(value: Any, key: str | None, margin: str, unit: str, *, flat: bool) -> str:
-    said = json.dumps(value, ensure_ascii=False, indent=None if flat else unit)
-    said = said.replace("\n", "\n" + margin)
-    return said if key is None else f"{json.dumps(key, ensure_ascii=False)}: {said}"
+    text = json.dumps(value, ensure_ascii=False, indent=None if flat else unit)
+    text = text.replace("\n", "\n" + margin)
+    return text if key is None else f"{json.dumps(key, ensure_ascii=False)}: {text}"
 
 
 def _unit(text: str) -> str:
     """How the file is indented."""
-    found = re.search(r"\n([ \t]+)\S", text)
-    return found[1] if found else "  "
+    match = re.search(r"\n([ \t]+)\S", text)
+    return match[1] if match else "  "
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Span, int]:
@@ -154,14 +154,14 @@ def _value(text: str, at: int, depth: int) -> tuple[Span, int]:
     if sign == '"':
         value, end = _string(text, at)
         return Span(at, end, value), end
-    found = _SCALAR.match(text, at)
-    if found is None:
+    match = _SCALAR.match(text, at)
+    if match is None:
         raise _bad(text, at, "a value is missing")
     try:
-        value = json.loads(found[0])
+        value = json.loads(match[0])
     except ValueError:
-        raise _bad(text, at, f"{found[0][:20]!r} is no value") from None
-    return Span(at, found.end(), value), found.end()
+        raise _bad(text, at, f"{match[0][:20]!r} is no value") from None
+    return Span(at, match.end(), value), match.end()
 
 
 def _object(text: str, start: int, depth: int) -> tuple[Span, int]:
@@ -216,8 +216,8 @@ def _string(text: str, at: int) -> tuple[str, int]:
 
 
 def _blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _bad(text: str, at: int, what: str) -> BadJson:

@@ -56,7 +56,8 @@ def bring(
             "takes others only from where nobody but root can write.",
             next=f"`coord init --agent {profile.name} --user` wires it for all folders.",
         )
-    made = {one.file: _text(wirer, profile, one, environment) for one in session.files}
+    made = {session_file.file: _text(wirer, profile, session_file, environment) for session_file
+            in session.files}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, text in made.items():
@@ -64,7 +65,7 @@ def bring(
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{folder} cannot be written: {bad.strerror}.") from None
     return Brought(
-        [one.replace("{folder}", str(folder)) for one in session.arguments],
+        [argument.replace("{folder}", str(folder)) for argument in session.arguments],
         {key: one.replace("{folder}", str(folder)) for key, one in session.env.items()},
     )
 
@@ -113,11 +114,11 @@ def _text(
 ) -> str:
     if not wanted.like:
         return wanted.text
-    (entry,) = [one for one in profile.wire if one.file == wanted.like]
+    (entry,) = [entry for entry in profile.wire if entry.file == wanted.like]
     for named in wanted.on_top_of:
         variables = _VARIABLE.findall(named)
-        if all(environment.get(one) for one in variables):
-            path = Path(normpath(_VARIABLE.sub(lambda found: environment[found[1]], named)))
+        if all(environment.get(variable) for variable in variables):
+            path = Path(normpath(_VARIABLE.sub(lambda match: environment[match[1]], named)))
             # One that the agent would not have taken must not come in by coord's hand.
             passed_over = (profile.session is not None and profile.session.only_roots
                            and not _is_roots(path))
@@ -130,9 +131,9 @@ def _is_roots(path: Path) -> bool:
     real = path.resolve()
     for at in (real, *real.parents):
         try:
-            found = at.stat()
+            status = at.stat()
         except FileNotFoundError:
             continue
-        if found.st_uid != 0 or found.st_mode & 0o022:
+        if status.st_uid != 0 or status.st_mode & 0o022:
             return False
     return True

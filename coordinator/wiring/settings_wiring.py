@@ -111,15 +111,16 @@ class Wirer:
             self._make_prefix()
         for change in changes:
             assert change.after is not None
-            key, known = self._key(change.path), self._known(wired, change.path)
+            key, known_wired = self._key(change.path), self._known(wired, change.path)
             made = [self._key(folder) for folder in _write(change.path, change.after)]
-            if known is not None:
-                made = [*(known.folders or []), *made]
+            if known_wired is not None:
+                made = [*(known_wired.folders or []), *made]
             wired[key] = _Wired(
                 key, profile.name,
-                known.before if known is not None and known.digest == _digest(change.before)
+                known_wired.before if known_wired is not None and known_wired.digest
+                == _digest(change.before)
                 else change.before, _digest(change.after),
-                None if known is not None and known.folders is None else made,
+                None if known_wired is not None and known_wired.folders is None else made,
             )
             self._save(wired)
 
@@ -129,16 +130,16 @@ class Wirer:
         Raises:
             Refusal: INVALID: a settings file with a syntax error.
         """
-        out = []
+        changes = []
         wired = self._wired()
         for entry in profile.wire:
             path = self._path(entry)
             before = _read(path)
             if before is None:
                 continue
-            known = self._known(wired, path)
-            if known is not None and known.digest == _digest(before):
-                after = known.before
+            known_wired = self._known(wired, path)
+            if known_wired is not None and known_wired.digest == _digest(before):
+                after = known_wired.before
                 if after is not None and any(mark in after for mark in _MARKS):
                     after = _stripped(path, after)
             elif not any(mark in before for mark in _MARKS):
@@ -147,11 +148,11 @@ class Wirer:
                 after = None
             else:
                 after = _stripped(path, before)
-                if after is None and known is not None and known.before is not None:
+                if after is None and known_wired is not None and known_wired.before is not None:
                     after = "" if _is_toml(path) else "{}\n"  # it was there before
             if after != before:
-                out.append(Change(path, before, after))
-        return out
+                changes.append(Change(path, before, after))
+        return changes
 
     def remove(self, changes: Sequence[Change]) -> None:
         """Write what `unplan` planned.
@@ -161,12 +162,12 @@ class Wirer:
         """
         wired = self._wired()
         for change in changes:
-            known = self._known(wired, change.path)
-            wired = {key: one for key, one in wired.items() if one is not known}
+            known_wired = self._known(wired, change.path)
+            wired = {key: one for key, one in wired.items() if one is not known_wired}
             if change.after is None:
                 with suppress(OSError):
                     change.path.unlink(missing_ok=True)
-                self._leave(change.path, known, wired)
+                self._leave(change.path, known_wired, wired)
             else:
                 _write(change.path, change.after)
             if _PREFIX in (change.before or ""):
@@ -174,33 +175,33 @@ class Wirer:
             if self._state.path.is_dir():  # taking out makes nothing
                 self._save(wired)
 
-    def _leave(self, path: Path, known: _Wired | None, others: dict[str, _Wired]) -> None:
+    def _leave(self, path: Path, wired: _Wired | None, others: dict[str, _Wired]) -> None:
         """Take away the folders that were made for a file, as far as nothing is in them; what
         another of coord's files is in goes with that one."""
-        if known is not None and known.folders is not None:
-            folders = [self._state.root / name for name in known.folders]
+        if wired is not None and wired.folders is not None:
+            folders = [self._state.root / name for name in wired.folders]
         else:  # who made them, nobody knows
             folders = [one for one in (path.parent, path.parent.parent)
                        if one not in (self._home, self._state.root)]
-        for folder in sorted(folders, key=lambda one: len(one.parts), reverse=True):
+        for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
             try:
                 folder.rmdir()  # only if nothing else is in it
             except OSError:
-                heir = next((one for one in others.values() if
-                             (self._state.root / one.path).is_relative_to(folder)), None)
+                heir = next((other for other in others.values() if
+                             (self._state.root / other.path).is_relative_to(folder)), None)
                 if heir is not None and heir.folders is not None:
                     heir.folders.append(self._key(folder))
 
     def made(self) -> set[Path]:
         """The settings files that coord has made: there were none before."""
-        return {self._state.root / one.path for one in self._wired().values()
-                if one.before is None}
+        return {self._state.root / wired.path for wired in self._wired().values()
+                if wired.before is None}
 
     def is_wired(self, profile: Profile, *, here: bool = False) -> bool:
         """Whether every file has what this profile wants, in the project or (not only `here`) for
         the user."""
         both = (Wirer(self._state, self._home), Wirer(self._state, self._home, user=True))
-        return any(one._has_needed(profile) for one in (both[:1] if here else both))
+        return any(wirer._has_needed(profile) for wirer in (both[:1] if here else both))
 
     def _has_needed(self, profile: Profile) -> bool:
         """Whether all is there that has to be; not what may stay out (`Piece.yields_to`)."""
@@ -216,7 +217,7 @@ class Wirer:
 
     def was_wired(self, profile: Profile) -> bool:
         """Whether coord put anything into its settings, and did not take it out again."""
-        return any(one.profile == profile.name for one in self._wired().values())
+        return any(wired.profile == profile.name for wired in self._wired().values())
 
     def wired_root(self, profile: Profile) -> str:
         """The root that its hooks here name where it is another than this: the folder was moved, or
@@ -318,12 +319,12 @@ class Wirer:
         if profile.hooks is not None:
             patience = max(5.0, profile.hooks.timeout_s - 2.0)
 
-        def fill(found: re.Match[str]) -> str:
-            what, event = found[1], found[2] or ""
+        def fill(match: re.Match[str]) -> str:
+            what, event = match[1], match[2] or ""
             dialect = profile.hooks.dialect if profile.hooks is not None else ""
             asked = "-" if self._user else str(self._state.socket())
             name = f"{profile.name}:{event}" if event else profile.name
-            said = {
+            text = {
                 "guard": lambda: hook_commands.guard(
                     asked, name, patience, "-" if self._user else str(self._state.path),
                     is_spoken=dialect == "copilot"),
@@ -336,7 +337,7 @@ class Wirer:
                 "plugins": lambda: str(PLUGINS),
                 "prefix": lambda: str(command_prefix.place(self._everywhere)),
             }[what]()
-            return json.dumps(said, ensure_ascii=False)[1:-1] if quoted else said
+            return json.dumps(text, ensure_ascii=False)[1:-1] if quoted else text
 
         return _PLACE.sub(fill, text)
 
@@ -345,7 +346,7 @@ class Wirer:
             found = msgspec.json.decode(self._record.read_bytes(), type=list[_Wired])
         except (OSError, msgspec.DecodeError):
             return {}
-        return {one.path: one for one in found}
+        return {wired.path: wired for wired in found}
 
     def _key(self, path: Path) -> str:
         """What a file is recorded by: its name from the root, if it is in there."""
@@ -427,9 +428,9 @@ def _ours(span: jsonc.Span) -> bool:
         command = span.value.get("command") if isinstance(span.value, dict) else None
         if isinstance(command, list):
             command = " ".join(str(one) for one in command)
-        said = " ".join(str(part) for part in (command, span.value.get("args"),
+        text = " ".join(str(part) for part in (command, span.value.get("args"),
                                                span.value.get("bash")))
-        if any(mark in said for mark in _MARKS):
+        if any(mark in text for mark in _MARKS):
             return True
         inner = span.members.get("hooks")
         if inner is not None and inner.items:

@@ -66,10 +66,10 @@ def folder() -> Path:
     return Path(data if data.startswith("/") else Path.home() / ".local/share") / "coord/shims"
 
 
-def programs(known: Iterable[Profile]) -> dict[str, str]:
+def programs(profiles: Iterable[Profile]) -> dict[str, str]:
     """The program of each agent that a person may start -> its profile."""
-    return {one.command[0]: one.name for one in known
-            if one.wire and one.command and one.command[0].isidentifier()}
+    return {profile.command[0]: profile.name for profile in profiles
+            if profile.wire and profile.command and profile.command[0].isidentifier()}
 
 
 def real(program: str) -> str | None:
@@ -79,13 +79,13 @@ def real(program: str) -> str | None:
     mine = os.path.realpath(folder())
     every = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return shutil.which(program, path=os.pathsep.join(
-        one for one in every if os.path.realpath(one or ".") != mine))
+        text for text in every if os.path.realpath(text or ".") != mine))
 
 
 def hides(program: str) -> bool:
     """Whether what a person types is a shim."""
-    found = None if "/" in program else shutil.which(program)
-    return found is not None and os.path.realpath(Path(found).parent) == os.path.realpath(folder())
+    text = None if "/" in program else shutil.which(program)
+    return text is not None and os.path.realpath(Path(text).parent) == os.path.realpath(folder())
 
 
 def install(program: str, profile: str) -> bool:
@@ -104,7 +104,7 @@ def install(program: str, profile: str) -> bool:
 def installed() -> list[str]:
     """The programs that have one."""
     with suppress(OSError):
-        return sorted(one.name for one in folder().iterdir() if _is_ours(one))
+        return sorted(path.name for path in folder().iterdir() if _is_ours(path))
     return []
 
 

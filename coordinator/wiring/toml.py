@@ -84,8 +84,8 @@ def _strip(
         child = around.item(key)
         if not isinstance(child, tomlkit.items.Table | tomlkit.items.InlineTable):
             continue
-        said = " ".join(str(child.get(name, "")) for name in ("command", "args"))
-        if any(mark in said for mark in marks):
+        text = " ".join(str(child.get(name, "")) for name in ("command", "args"))
+        if any(mark in text for mark in marks):
             around.remove(key)
             continue
         was = before.get(key)

@@ -35,23 +35,23 @@ def shown(text: str) -> str:
     """The text as people read it: `\\xe4` for a byte that is no UTF-8. There is no way back."""
     if text.isascii():
         return text
-    return _PRIVATE.sub(lambda found: f"\\x{ord(found[0]) - _BASE:02x}", text)
+    return _PRIVATE.sub(lambda match: f"\\x{ord(match[0]) - _BASE:02x}", text)
 
 
 def hides_bytes(text: str) -> str | None:
     """The first sign of `text` that stands for a byte which is no UTF-8; None if there is none."""
     if text.isascii():
         return None
-    found = _PRIVATE.search(text)
-    return found[0] if found else None
+    match = _PRIVATE.search(text)
+    return match[0] if match else None
 
 
-def _hidden(found: re.Match[str]) -> str:
-    sign = found[0]
+def _hidden(match: re.Match[str]) -> str:
+    sign = match[0]
     if sign <= "\udcff":
         return chr(_BASE + ord(sign) - 0xDC00)
     return "".join(chr(_BASE + byte) for byte in sign.encode())
 
 
-def _surrogate(found: re.Match[str]) -> str:
-    return chr(0xDC00 + ord(found[0]) - _BASE)
+def _surrogate(match: re.Match[str]) -> str:
+    return chr(0xDC00 + ord(match[0]) - _BASE)

@@ -187,9 +187,9 @@ def check_text(text: str) -> None:
         raise _invalid(text[:80] + "…", f"it is longer than {NAME_BYTES_MAX} bytes")
     if text.count("/") >= NAME_PARTS_MAX or text.count(":") >= NAME_PARTS_MAX:
         raise _too_deep(text)
-    if found := _CONTROL.search(text):
-        what = "a NUL" if found[0] == "\0" else f"the control character U+{ord(found[0]):04X}"
-        raise _invalid(text, f"it contains {what} at position {found.start()}")
+    if match := _CONTROL.search(text):
+        what = "a NUL" if match[0] == "\0" else f"the control character U+{ord(match[0]):04X}"
+        raise _invalid(text, f"it contains {what} at position {match.start()}")
     if not text.isascii():
         try:
             size = len(text.encode())

@@ -22,10 +22,10 @@ _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"
 
 def sentence(bad: Exception) -> tuple[str, str]:
     """The field that is wrong (empty: none of them), and what is wrong, in a sentence."""
-    said = str(bad)
-    found = _AT.search(said)
-    field = _name(found[1]) if found is not None else ""
-    return field, _sentence(field, _AT.sub("", said))
+    text = str(bad)
+    match = _AT.search(text)
+    field = _name(match[1]) if match is not None else ""
+    return field, _sentence(field, _AT.sub("", text))
 
 
 def in_words(bad: Exception) -> str:
@@ -62,8 +62,8 @@ def fields(bad: Exception, kind: Any) -> list[str]:
 
 def _met(bad: Exception, kind: Any) -> list[msgspec.inspect.Type]:
     """The types of what is wrong."""
-    found = _AT.search(str(bad))
-    parts = re.findall(r"\.([^.\[\]`]+)|(\[)", found[1]) if found is not None else []
+    match = _AT.search(str(bad))
+    parts = re.findall(r"\.([^.\[\]`]+)|(\[)", match[1]) if match is not None else []
     near = [msgspec.inspect.type_info(kind)]
     for field, _ in parts:
         near = [inner for one in near for inner in _inside(one, field)]
@@ -74,7 +74,7 @@ def _fields(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Field]:
     if isinstance(kind, msgspec.inspect.Metadata):
         return _fields(kind.type)
     if isinstance(kind, msgspec.inspect.UnionType):
-        return [field for one in kind.types for field in _fields(one)]
+        return [field for type_ in kind.types for field in _fields(type_)]
     return list(kind.fields) if isinstance(kind, msgspec.inspect.StructType) else []
 
 
@@ -83,7 +83,7 @@ def _inside(kind: msgspec.inspect.Type, field: str) -> list[msgspec.inspect.Type
     if isinstance(kind, msgspec.inspect.Metadata):
         return _inside(kind.type, field)
     if isinstance(kind, msgspec.inspect.UnionType):
-        return [inner for one in kind.types for inner in _inside(one, field)]
+        return [inner for type_ in kind.types for inner in _inside(type_, field)]
     if isinstance(kind, msgspec.inspect.StructType) and field:
         return [one.type for one in kind.fields if one.encode_name == field]
     if isinstance(kind, msgspec.inspect.DictType) and not field:
@@ -95,33 +95,33 @@ def _inside(kind: msgspec.inspect.Type, field: str) -> list[msgspec.inspect.Type
 
 def _values(kind: msgspec.inspect.Type) -> list[Any]:
     if isinstance(kind, msgspec.inspect.UnionType):
-        return [value for one in kind.types for value in _values(one)]
+        return [value for type_ in kind.types for value in _values(type_)]
     return list(kind.values) if isinstance(kind, msgspec.inspect.LiteralType) else []
 
 
-def _sentence(field: str, said: str) -> str:
+def _sentence(field: str, text: str) -> str:
     named = f"`{field}`" if field else "the request"
-    missing = re.fullmatch(r"Object missing required field `(.+)`", said)
+    missing = re.fullmatch(r"Object missing required field `(.+)`", text)
     if missing is not None:
         return f"{f'{named} lacks' if field else 'it lacks'} the field `{missing[1]}`."
-    unknown = re.fullmatch(r"Object contains unknown field `(.+)`", said)
+    unknown = re.fullmatch(r"Object contains unknown field `(.+)`", text)
     if unknown is not None:
         return f"{f'{named} has' if field else 'it has'} no field `{unknown[1]}`."
-    bound = _BOUND.match(said)
+    bound = _BOUND.match(text)
     if bound is not None:
         what = f"{_BOUNDS[bound[2]]} {float(bound[3]):,g}" if float(bound[3]) % 1 else (
             f"{_BOUNDS[bound[2]]} {int(float(bound[3])):,}")
         if bound[1] in ("array", "object"):
             return f"{named} must have {what} {'entry' if bound[3] == '1' else 'entries'}."
         return f"{named} must be {what}{' characters long' if bound[1] == 'str' else ''}."
-    wrong = _TYPE.match(said)
+    wrong = _TYPE.match(text)
     if wrong is not None:
         kinds = " or ".join(_TYPES.get(one.strip(), one.strip()) for one in wrong[1].split("|"))
         return f"{named} must be {kinds}, not {_TYPES.get(wrong[2], wrong[2])}."
-    odd = _ODD.fullmatch(said)
+    odd = _ODD.fullmatch(text)
     if odd is not None:
         return f"{named} cannot be {odd[1]}."
-    return f"{named}: {said}."
+    return f"{named}: {text}."
 
 
 def _name(path: str) -> str:

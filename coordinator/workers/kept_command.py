@@ -63,15 +63,15 @@ def run(command: str, *, cwd: Path, env: Mapping[str, str], log: Path, seconds: 
         keeper.stdin.close()  # nobody waits for it any more
         keeper.stdin = None
         try:
-            said, errors = keeper.communicate(timeout=END_S)
+            data, errors = keeper.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
             keeper.kill()
-            said, errors = keeper.communicate()
+            data, errors = keeper.communicate()
     if stopped:
         return Ended(None, "was stopped with the coordinator")
     told = {}
     with contextlib.suppress(ValueError):
-        told = json.loads(said)
+        told = json.loads(data)
     if not isinstance(told, dict) or "code" not in told:
         last = errors.decode("utf-8", "replace").strip().splitlines()
         return Ended(None, f"could not be run: {last[-1] if last else 'its keeper was killed'}")
@@ -95,7 +95,7 @@ def tail(log: Path) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
-            said = file.read().decode("utf-8", "replace")
+            text = file.read().decode("utf-8", "replace")
     except OSError:
         return ""
-    return harmless(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)).strip()
+    return harmless(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)).strip()

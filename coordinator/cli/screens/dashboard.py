@@ -129,14 +129,14 @@ class Dashboard(SessionApp[str | None]):
             await self._look()
 
     async def _look(self) -> None:
-        found = await self.ask(rq.Status(events=EVENTS))
-        if found is None:
+        status_reply = await self.ask(rq.Status(events=EVENTS))
+        if status_reply is None:
             return
         self.session._wire.autostart = False  # whoever stops it means it
         if self.chosen == "backlog":
             listed = await self.ask(rq.Tasks(limit=TASKS))
             self.tasks = listed.items if listed is not None else self.tasks
-        self.status = found
+        self.status = status_reply
         self._draw()
 
     def _draw(self) -> None:
@@ -233,9 +233,9 @@ class Dashboard(SessionApp[str | None]):
         if subject is None:
             await self.push_screen(Page("event", Text("\n".join(row.cells))))
             return
-        told = await self.ask(rq.Explain(subject=subject))
-        if told is not None:
-            text = Text("\n".join(in_line(line) for line in told.sentences))
+        story = await self.ask(rq.Explain(subject=subject))
+        if story is not None:
+            text = Text("\n".join(in_line(line) for line in story.sentences))
             await self.push_screen(Page(subject, text))
 
     async def action_log(self) -> None:
@@ -275,10 +275,10 @@ class Dashboard(SessionApp[str | None]):
         if row is None or not isinstance(row.about, rq.Unlock):
             self.say("Choose a request (5) to answer it.")
             return
-        one = row.about
+        unlock = row.about
         self.pending = Pending(_DONE[verdict], rq.RequestAnswer(
-            agent=person(), request=one.request, verdict=verdict, force=True))
-        self.say(f"Press y to {verdict} {one.request} in the place of {one.holder}.")
+            agent=person(), request=unlock.request, verdict=verdict, force=True))
+        self.say(f"Press y to {verdict} {unlock.request} in the place of {unlock.holder}.")
 
     async def action_confirm(self) -> None:
         """Do what was asked about."""
@@ -347,7 +347,7 @@ def _leases(app: Dashboard) -> list[Row]:
 
 
 def _names(waiters: Sequence[rq.Waiter]) -> str:
-    return ", ".join(one.agent for one in waiters)
+    return ", ".join(waiter.agent for waiter in waiters)
 
 
 def _backlog(app: Dashboard) -> list[Row]:

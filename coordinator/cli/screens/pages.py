@@ -100,13 +100,13 @@ class LogPage(Page):
         self.set_interval(1.0, self._read)
 
     def _read(self) -> None:
-        found = run_logs.find(self._folder, self._of_task)
-        if not found:
+        paths = run_logs.find(self._folder, self._of_task)
+        if not paths:
             return
-        if self._at != found[-1]:
-            self._at, self._kept = found[-1], []
+        if self._at != paths[-1]:
+            self._at, self._kept = paths[-1], []
             self._follower = Follower(
-                found[-1], run_logs.stream_of(found[-1], self._folder.root))
+                paths[-1], run_logs.stream_of(paths[-1], self._folder.root))
         assert self._follower is not None
         fresh = list(self._follower.shown(over=False))
         if not fresh:
@@ -121,27 +121,27 @@ class LogPage(Page):
 
 def story(row: rq.Review, task: rq.Task | None) -> Text:
     """A review's task, its timeline, its files and the agent's last lines."""
-    out = Text(in_line(row.summary) + "\n")
+    text = Text(in_line(row.summary) + "\n")
     if row.part_of:
-        out.append(f"a part of {row.part_of}, decided by itself\n")
+        text.append(f"a part of {row.part_of}, decided by itself\n")
     if task is not None:
-        _head(out, f"{task.task} {in_line(task.title)} ({task.state})")
+        _head(text, f"{task.task} {in_line(task.title)} ({task.state})")
         if task.prompt:
-            out.append(printable(task.prompt).rstrip() + "\n")
-    _head(out, "files")
+            text.append(printable(task.prompt).rstrip() + "\n")
+    _head(text, "files")
     for file in row.files:
         hunks = f", {file.hunks} hunks" if (file.hunks or 0) > 1 else ""
-        out.append(f"{file.change} {path(file.path)}{hunks}\n")
+        text.append(f"{file.change} {path(file.path)}{hunks}\n")
     for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
-        out.append(f"they lie in {in_line(place)}\n")
+        text.append(f"they lie in {in_line(place)}\n")
     for line in row.saved:
-        out.append(in_line(line) + "\n")
+        text.append(in_line(line) + "\n")
     if row.log_tail:
-        _head(out, "what the agent said last")
-        out.append(printable(row.log_tail).rstrip() + "\n")
-    _head(out, "what happened")
-    out.append("\n".join(in_line(line) for line in row.timeline))
-    return out
+        _head(text, "what the agent said last")
+        text.append(printable(row.log_tail).rstrip() + "\n")
+    _head(text, "what happened")
+    text.append("\n".join(in_line(line) for line in row.timeline))
+    return text
 
 
 def _head(out: Text, text: str) -> None:

@@ -95,10 +95,10 @@ class ReviewQueue(SessionApp[None]):
     # ------------------------------------------------------------ what is shown
 
     async def _refresh(self, wanted: str | None = None, *, hunk: int | None = None) -> None:
-        found = await self.ask(rq.Reviews())
-        if found is None:
+        review_list = await self.ask(rq.Reviews())
+        if review_list is None:
             return
-        self.rows = found.items
+        self.rows = review_list.items
         names = [row.review for row in self.rows]
         name = wanted or (self.shown.review if self.shown else None)
         if name not in names:
@@ -161,10 +161,10 @@ class ReviewQueue(SessionApp[None]):
             what = path(row.files[self.file].path)
             if pane.chosen is not None:
                 what = f"hunk {pane.chosen} of {what}"
-        said = f"verdict on {what}"
+        text = f"verdict on {what}"
         if row.under_way:
-            said = f"its {row.under_way} is being carried out"
-        self.say(said)
+            text = f"its {row.under_way} is being carried out"
+        self.say(text)
 
     # ------------------------------------------------------------ choosing
 
@@ -262,16 +262,16 @@ class ReviewQueue(SessionApp[None]):
             return
         self.note(done)
         await self._refresh(hunk=hunks[0] if hunks else None)
-        said = f"{done.review} {done.state}: {', '.join(path(f.path) for f in done.files)}"
-        self.say(" ".join([said, *map(in_line, done.warnings)]) + "  (u takes it back)")
+        text = f"{done.review} {done.state}: {', '.join(path(f.path) for f in done.files)}"
+        self.say(" ".join([text, *map(in_line, done.warnings)]) + "  (u takes it back)")
 
     async def _is_as_shown(self, row: rq.Review) -> bool:
         """Whether the numbers of the hunks in sight are still theirs; if not, that is said."""
         now = await self.ask(rq.ReviewShow(review=row.review))
         if now is None:
             return False
-        sides = [[(file.path, file.baseline_hash, file.flagged_hash) for file in one.files]
-                 for one in (now, row)]
+        sides = [[(file.path, file.baseline_hash, file.flagged_hash) for file in review.files]
+                 for review in (now, row)]
         if sides[0] == sides[1]:
             return True
         await self._show(row.review)
@@ -286,8 +286,8 @@ class ReviewQueue(SessionApp[None]):
     async def action_edit(self) -> None:
         """Open the file in sight in the person's editor, at the hunk that is chosen."""
         pane = self.query_one(HunkPane)
-        hunk = next((one for one in pane.hunks if one.number == pane.chosen), None)
-        line = next((one.new for one in hunk.lines if one.kind == "+"), None) if hunk else None
+        hunk = next((hunk for hunk in pane.hunks if hunk.number == pane.chosen), None)
+        line = next((line.new for line in hunk.lines if line.kind == "+"), None) if hunk else None
         await self._outside(lambda place, file: tools.edit(place, line))
 
     async def action_tool(self, name: str) -> None:
@@ -350,16 +350,16 @@ class ReviewQueue(SessionApp[None]):
         if self._one_at_a_time.locked() or len(self.screen_stack) > 1:
             return
         try:
-            found = await asyncio.to_thread(self.session.call, rq.Reviews())
+            review_list = await asyncio.to_thread(self.session.call, rq.Reviews())
         except Refusal:
             return
         if not self.query("#reviews"):
             return  # it is being closed
-        names = [row.review for row in found.items]
+        names = [row.review for row in review_list.items]
         if self.shown is None or self.shown.review not in names:
             await self._refresh()
         elif names != [row.review for row in self.rows]:
-            self.rows = found.items
+            self.rows = review_list.items
             self._list(self.shown.review)
         else:
             self._age()
@@ -383,10 +383,10 @@ def _line(row: rq.Review, now_ms: int) -> Text:
 
 def _stamp(place: Path) -> tuple[int, int, int] | None:
     try:
-        found = place.stat()
+        status = place.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _data(text: str | None) -> bytes | None:

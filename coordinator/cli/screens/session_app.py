@@ -56,8 +56,8 @@ class SessionApp(App[ReturnType]):
 
     def say(self, text: str) -> None:
         """At the bottom, in as many lines as it takes."""
-        for one in self.query("#said").results(Static):  # none while it is being closed
-            one.update(Text(text))
+        for result in self.query("#said").results(Static):  # none while it is being closed
+            result.update(Text(text))
 
     def note(self, done: rq.Review) -> None:
         """A verdict that can be taken back."""

@@ -106,7 +106,7 @@ def _said(*words: str, at: Path) -> str | None:
 
 def _tree(place: Path) -> Path:
     """The nearest directory above that is there."""
-    return next((one for one in place.parents if one.is_dir()), Path("/"))
+    return next((path for path in place.parents if path.is_dir()), Path("/"))
 
 
 @contextmanager

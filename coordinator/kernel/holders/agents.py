@@ -252,14 +252,14 @@ def agents(svc: Service, view: View, actor: Actor, req: rq.Agents) -> rq.AgentLi
 
 def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
     """Agents with what they hold and wait for."""
-    out = []
+    result = []
     for row in view.each(AgentRow, "agents_all", everyone):
         waiting = [
             place.name
             for waiter in view.each(WaiterRow, "waiters_of_agent", row.agent)
             for place in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
         ]
-        out.append(
+        result.append(
             rq.AgentRow(
                 agent=row.agent, parent=row.parent, profile=row.profile,
                 description=row.description, state=row.state, registered_at=row.registered_at,
@@ -271,7 +271,7 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
                 rests_why=row.rests_why if (row.rests_until or "") > view.now else None,
             )
         )
-    return out
+    return result
 
 
 def _known(tx: Tx, actor: Actor, name: str) -> AgentRow:

@@ -28,28 +28,28 @@ def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[s
     box = settled_notices.waiting(tx, agent)
     if not box.last:
         return []
-    out = []
+    result = []
     for notice, facts in box.standing:
         kind, text = notice.kind, notice.text
         said = f"[coord] {text}"
         if kind == "granted":
             said += _changes(svc, tx, agent, facts.get("resources", []), receipt)
-        out.append(said)
+        result.append(said)
     receipt.append(ev.NoticesDelivered(agent=agent, up_to=box.last))
-    return out
+    return result
 
 
 def welcome(tx: Tx, agent: str, profile: str) -> str:
     """What an agent should know when its session begins. `profile`: of one that a person started by
     itself; empty if coord did, so that its commands cannot write what others hold."""
-    said = (
+    text = (
         f"[coord] Other agents work in this repository at the same time; you are {agent}. Before "
         "each write a lease on the file is taken for you. If a write is refused, somebody else has "
         "that file: do not work around it; take the other task you are offered, or do something "
         "else and come back. Read a file again before you write it if you are told it changed."
     )
     if profile:
-        said += (
+        text += (
             " Nothing keeps your shell commands from files that others hold: edit with your tools. "
             f"What a command changes there is found and shown to a person. (`coord run {profile}` "
             "starts a session in which it cannot.)"
@@ -60,8 +60,8 @@ def welcome(tx: Tx, agent: str, profile: str) -> str:
     if others:
         names = ", ".join(others[:HOLDERS_MAX])
         more = f" and {len(others) - HOLDERS_MAX} more" if len(others) > HOLDERS_MAX else ""
-        said += f" Held by others now: {names}{more}."
-    return said
+        text += f" Held by others now: {names}{more}."
+    return text
 
 
 def _changes(

@@ -61,16 +61,17 @@ def entry(
     blockers = find_blockers(svc, tx, row.requested_by, wanted, Asking(priority=waiter.priority,
                       asked_at=waiter.asked_at, acquisition=row.request_id, agreed=name))
     shared = {lease.fencing_token for lease in leases}
-    others = [one for one in blockers.leases if one.fencing_token not in shared]
+    others = [lease for lease in blockers.leases if lease.fencing_token not in shared]
     beside = [one for lease in leases for one in _beside(tx, lease, name)]
-    own = [one for one in beside
-           if one.locked_by == row.requested_by and not _is(one, asked)]  # (that one is replaced)
+    own = [lease for lease in beside
+           if lease.locked_by == row.requested_by
+           and not _is(lease, asked)]  # (that one is replaced)
     if own:
         raise _cannot(row, me, f"{row.requested_by} also holds {shown(own[0].file_path)} to read, "
                       "which nobody else may write meanwhile; it gives that back first")
-    others += [one for one in beside if one.locked_by != row.requested_by]
+    others += [lease for lease in beside if lease.locked_by != row.requested_by]
     if others:
-        who = listed(sorted({one.locked_by for one in others}))
+        who = listed(sorted({lease.locked_by for lease in others}))
         raise _cannot(row, me, f"{who} holds a part of it, too, and has not agreed")
     if blockers.closed:
         raise _cannot(row, me, f"{shown(blockers.closed[0][1])} holds partial work that waits for "

@@ -308,22 +308,22 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     leases = leases_near(tx, asked)  # little lies below a file
     if not leases and located.inode is None:
         return ()
-    out = [(lease, lease.scope) for lease in leases]
+    result = [(lease, lease.scope) for lease in leases]
     if located.inode is not None:
-        known = {lease.fencing_token for lease, _ in out}
+        fencing_tokens = {lease.fencing_token for lease, _ in result}
         # (A glob is near whatever it matches: another name of the file may be what it does.)
-        apart = set() if located.links < 2 else {lease.fencing_token for lease, _ in out if not (
+        apart = set() if located.links < 2 else {lease.fencing_token for lease, _ in result if not (
             overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)))}
         file = file_scope(asked.scope)
         for lease in tx.each(LeaseRow, "rivals_by_inode", located.inode):
             if lease.scope.startswith(file) and lease.worktree == located.worktree:
                 continue  # under this very name: those that overlap were found by it
-            if lease.fencing_token not in known and _same_file(svc, tx, lease):
-                out.append((_renamed(svc, lease, asked), lease.scope))
-                known.add(lease.fencing_token)
+            if lease.fencing_token not in fencing_tokens and _same_file(svc, tx, lease):
+                result.append((_renamed(svc, lease, asked), lease.scope))
+                fencing_tokens.add(lease.fencing_token)
         if located.links > 1 and located.path is not None:
-            out += _twins_rivals(svc, tx, located, known - apart)
-    return out
+            result += _twins_rivals(svc, tx, located, fencing_tokens - apart)
+    return result
 
 
 def _twins_rivals(
@@ -337,7 +337,7 @@ def _twins_rivals(
 
 
 def _linked_rivals(
-    svc: Service, tx: Tx, out: Blockers, holder: str, located: Located, mode: str,
+    svc: Service, tx: Tx, blockers: Blockers, holder: str, located: Located, mode: str,
     agreed: str | None,
 ) -> None:
     """Files below the directory that is asked for, which others hold under another name, or with a
@@ -351,11 +351,11 @@ def _linked_rivals(
                 continue
             if rule.dead(lease.expires_at, tx.now):
                 raise Unready(lapsed=[Lapsed(lease.locked_by, lease.task_id)])
-            if len(out.leases) == BLOCKERS_MAX:
+            if len(blockers.leases) == BLOCKERS_MAX:
                 return
-            out.held_at = out.held_at or lease.scope
+            blockers.held_at = blockers.held_at or lease.scope
             scope = path_scope(file.path, svc.fold_case)
-            out.leases.append(msgspec.structs.replace(lease, kind="file", scope=scope))
+            blockers.leases.append(msgspec.structs.replace(lease, kind="file", scope=scope))
 
 
 def _of_names(svc: Service, tx: Tx, names: Iterable[str]) -> Iterable[LeaseRow]:
@@ -368,8 +368,8 @@ def _of_names(svc: Service, tx: Tx, names: Iterable[str]) -> Iterable[LeaseRow]:
                 yield lease
 
 
-def _own(out: Blockers, located: Located) -> bool:
-    return own_key(located.resource) in out.own
+def _own(blockers: Blockers, located: Located) -> bool:
+    return own_key(located.resource) in blockers.own
 
 
 def _same_file(svc: Service, tx: Tx, lease: LeaseRow) -> bool:

@@ -66,7 +66,7 @@ class Circle(msgspec.Struct, frozen=True):
 
     def others(self, agent: str) -> list[str]:
         """The circle without this agent: the victim first, then some of the rest."""
-        rest = [one for one in self.members if one not in (agent, self.victim)]
+        rest = [member for member in self.members if member not in (agent, self.victim)]
         first = [] if self.victim == agent else [self.victim]
         return [*first, *rest][:NAMES_MAX]
 
@@ -88,9 +88,9 @@ def find(
     """
     if not tx.present().waiters or not waited_for(tx, agent):
         return None
-    known = _found_before(svc, tx, agent)
-    if known is not None:
-        return known
+    known_circle = _found_before(svc, tx, agent)
+    if known_circle is not None:
+        return known_circle
     mine = asked(svc, tx, agent, blockers, located, priority, before)
     try:
         return _search(svc, tx, agent, mine, before, HERE_MAX)
@@ -103,9 +103,9 @@ def find(
         except TooLong:
             return None
 
-    found = tx.looked.after("circle", apart(tx, far))
-    assert found is None or isinstance(found, Circle)
-    return found
+    circle = tx.looked.after("circle", apart(tx, far))
+    assert circle is None or isinstance(circle, Circle)
+    return circle
 
 
 def _found_before(svc: Service, tx: Tx, agent: str) -> Circle | None:
@@ -120,7 +120,8 @@ def _found_before(svc: Service, tx: Tx, agent: str) -> Circle | None:
 
 
 def _remember(svc: Service, tx: Tx, circle: Circle) -> None:
-    if len(circle.members) > HERE_MAX and all(known != circle for _, known in svc.circles):
+    if len(circle.members) > HERE_MAX and all(known_circle != circle for _,
+                                              known_circle in svc.circles):
         svc.circles.insert(0, (tx.now_ms, circle))
         del svc.circles[REMEMBERED_MAX:]
 
@@ -217,9 +218,9 @@ def _search(
             raise TooLong
         if len(waits) % PIECE == 0:
             view.rest()
-        found = waits_of(svc, view, one, before)
-        waits[one] = found = [*mine, *found] if one == agent else found
-        for wait in found:
+        found_waits = waits_of(svc, view, one, before)
+        waits[one] = found_waits = [*mine, *found_waits] if one == agent else found_waits
+        for wait in found_waits:
             if wait.on not in met:
                 met.add(wait.on)
                 todo.append(wait.on)
@@ -233,17 +234,17 @@ def _search(
 def _chosen(view: View, waits: Waits, members: set[str]) -> Circle | None:
     """The circle of these members, with the one that gives way and how it does."""
     waited_on: dict[str, dict[str, list[LeaseRow]]] = {}
-    for one in members:
-        for wait in waits[one]:
+    for member in members:
+        for wait in waits[member]:
             if wait.on in members and wait.lease is not None:
-                waited_on.setdefault(wait.on, {}).setdefault(one, []).append(wait.lease)
+                waited_on.setdefault(wait.on, {}).setdefault(member, []).append(wait.lease)
     tasks: dict[str, TaskRow | None] = {}
     could = []
-    for one, by in waited_on.items():
-        own = _own_waits(waits, members, one)[1]
+    for member, by in waited_on.items():
+        own = _own_waits(waits, members, member)[1]
         if own:  # else nobody of it stands in line, to be told
             leases = [lease for some in by.values() for lease in some]
-            could.append(_member(view, one, leases, own, by, tasks))
+            could.append(_member(view, member, leases, own, by, tasks))
     if not could:
         return None
     victim = rule.gives_way(could)
@@ -265,9 +266,10 @@ def _own_waits(waits: Waits, members: set[str], agent: str) -> tuple[str, list[W
     inside = [wait for wait in waits[agent] if wait.on in members]
     own = [wait for wait in inside if wait.lease is not None]
     for child in sorted(wait.on for wait in inside if not own and wait.lease is None):
-        found = [wait for wait in waits[child] if wait.on in members and wait.lease is not None]
-        if found:
-            return child, found
+        found_waits = [wait for wait in waits[child] if wait.on in members
+                       and wait.lease is not None]
+        if found_waits:
+            return child, found_waits
     return agent, own
 
 
@@ -279,7 +281,7 @@ def _member(
     return rule.Member(
         agent=agent,
         priority=max([row.priority for row in work] or [wait.priority for wait in own]),
-        began=min([str(row.claimed_at) for row in work] or [one.locked_at for one in leases]),
+        began=min([str(row.claimed_at) for row in work] or [lease.locked_at for lease in leases]),
         told=any(wait.gives_way_to in waited_on for wait in own),
     )
 

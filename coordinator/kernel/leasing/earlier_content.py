@@ -74,7 +74,7 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
     Raises:
         Unready: the files have to be looked at, or git has to be asked.
     """
-    out: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     unsure: dict[str, str | None] = {}
     rows = {path: tx.first(VersionRow, "version_get", path) for path in paths}
     tx.looked.require(Content(svc.where(None, path)) for path, seen in rows.items()
@@ -85,7 +85,7 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
         if last is not None and known and _content(tx, svc.where(None, path)) == last:
             unsure[path] = last
         elif seen is not None and known:
-            out[path] = last
+            result[path] = last
         else:
             unsure[path] = last
     names = sorted(unsure)
@@ -97,8 +97,8 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
         if last is None or found.hash == last or moved_there:
             repository_files.keep(tx, found)
         # (What had been changed since is known by its name alone: its bytes are nowhere.)
-        out[path] = (found.hash or last) if moved_there else last or found.hash
-    return out
+        result[path] = (found.hash or last) if moved_there else last or found.hash
+    return result
 
 
 def _content(tx: Tx, path: str) -> str | None:
@@ -130,7 +130,7 @@ def further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
     """Files that are leased in parts, and then, by the same holder, whole or with all that is
     around: of these the work began with the parts. By the token of the wider lease, and the
     path."""
-    out: Further = {}
+    result: Further = {}
     parts: _Parts = {}
     for row in rows:
         if is_part(row):
@@ -148,10 +148,10 @@ def further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
             first = whole_of(tx, min(theirs, key=age)) if alone else None
             base = first or was or whole
             if base is not None:
-                out[wide.fencing_token, path] = Rewound(
+                result[wide.fencing_token, path] = Rewound(
                     svc.where(wide.worktree, path), () if first else newest_first(theirs),
                     wholes=wholes_of(tx, theirs), of=base)
-    return out
+    return result
 
 
 def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
@@ -208,16 +208,16 @@ def linked(
     for path, row in linked.items():
         with contextlib.suppress(Refusal):
             found |= {name: row for name in tx.looked.twins(path)
-                      if not any(overlaps(_as_file(svc, name), one) for one in held)}
-    out = []
+                      if not any(overlaps(_as_file(svc, name), resource) for resource in held)}
+    result = []
     for name, was in stood_there(svc, tx, list(found)).items():
         row = found[name]
         file = _located(svc, tx, row)
         born = None if file is None else born_ms(file.inode)
         # (It may have been there before, and nobody knows with what in it.)
         if was is not None or (born is not None and born >= from_iso(row.locked_at)):
-            out.append((row, name, was))
-    return out
+            result.append((row, name, was))
+    return result
 
 
 def _place(svc: Service, row: LeaseRow) -> Place:

@@ -27,7 +27,7 @@ def check(svc: Service, tx: Tx, paths: Iterable[str], *, undone: str = "written"
         Refusal: LOCKED: one of the files is being written just now.
         Unready: whoever wrote one of them has not said that it has ended, in time.
     """
-    windows = {made.scope: made for made in (write_window(one, svc.fold_case) for one in paths)}
+    windows = {made.scope: made for made in (write_window(path, svc.fold_case) for path in paths)}
     rows = [lease for scope in windows for lease in tx.each(LeaseRow, "leases_at_scope", scope)]
     for row in rows:
         if row.expires_at > tx.now:

@@ -53,7 +53,7 @@ def in_the_way(svc: Service, tx: Tx, holder: str, located: Located, mode: str,
         return []
     statement, given = ("leases_live", (tx.now, 0, None, HELD_MAX)) if turn else (
         "leases_of_git", ())
-    mine, out = family(tx, holder), list[LeaseRow]()
+    mine, leases = family(tx, holder), list[LeaseRow]()
     for row in tx.each(LeaseRow, statement, *given):
         if row.locked_by in mine or rule.both_shared(mode, row) or (
                 row.kind == "key" if turn else row.expires_at <= tx.now):
@@ -62,10 +62,10 @@ def in_the_way(svc: Service, tx: Tx, holder: str, located: Located, mode: str,
             (rule.as_resource(row.file_path, row.kind, row.scope), located.worktree, row.worktree)
             if turn else (located.resource, row.worktree, located.worktree))
         if changes(svc, tree, worktree, what):
-            out.append(row)
-            if len(out) == most:
+            leases.append(row)
+            if len(leases) == most:
                 break
-    return out
+    return leases
 
 
 def changes(svc: Service, tree: str | None, worktree: str | None, what: Resource) -> bool:

@@ -318,17 +318,17 @@ def checked_ttl(svc: Service, ttl_s: float | None) -> int:
 def quarantined(blockers: Blockers) -> Refusal:
     """REVIEW_OPEN for a set that touches files under review that are given to nobody."""
     review, path, _ = blockers.closed[0]
-    told = file_names.shown(path)
+    text = file_names.shown(path)
     if blockers.unkept:
         message = (
-            f"{told} holds partial work ({review}) that coord could not keep (over "
+            f"{text} holds partial work ({review}) that coord could not keep (over "
             "review.kept_bytes_max, or not readable): it lies there and nowhere else, and a write "
             "would destroy it before a person has seen it. Nothing was leased."
         )
         following = (f"A person looks with `coord review show {review}`, copies what is wanted, "
                      f"then `coord review keep {review}`.")
     else:
-        message = (f"{told} holds partial work ({review}) that waits for a human's verdict, or for "
+        message = (f"{text} holds partial work ({review}) that waits for a human's verdict, or for "
                    "its task to go on with it; nothing was leased.")
         following = (f"`coord review show {review}`, then keep or revert it; or reassign it, if "
                      "its task waits for that.")

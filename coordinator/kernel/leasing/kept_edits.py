@@ -61,11 +61,11 @@ def note_edit(tx: Tx, agent: str, name: str, worktree: str | None, edit: KeptEdi
     if edit.before == edit.after:
         return
     edits = []
-    for known in kept:
-        if known.after == edit.before:
-            edit = KeptEdit(known.before, edit.after)
-        elif _is_lost(tx, known, edit.before) or not _is_lost(tx, known, edit.after):
-            edits.append(known)
+    for kept_edit in kept:
+        if kept_edit.after == edit.before:
+            edit = KeptEdit(kept_edit.before, edit.after)
+        elif _is_lost(tx, kept_edit, edit.before) or not _is_lost(tx, kept_edit, edit.after):
+            edits.append(kept_edit)
     edits.append(edit)
     if edits != kept:
         _record(tx, agent, name, worktree, edits)
@@ -223,9 +223,9 @@ def _is_lost(tx: Tx, edit: KeptEdit, now: str | None) -> bool:
 
 def _has_new_lines(tx: Tx, file: KeptFile, now: str) -> bool:
     """Whether a content has a line that these edits neither found nor made."""
-    known = {line for edit in file.edits for digest in edit
+    edits = {line for edit in file.edits for digest in edit
              for line in _text(tx, digest).splitlines()}
-    return not known.issuperset(_text(tx, now).splitlines())
+    return not edits.issuperset(_text(tx, now).splitlines())
 
 
 def _is_elsewhere(svc: Service, tx: Tx, file: KeptFile, edit: KeptEdit) -> bool:

@@ -130,23 +130,23 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     """
     ending = Ending()
     family = [name]
-    for one in family:  # grows while it is read; each name once, whatever names its parent
-        family += [str(child) for child in tx.values("agent_children", one)
+    for text in family:  # grows while it is read; each name once, whatever names its parent
+        family += [str(child) for child in tx.values("agent_children", text)
                    if child not in family]
     at_rest = {one for one in family if clean and not tx.has("tasks_of_holder", one)}
     partial_work.look_at(svc, tx, [
         row for one in family if one not in at_rest for row in _leases_of(tx, one)])
-    for one in family:
-        kept_edits.look_at(svc, tx, one)
-    for one in family:
-        kept_edits.check(svc, tx, one)
-    for one in reversed(family):
-        leave_line(tx, one, None, "its agent left")
-        if one in at_rest:
-            _release_all(tx, one, ending)
+    for text in family:
+        kept_edits.look_at(svc, tx, text)
+    for text in family:
+        kept_edits.check(svc, tx, text)
+    for text in reversed(family):
+        leave_line(tx, text, None, "its agent left")
+        if text in at_rest:
+            _release_all(tx, text, ending)
         else:
-            ending.add(_close_holder(svc, tx, one, "left", log_tail))
-        tx.record(ev.AgentState(agent=one, state="gone", reason=reason))
+            ending.add(_close_holder(svc, tx, text, "left", log_tail))
+        tx.record(ev.AgentState(agent=text, state="gone", reason=reason))
     return ending
 
 
@@ -330,8 +330,8 @@ def _end_group(svc: Service, tx: Tx, ending: Ending, group: _Group, end: _End) -
     if files or also is not None or (unseen and leases):
         title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
         names = listed([f.path for f in files]) or "no file that can be shown"
-        said = f": {quoted(why, 500)}" if why else ""
-        told = (f"{holder} changed {names}{title}, then {WHY[reason]}{said}."
+        text = f": {quoted(why, 500)}" if why else ""
+        told = (f"{holder} changed {names}{title}, then {WHY[reason]}{text}."
                 + review_words.beside(svc, tx, leases, files))
         if unseen:
             held = listed([row.file_path for row in leases])
@@ -384,12 +384,12 @@ def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, re
     if windows and not leases and claim is None:
         return
     names = listed([row.file_path for row in leases]) or "nothing"
-    said = flagged.told("Your changes are") if flagged else ""
+    text = flagged.told("Your changes are") if flagged else ""
     task = f" Task {claim.task_id} is no longer yours." if claim else ""
     notices.post(
         tx, holder, "lapsed",
         f"Your lease on {names} has ended ({WHY[reason]}). Do not write there without a new "
-        f"lease.{task}{said}",
+        f"lease.{task}{text}",
         resources=[row.file_path for row in leases],
         review=flagged.review if flagged else None,
     )

@@ -340,15 +340,15 @@ def _flag_forced(
         Unready: the files have to be looked at.
     """
     partial_work.look_at(svc, tx, rows)
-    out = {}
+    result = {}
     for holder in dict.fromkeys(row.locked_by for row in rows):
         theirs = [row for row in rows if row.locked_by == holder]
         files = partial_work.changed_since(svc, tx, theirs, shared=True)
         flagged = lapse.flag_overridden(
             svc, tx, theirs, files, req.agent if holder != req.agent else "a person")
         if flagged is not None:
-            out[holder] = flagged
-    return out
+            result[holder] = flagged
+    return result
 
 
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
@@ -376,7 +376,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     agents.acting(tx, actor, req.agent)
     named = {row.fencing_token for row in rows}
     until: list[tuple[int, str]] = []
-    out = []
+    leases = []
     for row in with_other_names(svc, tx, rows):
         current = from_iso(row.expires_at)
         new = rule.renewed_until(
@@ -385,7 +385,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
         until.append((row.fencing_token, iso(new)))
         if row.fencing_token not in named:
             continue
-        out.append(lease_reply(row, expires_at=iso(new), token=svc.seal(row.fencing_token)))
+        leases.append(lease_reply(row, expires_at=iso(new), token=svc.seal(row.fencing_token)))
     if until:
         tx.record(ev.LeaseRenewed(agent=req.agent, until=until))
-    return rq.Renewed(leases=out)
+    return rq.Renewed(leases=leases)

@@ -104,9 +104,9 @@ def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]
         targets = _targets(tx, {path: one.content_hash or "" for path, one in places.items()
                                 if is_link(one.content_hash or "")})
         for path in _way(targets, svc.where(row.worktree, row.file_path)):
-            one = places.get(path)
-            if one is not None and one.acquisition_id == row.acquisition_id:
-                out[one.fencing_token] = one
+            lease = places.get(path)
+            if lease is not None and lease.acquisition_id == row.acquisition_id:
+                out[lease.fencing_token] = lease
     return list(out.values())
 
 
@@ -120,19 +120,19 @@ def _targets(tx: Tx, links: Mapping[str, str]) -> dict[str, str]:
 def _way(targets: Mapping[str, str], path: str) -> list[str]:
     """The links that are passed from a link on, by their paths, and where they lead to in the end:
     by the letters of what they say."""
-    out: list[str] = []
-    at, rest = posixpath.dirname(path), [posixpath.basename(path)]
+    result: list[str] = []
+    instant, rest = posixpath.dirname(path), [posixpath.basename(path)]
     while rest:
         part = rest.pop(0)
         if part == "..":
-            at = posixpath.dirname(at)
+            instant = posixpath.dirname(instant)
         elif part not in ("", "."):
-            at = posixpath.join(at, part)
-        if at in targets:
-            if at in out:
-                return out  # in a circle
-            out.append(at)
-            said = targets[at]
-            at = "/" if said.startswith("/") else posixpath.dirname(at)
-            rest = [*said.split("/"), *rest]
-    return [*out[1:], at]
+            instant = posixpath.join(instant, part)
+        if instant in targets:
+            if instant in result:
+                return result  # in a circle
+            result.append(instant)
+            target = targets[instant]
+            instant = "/" if target.startswith("/") else posixpath.dirname(instant)
+            rest = [*target.split("/"), *rest]
+    return [*result[1:], instant]

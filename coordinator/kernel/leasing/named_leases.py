@@ -86,11 +86,11 @@ def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
     named = _named_so(svc, tx, agent, resources, cwd)
     if named is not None:
         return named
-    out: list[LeaseRow] = []
+    leases: list[LeaseRow] = []
     for located, rows in _meant(svc, tx, resources, cwd):
         if rows:
             rows = [row for row in rows if row.locked_by == agent] or rows
-            out += {row.fencing_token: row for row in (
+            leases += {row.fencing_token: row for row in (
                 *rows, *taken_with(svc, tx, rows))}.values()
             continue
         rows = _on(tx, agent, located)
@@ -100,8 +100,8 @@ def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
             raise stale(located.resource.name)
         if not rows:
             raise _not_leased(svc, tx, agent, located.resource, resources, cwd, does)
-        out += own or rows
-    return out
+        leases += own or rows
+    return leases
 
 
 def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> list[LeaseRow]:
@@ -173,16 +173,16 @@ def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
     Raises:
         Refusal: NOT_HOLDER: several others have some.
     """
-    found = [row for row in leases_near(tx, file)
+    leases = [row for row in leases_near(tx, file)
              if row.kind == "region" and row.expires_at > tx.now
              and resource_names.file_scope(row.scope) == file.scope]
-    holders = sorted({row.locked_by for row in found})
+    holders = sorted({row.locked_by for row in leases})
     if len(holders) > 1 and agent not in holders:
         raise Refusal(
             Code.NOT_HOLDER, f"Several hold parts of {file.name}: "
-            f"{listed([f'{row.locked_by} ({row.file_path})' for row in found])}. Nothing was "
+            f"{listed([f'{row.locked_by} ({row.file_path})' for row in leases])}. Nothing was "
             "changed.", next="Name the part: `coord locks` lists them.", resource=file.name)
-    return found
+    return leases
 
 
 def _named_so(
@@ -226,7 +226,7 @@ def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequen
         who = "You hold" if own else f"{around[0].locked_by} holds"
         below = asked.kind == "dir" and all(row.scope.startswith(asked.scope) for row in meant)
         names = listed([row.file_path for row in meant], NAMED_MAX)
-        said = (f"{names}, which {'lies in' if below else 'overlaps'} it; that stays as it is."
+        text = (f"{names}, which {'lies in' if below else 'overlaps'} it; that stays as it is."
                 if len(meant) == 1 else
                 f"{names}, which {'lie in' if below else 'overlap'} it; they stay as they are.")
         command, effect = does
@@ -234,7 +234,7 @@ def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequen
         what = ("all of that" if len(own) == 1 else "them" if len(own) <= NAMED_MAX
                 else f"the first {NAMED_MAX} of them")
         return Refusal(
-            Code.UNKNOWN_LEASE, f"There is no lease on {asked.name} by itself. {who} {said}",
+            Code.UNKNOWN_LEASE, f"There is no lease on {asked.name} by itself. {who} {text}",
             next=f"`coord {command} {typed} --agent {agent}` {effect} {what}." if own else None,
             resource=asked.name,
         )

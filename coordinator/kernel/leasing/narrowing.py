@@ -58,7 +58,7 @@ def kept(
     there = tx.looked.located(place(row.resource, row.kind)) if row.kind in ("file", "region") \
         else None
     check_known(svc, tx, parts, row.holder, cwd)
-    out = []
+    result = []
     for one in parts:
         part = one.resource
         around = [lease for lease in leases if lease.worktree == one.worktree and within(
@@ -75,20 +75,20 @@ def kept(
                       "part of it")
         if lease.kind == "region" and part.scope != lease.scope:
             _check_unchanged(svc, tx, row, lease, me)
-        out.append(Kept(one, lease, earlier_content.was_there(svc, tx, lease, one)))
-    return out
+        result.append(Kept(one, lease, earlier_content.was_there(svc, tx, lease, one)))
+    return result
 
 
 def gives_up(parts: Sequence[Kept], row: UnlockRow, path: str, fold_case: bool) -> bool:
     """Whether a file, or a part of it, is out of the holder's hands when it keeps no more."""
     file = resource(path, "file", fold_case=fold_case)
     return overlaps(rule.as_resource(row.resource, row.kind, row.scope), file) or not any(
-        overlaps(one.part.resource, file) for one in parts)
+        overlaps(part.part.resource, file) for part in parts)
 
 
 def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
     """Record the leases on what is kept, in place of those that have just ended."""
-    out = []
+    leases = []
     first: str | None = None
     for one in parts:
         part, of = one.part.resource, one.of
@@ -105,8 +105,8 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
         first = first or f"A-{token}"
         lease = tx.first(LeaseRow, "lease_by_token", token)
         assert lease is not None
-        out.append(lease_reply(lease))
-    return out
+        leases.append(lease_reply(lease))
+    return leases
 
 
 def _check_unchanged(svc: Service, tx: Tx, row: UnlockRow, lease: LeaseRow, me: str) -> None:

@@ -31,9 +31,9 @@ def with_other_names(svc: Service, tx: View, rows: Sequence[LeaseRow]) -> list[L
                 out.setdefault(first.fencing_token, first)
     for row in [row for row in out.values() if row.kind != "key"]:
         held = rule.as_resource(row.file_path, row.kind, row.scope)
-        for one in made:
-            if one.locked_by == row.locked_by and overlaps(held, made_for(svc, one)):
-                out.setdefault(one.fencing_token, one)
+        for lease in made:
+            if lease.locked_by == row.locked_by and overlaps(held, made_for(svc, lease)):
+                out.setdefault(lease.fencing_token, lease)
     return list(out.values())
 
 

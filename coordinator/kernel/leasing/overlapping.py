@@ -70,13 +70,13 @@ def holders_of_regions(view: View, name: str, fold_case: bool) -> set[str]:
 
 def holders_of(view: View, holder: str, wanted: Sequence[tuple[Resource, str]]) -> list[str]:
     """Sentences on who holds what `holder` would need; nothing is closed, nothing changes."""
-    out: list[str] = []
+    result: list[str] = []
     for asked, mode in wanted:
         for lease in each_lease_near(view, asked):
-            if len(out) == HOLDERS_TOLD_MAX:
-                return [*out, "and others"]
+            if len(result) == HOLDERS_TOLD_MAX:
+                return [*result, "and others"]
             if lease.expires_at > view.now and rule.conflicts(asked, mode, holder, lease):
-                said = (f"{lease.locked_by} holds {lease.file_path} until "
+                text = (f"{lease.locked_by} holds {lease.file_path} until "
                         f"{short(from_iso(lease.expires_at))}")
-                out += [said] if said not in out else []
-    return out
+                result += [text] if text not in result else []
+    return result

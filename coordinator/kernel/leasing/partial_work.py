@@ -79,8 +79,8 @@ def flag(tx: Tx, files: Sequence[ev.FlaggedFile], occasion: Occasion) -> Flagged
     if len(names) < len(files) and len(trees) > 1:
         each = [flag(tx, [file for file in files if file.worktree == tree], occasion)
                 for tree in trees]
-        return Flagged(each[0].review, all(one.whole for one in each),
-                       tuple(one.review for one in each[1:]))
+        return Flagged(each[0].review, all(flagged.whole for flagged in each),
+                       tuple(flagged.review for flagged in each[1:]))
     n = tx.number("review")
     review = f"R-{n}"
     task = occasion.task
@@ -115,7 +115,7 @@ def changed_since(
     as_begun = _as_begun(tx, needs)
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
-    tx.looked.require(gone for one in below.values() for gone in one.left.values())
+    tx.looked.require(gone for listing in below.values() for gone in listing.left.values())
     if now_at is None and svc.hear is not None and _anything_changed(
             tx, needs, below.values(), regions):
         tx.looked.after("what was renamed", svc.hear)
@@ -250,10 +250,10 @@ def _anything_changed(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
                       below: Iterable[_Listing], regions: Iterable[Rewound]) -> bool:
     """Whether anything is not as it was when the work began: it may have been renamed a moment ago,
     and its new name be leased as soon as that is heard of. (Something may stand at the old one.)"""
-    return any(one.before != one.now for one in below) or any(
+    return any(listing.before != listing.now for listing in below) or any(
         content(tx, need.path).hash != row.content_hash
         for row, need in needs if isinstance(need, Content)) or any(
-        content(tx, one.path).hash != _was(tx, one).hash for one in regions)
+        content(tx, rewound.path).hash != _was(tx, rewound).hash for rewound in regions)
 
 
 def _compare_file(svc: Service, tx: Tx, compare: Callable[..., None], row: LeaseRow,
@@ -309,23 +309,24 @@ def _with_what_was(svc: Service, tx: Tx, files: dict[Rewound, list[LeaseRow]]
     """The same; of what has changed, with what the file was at the grant, and, if it is not there
     any more, with what it was when it was last seen, if that is kept; of one with a region that is
     not there any more, with what others have leased."""
-    tx.looked.require([*files, *(Content(one.path) for one in files)])
-    out = {}
-    for one, rows in files.items():
-        now = content(tx, one.path).hash
-        if now is None or _was(tx, one).hash != now:
+    tx.looked.require([*files, *(Content(file.path) for file in files)])
+    result = {}
+    for rewound, rows in files.items():
+        now = content(tx, rewound.path).hash
+        if now is None or _was(tx, rewound).hash != now:
             last = max(rows, key=lambda row: row.fencing_token)
-            one = msgspec.structs.replace(
-                one, wholes=earlier_content.wholes_of(tx, rows),
-                others=leased_meanwhile.by_others(svc, tx, rows) if _is_one_gone(tx, one) else None)
+            rewound = msgspec.structs.replace(
+                rewound, wholes=earlier_content.wholes_of(tx, rows),
+                others=leased_meanwhile.by_others(svc, tx, rows) if _is_one_gone(tx, rewound)
+                else None)
             seen = (tx.first(VersionRow, "version_get", path_of(last))
                     if last.worktree is None else None)
-            known = None if seen is None or seen.seen_at < last.began else seen.hash or seen.was
-            if known is None or not tx.has("blob_has", known):
-                known = one.last
-            one = msgspec.structs.replace(one, gone=known if now is None else None)
-        out[one] = rows
-    return out
+            was = None if seen is None or seen.seen_at < last.began else seen.hash or seen.was
+            if was is None or not tx.has("blob_has", was):
+                was = rewound.last
+            rewound = msgspec.structs.replace(rewound, gone=was if now is None else None)
+        result[rewound] = rows
+    return result
 
 
 def _is_one_gone(tx: Tx, regions: Rewound) -> bool:
@@ -335,7 +336,7 @@ def _is_one_gone(tx: Tx, regions: Rewound) -> bool:
 
 
 def _of_regions(regions: Iterable[Rewound]) -> list[AnyNeed]:
-    return [need for one in regions for need in (one, Content(one.path))]
+    return [need for rewound in regions for need in (rewound, Content(rewound.path))]
 
 
 def _was(tx: Tx, need: Rewound) -> Bytes:
@@ -378,7 +379,8 @@ def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
              if isinstance(need, Content)]
     tx.looked.require([
         *(Place(path, None, True) for _, path, now in files if now is None),
-        *(Place(one.path, None, True) for one in regions if content(tx, one.path).hash is None),
+        *(Place(rewound.path, None, True) for rewound in regions
+          if content(tx, rewound.path).hash is None),
         *(_stands_for(need) for _, need in needs
           if isinstance(need, Below) and _is_empty(tx, need)),
     ])

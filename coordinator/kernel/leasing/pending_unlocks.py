@@ -155,13 +155,14 @@ def tell_holder(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:
 def _between(row: UnlockRow, leases: list[LeaseRow], me: str) -> str:
     """What the holder may answer besides yes and no, in a sentence; empty: nothing."""
     asked = as_resource(row.resource, row.kind, row.scope)
-    held = [as_resource(one.file_path, one.kind, one.scope) for one in leases]
+    held = [as_resource(lease.file_path, lease.kind, lease.scope) for lease in leases]
     if asked.kind == "key":
         return ""
-    if any(within(one, asked) and one.scope != asked.scope for one in held):
+    if any(within(resource, asked) and resource.scope != asked.scope for resource in held):
         return (" Or keep a part beside it: "
                 f"`coord request narrow {row.request_id} {me} --keep PART`.")
-    if all(same_for_both(one, asked) for one in held) and not any(one.worktree for one in leases):
+    if all(same_for_both(resource, asked) for resource in held) and not any(lease.worktree
+                                                                            for lease in leases):
         return f" Or both write it, by turns: `coord request coexist {row.request_id} {me}`."
     return ""
 

@@ -35,15 +35,16 @@ SHOWN_AGAIN_MS = 3_600_000
 
 def excerpts(svc: Service, paths: Sequence[str], words: str = "") -> list[dict[str, Any]]:
     """Sections of the context archive that explain these paths, within the byte budget."""
-    found = svc.archive.excerpts(paths, svc.settings.archive.excerpt_bytes, words)
+    found_excerpts = svc.archive.excerpts(paths, svc.settings.archive.excerpt_bytes, words)
     return [
-        {"section": e.number, "title": e.title, "source": e.source, "text": e.text} for e in found
+        {"section": e.number, "title": e.title, "source": e.source, "text": e.text} for e
+        in found_excerpts
     ]
 
 
 def written(quotes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of excerpts, those that people wrote: what others are doing is told elsewhere."""
-    return [one for one in quotes if one["source"] != LIVING_SOURCE]
+    return [quote for quote in quotes if quote["source"] != LIVING_SOURCE]
 
 
 #: One other task for a blocked agent; None where there is none.
@@ -169,10 +170,10 @@ def _each_once(leases: Sequence[LeaseRow]) -> list[LeaseRow]:
 
 
 def _conflicts(tx: Tx, blockers: Blockers) -> list[dict[str, Any]]:
-    out: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for lease in _each_once(blockers.leases)[:CONFLICTS_MAX]:
         holder = tx.first(AgentRow, "agent_get", lease.locked_by)
-        out.append(
+        result.append(
             {
                 "resource": lease.file_path, "kind": lease.kind, "mode": lease.mode,
                 "holder": lease.locked_by, "task": lease.task_id,
@@ -181,8 +182,8 @@ def _conflicts(tx: Tx, blockers: Blockers) -> list[dict[str, Any]]:
                 "doing": holder.progress if holder else None, "waiting": False,
             }
         )
-    for waiter in blockers.waiters[: CONFLICTS_MAX - len(out)]:
-        out.append(
+    for waiter in blockers.waiters[: CONFLICTS_MAX - len(result)]:
+        result.append(
             {
                 "resource": waiter.name, "kind": waiter.kind, "mode": waiter.mode,
                 "holder": waiter.agent, "task": None, "description": "stands before you in line",
@@ -190,7 +191,7 @@ def _conflicts(tx: Tx, blockers: Blockers) -> list[dict[str, Any]]:
                 "waiting": True,
             }
         )
-    return out
+    return result
 
 
 def _message(

@@ -61,5 +61,5 @@ def check_known(svc: Service, tx: Tx, places: Sequence[Located], agent: str, cwd
                 "one that is to be added has no version." if proposed else
                 f"`coord lock --new {typed(svc, name, 'region', cwd)} --agent {agent}` is for "
                 "one that is to be added."),
-            resource=name, nearest=[f"{path}::{one}" for one in near],
+            resource=name, nearest=[f"{path}::{text}" for text in near],
         )

@@ -66,7 +66,7 @@ def _called_so(svc: Service, tx: Tx, located: Located, of: Callable[[LeaseRow], 
     now = set(tx.looked.names(path))
     if wanted not in now:
         return []  # it is about to be added
-    out = []
+    result = []
     for row in others:
         held = region_of(row.file_path)
         alike = "#" in wanted + held and _alike(wanted, held)
@@ -75,8 +75,8 @@ def _called_so(svc: Service, tx: Tx, located: Located, of: Callable[[LeaseRow], 
         before = _names_before(tx, path, row)
         if (held not in now and wanted not in before) or (
                 alike and _numbered(held, now) != _numbered(held, before)):
-            out.append((msgspec.structs.replace(row, scope=asked.scope), row.scope))
-    return out
+            result.append((msgspec.structs.replace(row, scope=asked.scope), row.scope))
+    return result
 
 
 def is_renamed(lease: LeaseRow, asked: Resource) -> bool:
@@ -102,4 +102,4 @@ def _alike(one: str, other: str) -> bool:
 def _numbered(name: str, names: Collection[str]) -> list[str]:
     """All regions of a name, whatever their numbers."""
     bare = _NUMBER.sub("", name)
-    return sorted(one for one in names if _NUMBER.sub("", one) == bare)
+    return sorted(name for name in names if _NUMBER.sub("", name) == bare)

@@ -75,29 +75,29 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
         as_resource(file.path, "file", file.scope),
         as_resource(row.file_path, row.kind, row.scope))]
         for file in files if file.worktree is None}
-    last = {file.path: known.seen_at for file in files if file.path in held
+    last = {file.path: version.seen_at for file in files if file.path in held
             and file.flagged_hash is not None
-            and (known := tx.first(VersionRow, "version_get", file.path)) is not None
-            and known.hash == file.flagged_hash and known.agent is None}
+            and (version := tx.first(VersionRow, "version_get", file.path)) is not None
+            and version.hash == file.flagged_hash and version.agent is None}
     among = written_meanwhile.by_nobody(tx, {
         path: min(row.began or row.locked_at for row in leases)
         for path, leases in held.items() if leases})
     # (What was written before it had the whole of a file stands beside the parts that it had.)
     whole = {path: min((row.began or row.locked_at for row in leases if row.kind != "region"),
                        default=NEVER) for path, leases in held.items() if leases}
-    in_parts = {path for path, at in whole.items()
-                if max(last.get(path, ""), among.get(path, "")) < at}
+    in_parts = {path for path, instant in whole.items()
+                if max(last.get(path, ""), among.get(path, "")) < instant}
     who = "person, or a program in the background,"
-    said = ""
+    text = ""
     if wholes := [path for path in last if path not in in_parts]:
-        said += (f" As far as coord knows, {holder} did not write {listed(wholes)} last: a person "
+        text += (f" As far as coord knows, {holder} did not write {listed(wholes)} last: a person "
                  "did, or a program in the background. A revert takes that out, too.")
     if wholes := [path for path in among if path not in (*last, *in_parts)]:
-        said += (f" A {who} wrote in {listed(wholes)}, too, while {holder} held "
+        text += (f" A {who} wrote in {listed(wholes)}, too, while {holder} held "
                  f"{'it' if len(wholes) == 1 else 'them'}: what is left of that here is among it, "
                  "and a revert takes it out, too.")
     if parts := sorted(in_parts.intersection((*last, *among))):
-        said += (f" A {who} wrote in {listed(parts)}, too, while {holder} held parts of "
+        text += (f" A {who} wrote in {listed(parts)}, too, while {holder} held parts of "
                  f"{'it' if len(parts) == 1 else 'them'}: what of that is in these parts is among "
                  "it, and a revert takes it out, too; the rest it leaves.")
-    return said
+    return text

@@ -30,11 +30,11 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
     Raises:
         Unready: the file of a region was not looked at.
     """
-    out: dict[str, str] = {}
+    result: dict[str, str] = {}
     if before is not None:
-        out = then(tx, before)
+        result = then(tx, before)
     for one in located[:FILES_MAX]:
-        if one.resource.name in out or one.path is None or not one.has_content:
+        if one.resource.name in result or one.path is None or not one.has_content:
             continue
         whole = one.resource.kind == "file"
         if one.resource.kind not in ("file", "region") or (
@@ -45,8 +45,8 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
         except Refusal:
             continue
         if found.hash is not None and tx.keep_found(found):
-            out[one.resource.name] = found.hash
-    return out
+            result[one.resource.name] = found.hash
+    return result
 
 
 def then(tx: Tx, acquisition: str) -> dict[str, str]:
@@ -68,7 +68,7 @@ def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.Chang
     tx.looked.require(needs)
     moved = [(one, path, before) for one, path, before in files if _now(tx, path) != before]
     tx.looked.require([Between(path, before) for _, path, before in moved])
-    out = []
+    changed_sinces = []
     for one, path, before in moved:
         regions = _regions(tx, path, before)
         if one.resource.kind == "region" and regions is not None:
@@ -80,20 +80,22 @@ def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.Chang
             diff = make_difference(tx, one.resource.name, before, tx.looked.content(path)) or ""
         except Refusal:
             diff = ""
-        out.append(rq.ChangedSince(resource=one.resource.name, regions=regions or [], diff=diff))
-    return out
+        changed_sinces.append(rq.ChangedSince(resource=one.resource.name, regions=regions or [],
+                                              diff=diff))
+    return changed_sinces
 
 
-def told(found: Sequence[rq.ChangedSince]) -> str:
+def told(changed_sinces: Sequence[rq.ChangedSince]) -> str:
     """The same in a sentence for a notice; empty where nothing changed."""
-    if not found:
+    if not changed_sinces:
         return ""
     parts = []
-    for one in found[:3]:
-        names = listed(one.regions, REGIONS_TOLD)
-        parts.append(f"{one.resource} changed since you asked" + (f" ({names})" if names else "")
-                     + (f":\n{one.diff}" if one.diff else "."))
-    more = f"\nSo did {len(found) - 3} more." if len(found) > 3 else ""
+    for changed_since in changed_sinces[:3]:
+        names = listed(changed_since.regions, REGIONS_TOLD)
+        parts.append(f"{changed_since.resource} changed since you asked"
+                     + (f" ({names})" if names else "")
+                     + (f":\n{changed_since.diff}" if changed_since.diff else "."))
+    more = f"\nSo did {len(changed_sinces) - 3} more." if len(changed_sinces) > 3 else ""
     return " " + "\n".join(parts) + more
 
 

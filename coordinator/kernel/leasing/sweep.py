@@ -174,8 +174,8 @@ def give_back(tx: Tx, jumped_ms: int, last_ms: int) -> None:
                  iso(from_iso(task.claim_max) + jumped_ms))
             )
     waiters = [
-        (one.acquisition_id, iso(from_iso(one.until) + jumped_ms))
-        for one in tx.each(WaiterRow, "waiters_all") if one.until > before
+        (waiter.acquisition_id, iso(from_iso(waiter.until) + jumped_ms))
+        for waiter in tx.each(WaiterRow, "waiters_all") if waiter.until > before
     ]
     tx.record(ev.LeasesShifted(delta_ms=jumped_ms, tokens=tokens, claims=claims, waiters=waiters))
     for agent in tx.each(AgentRow, "agents_silent"):

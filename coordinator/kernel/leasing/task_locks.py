@@ -59,8 +59,8 @@ def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
                     purpose=row.purpose,
                 )
             )
-            leases[at] = next(one for one in tx.each(LeaseRow, "leases_at_scope", row.scope)
-                if one.fencing_token == token)
+            leases[at] = next(lease for lease in tx.each(LeaseRow, "leases_at_scope", row.scope)
+                if lease.fencing_token == token)
 
 
 def check_apart(tx: Tx, asked: UnlockRow, handed: Sequence[LeaseRow], me: str) -> None:

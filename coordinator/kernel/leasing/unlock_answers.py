@@ -39,7 +39,7 @@ def answer(
     svc: Service, tx: Tx, actor: Actor, req: rq.RequestAnswer
 ) -> rq.UnlockAnswered | Refusal:
     """See `requests.RequestAnswer`."""
-    said = pending_unlocks.words(req.answer, "answer")
+    text = pending_unlocks.words(req.answer, "answer")
     row = pending_unlocks.find(tx, req.request, req.resource)
     pending_unlocks.check_open(row)
     if req.force and not actor.operator:
@@ -83,7 +83,7 @@ def answer(
     other = redirect.offer(svc, tx, row.requested_by) if req.verdict == "reject" else None
     if not override:
         agents.acting(tx, actor, req.agent)
-    answer = _Answer(req.agent, said, override)
+    answer = _Answer(req.agent, text, override)
     if req.verdict == "reject":
         return _reject(svc, tx, row, answer, other)
     if entry is not None:
@@ -107,14 +107,14 @@ def _waiter(tx: Tx, row: UnlockRow) -> WaiterRow:
 
 def _reject(svc: Service, tx: Tx, row: UnlockRow, answer: _Answer,
             other: redirect.Offer) -> rq.UnlockAnswered:
-    by, said, override = answer
+    by, text, override = answer
     waiter = tx.first(WaiterRow, "waiter_get", row.request_id)
     task = waiter.task_id if waiter is not None else None
-    pending_unlocks.conclude(tx, row, "reject", by, said, override=override)
+    pending_unlocks.conclude(tx, row, "reject", by, text, override=override)
     notices.post(
         tx, row.requested_by, "answered",
         f"{by} says no to your request {row.request_id}: {row.resource} stays with {row.holder}"
-        + (f" ({quoted(said, 500)})" if said else "")
+        + (f" ({quoted(text, 500)})" if text else "")
         + ". You stay in line and will be told when it is yours; "
         + (f"meanwhile take task {other.task_id} {quoted(other.title)}: "
            f"`coord task claim {other.task_id} --agent {row.requested_by}`." if other is not None
@@ -141,26 +141,26 @@ def _reject(svc: Service, tx: Tx, row: UnlockRow, answer: _Answer,
 def _approve(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
              parts: list[narrowing.Kept], answer: _Answer) -> rq.UnlockAnswered:
     """The holder gives up what it holds of it, but for these parts."""
-    by, said, override = answer
+    by, text, override = answer
     changed = [file for file in partial_work.changed_since(svc, tx, leases, shared=override)
                if narrowing.gives_up(parts, row, file.path, svc.fold_case)]
     waiter = _waiter(tx, row)
     waiting_line.look_before_approval(tx, waiter)
     tx.looked.fresh(tx.ended_since(row.kind, row.scope))
     flagged = lapse.flag_overridden(svc, tx, leases, changed, by) if override else None
-    pending_unlocks.conclude(tx, row, "narrow" if parts else "approve", by, said,
+    pending_unlocks.conclude(tx, row, "narrow" if parts else "approve", by, text,
                              override=override)
     for lease in leases:
         end(tx, lease, by=by if override else None)
     kept = narrowing.hold(svc, tx, parts)
     asked = rule.as_resource(row.resource, row.kind, row.scope)
     bound = no_longer_than([(lease, lease.max_until) for lease in leases], asked, row.mode)
-    handed = _handed(row, by, said, [file.path for file in changed], override, flagged)
+    handed = _handed(row, by, text, [file.path for file in changed], override, flagged)
     if is_task(asked):
         task_locks.pass_claim(svc, tx, row)
     granted = waiting_line.serve_approved(svc, tx, waiter, handed, bound)
     names = listed([lease.file_path for lease in leases], 5)
-    keeps = f" {row.holder} keeps {listed([one.part.resource.name for one in parts], 5)}." * bool(
+    keeps = f" {row.holder} keeps {listed([part.part.resource.name for part in parts], 5)}." * bool(
         parts)
     if override:
         notices.post(
@@ -195,16 +195,16 @@ def _approve(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
 def _coexist(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
              entry: agreements.Entry, answer: _Answer) -> rq.UnlockAnswered:
     """The holder and whoever asked hold it both from now on."""
-    by, said, override = answer
+    by, text, override = answer
     waiter = _waiter(tx, row)
     waiting_line.look_before_approval(tx, waiter)
     name = entry.grant.name
     before = agreements.party(tx, name, row.holder)
-    pending_unlocks.conclude(tx, row, "coexist", by, said, override=override)
+    pending_unlocks.conclude(tx, row, "coexist", by, text, override=override)
     agreements.share(tx, leases, name)
     both = ("One edit of it runs at a time, whoever writes on old content is refused with the "
             "difference, and each of you is told what the other has written.")
-    words = f": {quoted(said, 500)}" if said else ""
+    words = f": {quoted(text, 500)}" if text else ""
     waiting_line.serve_agreed(
         svc, tx, waiter, f"{by}{' (override)' if override else ''} shares {row.resource} with you "
         f"({name}){words}. {both}", entry.no_longer_than, entry.grant)
@@ -224,14 +224,14 @@ def _coexist(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
     )
 
 
-def _handed(row: UnlockRow, by: str, said: str, changed: list[str], override: bool,
+def _handed(row: UnlockRow, by: str, text: str, changed: list[str], override: bool,
             flagged: partial_work.Flagged | None) -> str:
     """What the asker is told of what it gets: whose it was, and whether that left it as it was."""
     if override:
         told = f"{by} (override) took {row.resource} from {row.holder} for you ({row.request_id})"
     else:
         told = f"{by} gave up {row.resource}, as you asked ({row.request_id})"
-    told += f": {quoted(said, 500)}." if said else "."
+    told += f": {quoted(text, 500)}." if text else "."
     if changed:
         state = " in the middle of its work" if override else ""
         told += (f" {row.holder} had changed {listed(changed)}{state}: what is there now is what "
@@ -244,7 +244,7 @@ def _all_handed(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> list[LeaseRow
     if not is_task(rule.as_resource(row.resource, row.kind, row.scope)):
         return leases
     also = tx.each(LeaseRow, "leases_of_task", task_of(row.scope))
-    return [*leases, *(one for one in also if one.locked_by == row.holder)]
+    return [*leases, *(lease for lease in also if lease.locked_by == row.holder)]
 
 
 def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
@@ -254,7 +254,7 @@ def _check_landed(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
     Raises:
         Refusal: BAD_TRANSITION.
     """
-    own = [one for one in leases if svc.is_launched_worktree(one.worktree)]
+    own = [lease for lease in leases if svc.is_launched_worktree(lease.worktree)]
     changed = [file.path for file in partial_work.changed_since(svc, tx, own)
                if narrowing.gives_up(parts, row, file.path, svc.fold_case)]
     if changed:

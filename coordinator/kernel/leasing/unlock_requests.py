@@ -85,7 +85,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         tx, located, before.acquisition_id if before is not None else None)
     agents.acting(tx, actor, req.agent)
     renamed = next(
-        (one for one in blockers.leases if renamed_regions.is_renamed(one, asked)), None)
+        (lease for lease in blockers.leases if renamed_regions.is_renamed(lease, asked)), None)
     if renamed is not None:
         return _called_otherwise(svc, renamed, asked.name, req)
     theirs = _of_one_holder(blockers.leases, asked.name, req)
@@ -130,11 +130,11 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     row = pending_unlocks.find(tx, request)
     pending_unlocks.tell_holder(tx, row, theirs)
     circles.look(svc, tx, req.agent)
-    told = pending_unlocks.reply(tx, row)
+    unlock = pending_unlocks.reply(tx, row)
     if waits is not None:
         tx.effects.stays[waits.acquisition_id] = request
         answered.move(tx, waits.acquisition_id, request)
-    return told
+    return unlock
 
 
 def _asked_already(tx: Tx, row: UnlockRow, req: rq.RequestFile) -> rq.Unlock | Refusal:

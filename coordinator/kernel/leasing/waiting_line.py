@@ -96,7 +96,7 @@ def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
     freed = _resources(tx, waiter.acquisition_id)
     tx.record(ev.WaiterLeft(acquisition_id=waiter.acquisition_id, agent=waiter.agent,
                             reason=reason))
-    tx.freed += [(one.name, one.kind, one.scope) for one in freed]
+    tx.freed += [(resource.name, resource.kind, resource.scope) for resource in freed]
 
 
 def has_question(tx: Tx, waiter: WaiterRow) -> bool:
@@ -180,7 +180,8 @@ def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
         _waited_in_vain(svc, tx, waiter)
         return
     unserved.put(tx, "waiter", acquisition, why, agent=waiter.agent, task=waiter.task_id)
-    tx.freed += [(one.name, one.kind, one.scope) for one in _resources(tx, acquisition)]
+    tx.freed += [(resource.name, resource.kind, resource.scope) for resource
+                 in _resources(tx, acquisition)]
 
 
 def nobody_listens(tx: Tx, acquisition: str) -> None:
@@ -194,7 +195,7 @@ def nobody_listens(tx: Tx, acquisition: str) -> None:
 
 def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
     """Its time in line is over. It was told that it would hear of the file, so it hears this."""
-    wanted = [one.name for one in _resources(tx, waiter.acquisition_id)]
+    wanted = [resource.name for resource in _resources(tx, waiter.acquisition_id)]
     step_out(tx, waiter, "timed out")
     # (Who waited for its turn to write asks for it with the write itself.)
     if not waiter.held and not all(name.startswith(WINDOW) for name in wanted):
@@ -220,7 +221,7 @@ def look_before_approval(tx: Tx, waiter: WaiterRow) -> None:
 
 
 def serve_approved(
-    svc: Service, tx: Tx, waiter: WaiterRow, said: str, no_longer_than: str | None
+    svc: Service, tx: Tx, waiter: WaiterRow, text: str, no_longer_than: str | None
 ) -> bool:
     """Grant to a waiter whose unlock request was approved just now, if nothing else is in the way.
 
@@ -236,17 +237,17 @@ def serve_approved(
     if blockers.leases or blockers.closed or (blockers.waiters and no_longer_than is None):
         return False
     _give(svc, tx, waiter, wanted, blockers,
-          _Handed(said, no_longer_than if blockers.waiters else None))
+          _Handed(text, no_longer_than if blockers.waiters else None))
     return True
 
 
 def serve_agreed(
-    svc: Service, tx: Tx, waiter: WaiterRow, said: str, no_longer_than: str | None, agreed: Agreed
+    svc: Service, tx: Tx, waiter: WaiterRow, text: str, no_longer_than: str | None, agreed: Agreed
 ) -> None:
     """Grant to a waiter what its holder shares with it from now on: it was looked at, and nothing
     else is in the way (`agreements.entry`)."""
     wanted, blockers = _weighed(svc, tx, waiter, agreed.name, handed=True)
-    _give(svc, tx, waiter, wanted, blockers, _Handed(said, no_longer_than, agreed))
+    _give(svc, tx, waiter, wanted, blockers, _Handed(text, no_longer_than, agreed))
 
 
 def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None, *,
@@ -277,7 +278,7 @@ def _give(
     handed: _Handed,
 ) -> None:
     """Grant to a waiter what it waits for, and tell it."""
-    said = handed.said
+    text = handed.said
     check_looked(svc, tx, wanted, blockers)
     changed = since_asked.changed(tx, waiter.acquisition_id, wanted)
     tx.record(
@@ -295,18 +296,18 @@ def _give(
             first_ttl_ms=offered, no_longer_than=handed.no_longer_than, agreed=handed.agreed),
     )
     reply.changed = changed
-    if said:
-        reply.warnings.append(said)
+    if text:
+        reply.warnings.append(text)
     tell(tx, waiter.acquisition_id, reply)
     # Others that wait for what this agent holds now let its other waiters pass.
     tx.effects.wake.update({
         row.acquisition_id: None for row in tx.each(WaiterRow, "waiters_of_agent", waiter.agent)})
-    if said or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
+    if text or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
         names = [lease.resource for lease in reply.leases]
         notices.post(
             tx, waiter.agent, "granted",
-            f"{said or 'You waited for ' + ', '.join(names) + ':'} "
-            f"{'It' if said else 'it'} is yours until "
+            f"{text or 'You waited for ' + ', '.join(names) + ':'} "
+            f"{'It' if text else 'it'} is yours until "
             f"{short(from_iso(min(lease.expires_at for lease in reply.leases)))}. "
             "Read it afresh before you write" + ("." if changed else "; it may have changed.")
             + since_asked.told(changed),
@@ -386,14 +387,14 @@ def _lie(tx: Tx, acquisition: str) -> list[Located]:
 
 def _known(tx: Tx, acquisition: str) -> list[Located]:
     """Where a waiter's resources lie; as they were when it asked, where that cannot be told."""
-    out = []
+    result = []
     for row in tx.each(PlaceRow, "waiter_places_of", acquisition):
         try:
-            out.append(tx.looked.located(place(row.name, row.kind, row.worktree)))
+            result.append(tx.looked.located(place(row.name, row.kind, row.worktree)))
         except Refusal:
-            out.append(Located(
+            result.append(Located(
                 rule.as_resource(row.name, row.kind, row.scope), None, None, row.worktree))
-    return out
+    return result
 
 
 def listing(svc: Service, view: View, *, about: Resource | None = None,
@@ -405,20 +406,20 @@ def listing(svc: Service, view: View, *, about: Resource | None = None,
     waiters = view.each(WaiterRow, "waiters_all")
     waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
                                 w.acquisition_id))
-    out = []
+    result = []
     for position, w in enumerate(waiters, 1):
         wanted = _resources(view, w.acquisition_id)
-        if about is not None and not any(overlaps(about, one) for one in wanted):
+        if about is not None and not any(overlaps(about, resource) for resource in wanted):
             continue
         held_by = _held_by(view, w)
         if agent is not None and agent != w.agent and agent not in held_by:
             continue
-        out.append(rq.Waiter(
+        result.append(rq.Waiter(
             acquisition_id=w.acquisition_id, agent=w.agent, resources=[r.name for r in wanted],
             mode=w.mode, priority=w.priority, asked_at=w.asked_at, until=w.until, position=position,
             description=w.description, held_by=held_by,
         ))
-    return out
+    return result
 
 
 def _held_by(view: View, waiter: WaiterRow) -> list[str]:

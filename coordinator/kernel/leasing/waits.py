@@ -59,7 +59,7 @@ def asked(
 
 def waits_of(svc: Service, view: View, agent: str, without: str | None) -> list[Wait]:
     """Whom an agent waits for: by its places in line, and through its sub-agents."""
-    out: list[Wait] = []
+    waits: list[Wait] = []
     for row in view.each(Wanting, "wants_of_agent", agent):
         if row.acquisition_id == without or row.until <= view.now:
             continue
@@ -67,9 +67,9 @@ def waits_of(svc: Service, view: View, agent: str, without: str | None) -> list[
         ways = [(lease, row.name) for lease in _in_the_way(view, row, asked)]
         if not ways:
             ways = _before(svc, view, agent, _ahead(svc, view, row, asked), row.name)
-        out += [Wait(lease.locked_by, lease, name, row.acquisition_id, row.priority,
+        waits += [Wait(lease.locked_by, lease, name, row.acquisition_id, row.priority,
                      row.gives_way_to) for lease, name in ways]
-    return out + [Wait(str(name)) for name in view.values("children_in_line", agent)]
+    return waits + [Wait(str(name)) for name in view.values("children_in_line", agent)]
 
 
 def wants_of(view: View, acquisition: str) -> list[Wanting]:
@@ -80,16 +80,16 @@ def wants_of(view: View, acquisition: str) -> list[Wanting]:
 def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
     """Leases that keep a waiter from this, also of the same file under another name."""
     leases = each_lease_near(view, asked)
-    found = list(islice(
+    found_leases = list(islice(
         (lease for lease in leases if lease.expires_at > view.now and not _ends_by_itself(lease)
          and rule.conflicts(asked, row.mode, row.agent, lease)), BLOCKERS_MAX))
-    if not found and row.met not in ("", asked.scope):
-        found = [
+    if not found_leases and row.met not in ("", asked.scope):
+        found_leases = [
             lease for lease in view.each(LeaseRow, "leases_at_scope", row.met)
             if lease.locked_by != row.agent and lease.expires_at > view.now
             and "exclusive" in (lease.mode, row.mode)
         ]
-    return found
+    return found_leases
 
 
 def _ends_by_itself(lease: LeaseRow) -> bool:
@@ -102,7 +102,7 @@ def _ahead(svc: Service, view: View, row: Wanting, asked: Resource) -> list[Near
     """Waiters of others that stand before this one at a resource that nobody holds."""
     step = ms(svc.settings.leases.age_step_s)
     mine = (rule.standing(row.priority, row.asked_at, view.now_ms, step), row.acquisition_id)
-    out: list[NearWaiter] = []
+    near_waiters: list[NearWaiter] = []
     for other in islice(one_by_one(view, NearWaiter, "waiters_near", asked), BLOCKERS_MAX):
         theirs = rule.standing(other.priority, other.asked_at, view.now_ms, step)
         if (
@@ -111,8 +111,8 @@ def _ahead(svc: Service, view: View, row: Wanting, asked: Resource) -> list[Near
             and overlaps(asked, rule.as_resource(other.name, other.kind, other.scope))
             and not unserved.rests(view, "waiter", other.acquisition_id)
         ):
-            out.append(other)
-    return out
+            near_waiters.append(other)
+    return near_waiters
 
 
 def _before(
@@ -120,10 +120,10 @@ def _before(
 ) -> list[tuple[LeaseRow, str]]:
     """Leases that those wait for who stand before an agent in line, and what it wants itself. Who
     waits for the very one behind it is passed."""
-    out: list[tuple[LeaseRow, str]] = []
+    result: list[tuple[LeaseRow, str]] = []
     met: set[str] = set()
-    todo = [(agent, one, wanted or one.name) for one in line]
-    while todo and len(out) < BLOCKERS_MAX:
+    todo = [(agent, near_waiter, wanted or near_waiter.name) for near_waiter in line]
+    while todo and len(result) < BLOCKERS_MAX:
         behind, waiter, name = todo.pop()
         if waiter.acquisition_id in met:
             continue
@@ -135,36 +135,38 @@ def _before(
             held = _in_the_way(view, row, asked)
             leases += held
             if not held:
-                further += [(row.agent, one, name) for one in _ahead(svc, view, row, asked)]
+                further += [(row.agent, near_waiter, name) for near_waiter
+                            in _ahead(svc, view, row, asked)]
         if all(lease.locked_by != behind for lease in leases):
-            out += [(lease, name) for lease in leases if lease.locked_by != agent]
+            result += [(lease, name) for lease in leases if lease.locked_by != agent]
             todo += further
-    return out
+    return result
 
 
 def waited_for(tx: Tx, agent: str) -> bool:
     """Whether anybody waits for what this agent holds, or the session that it works for: nearly
     always nobody does, and there is nothing to be searched."""
-    one: str | None = agent
+    parent: str | None = agent
     met: set[str] = set()
-    while one is not None and one not in met:
-        met.add(one)
-        held = tx.each(LeaseRow, "leases_of_holder", one)
+    while parent is not None and parent not in met:
+        met.add(parent)
+        held = tx.each(LeaseRow, "leases_of_holder", parent)
         if len(held) > HELD_MAX:
             return True
         for lease in held:
             leased = rule.as_resource(lease.file_path, lease.kind, lease.scope)
-            if any(near.agent != one
+            if any(near.agent != parent
                    for near in one_by_one(tx, NearWaiter, "waiters_near", leased)):
                 return True
             if tx.has("waiters_met", lease.scope):
                 return True
-        row = tx.agent(one)
-        one = row.parent if row is not None else None
+        row = tx.agent(parent)
+        parent = row.parent if row is not None else None
     return False
 
 
 def _wanted_for(located: Sequence[Resource], lease: LeaseRow) -> str:
     """Which of the resources that were asked for this lease is in the way of."""
     held = rule.as_resource(lease.file_path, lease.kind, lease.scope)
-    return next((one.name for one in located if overlaps(one, held)), located[0].name)
+    return next((resource.name for resource in located if overlaps(resource, held)),
+                located[0].name)

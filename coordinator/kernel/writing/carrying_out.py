@@ -42,10 +42,10 @@ def finish(svc: Service, journal: Journal, *, after_crash: bool,
 
 def resume(svc: Service, review: str) -> Steps:
     """Go on with a verdict that a crash or a disk has cut off."""
-    found = yield OnDisk(lambda worker: journal_of(worker.view, review))
-    if isinstance(found, Journal) and review not in svc.at_work:
-        return (yield from finish(svc, found, after_crash=True))
-    return found
+    journal = yield OnDisk(lambda worker: journal_of(worker.view, review))
+    if isinstance(journal, Journal) and review not in svc.at_work:
+        return (yield from finish(svc, journal, after_crash=True))
+    return journal
 
 
 def hold(svc: Service, tx: Tx) -> None:

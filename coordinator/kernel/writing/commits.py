@@ -64,11 +64,11 @@ def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: st
     """
     windows = free_windows.check(svc, tx, paths)
     name = f"C-{tx.number('commit')}"
-    for one in windows:
+    for window in windows:
         token = tx.number("fencing")
         tx.record(ev.LeaseGranted(
-            fencing_token=token, resource=one.name, agent=holder(name),
-            expires_at=tx.later(HOLD_MS), lease_kind="key", mode="exclusive", scope=one.scope,
+            fencing_token=token, resource=window.name, agent=holder(name),
+            expires_at=tx.later(HOLD_MS), lease_kind="key", mode="exclusive", scope=window.scope,
             acquisition_id=f"A-{token}", ttl_ms=HOLD_MS, max_until=tx.later(HOLD_MS),
             description=f"{why} for {agent}", purpose=purposes.of_commit(name),
         ))
@@ -92,8 +92,8 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     """Note how it went: warnings, or why it was taken back. What is returned as a refusal is on
     disk, too."""
     agent = journal.verdict.by
-    for one in done.saved:
-        tx.keep_stored(one.name, one.size)
+    for saved in done.saved:
+        tx.keep_stored(saved.name, saved.size)
     if done.state == "stuck":
         return stuck(journal, done)
     refusal = taken_back(svc, journal, done) if done.state == "back" else None
@@ -188,7 +188,7 @@ def _note(plan: Plan) -> str:
     """What of each region is there when all is written, for the end, which may follow a crash."""
     return "\n".join([*(f"{now or '-'} {name}" for name, now in plan.hashes.items()),
                       *(f"{KNOWN}{now} {name}" for name, now in plan.known.items()),
-                      *(WARNED + " ".join(one.split()) for one in plan.warnings)])
+                      *(WARNED + " ".join(warning.split()) for warning in plan.warnings)])
 
 
 def _noted(note: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, str | None]]]:

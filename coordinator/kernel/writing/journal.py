@@ -47,13 +47,13 @@ def journal_of(view: View, review: str) -> Journal | None:
     row = view.first(VerdictRow, "verdict_get", review)
     if row is None:
         return None
-    found = view.each(PartRow, "verdict_parts_of", review)
+    parts = view.each(PartRow, "verdict_parts_of", review)
     return Journal(
         row, tuple(view.each(StepRow, "verdict_steps_of", review)),
         tuple(ev.ReviewPart(
-            path=one.path, hunks=one.numbers, part_before=one.part_before,
-            part_after=one.part_after, rest_before=one.rest_before, rest_after=one.rest_after,
-        ) for one in found),
+            path=part.path, hunks=part.numbers, part_before=part.part_before,
+            part_after=part.part_after, rest_before=part.rest_before, rest_after=part.rest_after,
+        ) for part in parts),
     )
 
 

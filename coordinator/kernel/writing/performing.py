@@ -48,7 +48,7 @@ class Performed:
 
 def perform(svc: Service, worker: Worker, journal: Journal, after_crash: bool) -> Performed:
     """Carry out the steps, and take all back if one cannot be done. For a worker."""
-    out = Performed()
+    performed = Performed()
     with ExitStack() as stack:
         links = frozenset(row.path for row in journal.steps
                           if is_link(row.old_hash or "") or is_link(row.new_hash or ""))
@@ -58,7 +58,7 @@ def perform(svc: Service, worker: Worker, journal: Journal, after_crash: bool) -
         names: dict[tuple[int, int], tuple[str, int]] = {}  # file -> what is left of its names
         for row in journal.steps:
             if worker.halted():
-                out.state = "halted"
+                performed.state = "halted"
                 break
             with worker.piece():
                 outcome = writers.run(row, _forward(row))
@@ -67,7 +67,7 @@ def perform(svc: Service, worker: Worker, journal: Journal, after_crash: bool) -
             if outcome.state in ("done", "failed") or (outcome.state == "barred" and after_crash):
                 reached.append(row)
             if outcome.state != "done":
-                out.first = (row.path, outcome)
+                performed.first = (row.path, outcome)
                 if after_crash:  # those that follow may have been written before, too
                     reached += journal.steps[journal.steps.index(row) + 1 :]
                 break
@@ -77,34 +77,34 @@ def perform(svc: Service, worker: Worker, journal: Journal, after_crash: bool) -
             if len(fresh) == REPORT_EVERY:
                 _report(worker, journal, fresh)
                 fresh = []
-        if out.first is None:
-            out.first = writers.sync()
-        if out.first is None:
-            if fresh and out.state == "halted":  # else the end is noted in a moment
+        if performed.first is None:
+            performed.first = writers.sync()
+        if performed.first is None:
+            if fresh and performed.state == "halted":  # else the end is noted in a moment
                 _report(worker, journal, fresh)
-            out.linked = [(path, file[1]) for file, (path, left) in names.items() if left > 0]
+            performed.linked = [(path, file[1]) for file, (path, left) in names.items() if left > 0]
         else:
-            _take_back(out, worker, journal, writers, reached)
-        out.saved = writers.saved()
-    return out
+            _take_back(performed, worker, journal, writers, reached)
+        performed.saved = writers.saved()
+    return performed
 
 
-def _take_back(out: Performed, worker: Worker, journal: Journal, writers: _Writers,
+def _take_back(performed: Performed, worker: Worker, journal: Journal, writers: _Writers,
                reached: list[StepRow]) -> None:
     """Put the old contents back, the last one first."""
-    out.state = "back"
+    performed.state = "back"
     _report(worker, journal, [row.n for row in reached], back=True)
     for row in reversed(reached):
         with worker.piece():
             outcome = writers.run(row, _forward(row).reversed(row.old_mode))
         if outcome.state == "done":
-            out.undone.append(row.n)
+            performed.undone.append(row.n)
         else:
-            out.left.append((row.path, outcome.why))
+            performed.left.append((row.path, outcome.why))
             if outcome.state != "changed":
-                out.state = "stuck"
+                performed.state = "stuck"
     if writers.sync() is not None:
-        out.state = "stuck"
+        performed.state = "stuck"
 
 
 def _report(worker: Worker, journal: Journal, steps: list[int], *, back: bool = False) -> None:
@@ -160,4 +160,4 @@ class _Writers:
 
     def saved(self) -> list[Saved]:
         """What somebody saved meanwhile, and is kept as a blob."""
-        return [one for writer in self._made.values() for one in writer.saved]
+        return [saved for writer in self._made.values() for saved in writer.saved]

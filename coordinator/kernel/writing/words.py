@@ -33,8 +33,8 @@ def _linked(path: str, inode: int) -> str:
 
 def _kept_aside(svc: Service, done: Performed) -> list[str]:
     return [
-        f"What somebody saved at {file_names.shown(one.path)} in that moment is kept as "
-        f"{svc.blobs.place(one.name)}." for one in done.saved
+        f"What somebody saved at {file_names.shown(saved.path)} in that moment is kept as "
+        f"{svc.blobs.place(saved.name)}." for saved in done.saved
     ]
 
 

@@ -154,12 +154,12 @@ def _draft_event(
     except Refusal as refusal:
         if not draft.where:
             raise
-        said = refusal.message.removesuffix(" Nothing was done.").removesuffix(f" {NOTHING}")
+        text = refusal.message.removesuffix(" Nothing was done.").removesuffix(f" {NOTHING}")
         step = refusal.next
         if refusal.code is Code.UNKNOWN_TASK:
             step = ("Give the task that comes before an `id` in this file, and name that in "
                     "`after`; or name one of `coord task list`.")
-        raise Refusal(refusal.code, f"{draft.where}: {said} {NOTHING}", next=step,
+        raise Refusal(refusal.code, f"{draft.where}: {text} {NOTHING}", next=step,
                       **refusal.facts) from None
     return TaskAdded(
         task=task_id, n=n, title=title, prompt=draft.prompt, priority=draft.priority,
@@ -201,7 +201,8 @@ def checked(
     modes: list[tuple[Located, str]] = []
     for text in draft.resources:
         mode = "shared" if text.startswith(READ) else "exclusive"
-        modes += [(one, mode) for one in with_links(tx, [tx.looked.place(_named(text), cwd)])]
+        modes += [(with_link, mode) for with_link
+                  in with_links(tx, [tx.looked.place(_named(text), cwd)])]
     wanted = once_wanted(modes)
     return title, attempts, [
         (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted

@@ -194,7 +194,7 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None,
         warnings=[*acquired.warnings, *_not_there(acquired.leases, near),
                   *_as_wholes(names, acquired.leases)] if acquired else [],
         tried=blackboard.left(tx, task.task_id, {
-            one.resource: one.content_hash for one in (acquired.leases if acquired else ())}),
+            lease.resource: lease.content_hash for lease in (acquired.leases if acquired else ())}),
     )
 
 
@@ -217,7 +217,8 @@ def _nearest(tx: Tx, wanted: Sequence[Wanted]) -> list[str]:
 
 def _not_there(held: Sequence[rq.Lease], near: Sequence[str]) -> list[str]:
     """A task may be about a region that is yet to be written; or its name may be mistyped."""
-    new = [one.resource for one in held if one.kind == "region" and one.content_hash is None]
+    new = [lease.resource for lease in held if lease.kind == "region"
+           and lease.content_hash is None]
     like = f" The nearest: {listed(near)}." if near else ""
     return [f"{listed(new)} {'is' if len(new) == 1 else 'are'} not there yet, and leased as new; "
             f"`coord regions FILE` lists what is.{like}"] if new else []
@@ -225,7 +226,7 @@ def _not_there(held: Sequence[rq.Lease], near: Sequence[str]) -> list[str]:
 
 def _as_wholes(names: Sequence[str], held: Sequence[rq.Lease]) -> list[str]:
     """Of what kinds of files a task names parts though they have none."""
-    leased = {one.resource for one in held}
+    leased = {lease.resource for lease in held}
     whole = dict.fromkeys(path_of(name, "region") for name in names
                           if "::" in name and name not in leased)
     found = [path for path in whole if path in leased]
@@ -332,7 +333,8 @@ def _who_keeps(tx: Tx, agent: str, needed: Sequence[tuple[str, str, str, str]]) 
     wanted = [(rule.as_resource(name, kind, scope), mode) for name, kind, scope, mode in needed]
     if holders_of(tx, agent, wanted):
         return "others"
-    return "itself" if all(any(overlaps(one, held) for held in own) for one, _ in wanted) else (
+    return "itself" if all(any(overlaps(resource, held) for held in own) for resource,
+                           _ in wanted) else (
         "nobody")
 
 

@@ -26,7 +26,7 @@ class TaskAdded(Event, tag="task_added"):
     resources: list[tuple[str, str, str, str]]  # (name, kind, scope, mode)
     after: list[str]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["task_insert"],
             (
@@ -37,7 +37,7 @@ class TaskAdded(Event, tag="task_added"):
                 self.priority,
                 self.state,
                 self.attempts_max,
-                at,
+                instant,
             ),
         )
         db.executemany(
@@ -62,10 +62,10 @@ class TaskEdited(Event, tag="task_edited"):
     after: list[str]
     fields: list[str]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["task_edit"],
-            (self.task, self.title, self.prompt, self.priority, self.attempts_max, at),
+            (self.task, self.title, self.prompt, self.priority, self.attempts_max, instant),
         )
         for forget in ("task_resources_forget", "task_after_forget"):
             db.execute(Q[forget], (self.task,))

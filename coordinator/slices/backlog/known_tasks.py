@@ -45,8 +45,8 @@ def remarks(view: View, items: Sequence[Item], names: Sequence[str],
     it any more."""
     other = [row.task_id for n, row in found.items()
              if row.state not in _OVER and _differs(view, items[n], row)]
-    known = {row.task_id for row in found.values()}
-    unnamed = (name for name in dict.fromkeys(names) if name not in known)
+    task_ids = {row.task_id for row in found.values()}
+    unnamed = (name for name in dict.fromkeys(names) if name not in task_ids)
     gone = [row for row in view.each_of(TaskRow, "task_get", unnamed) if row.state not in _OVER]
     said = [f"{name} stays as it was added, and the text says otherwise now: `coord task edit "
             f"{name}`." for name in other[:TOLD_MAX]]
@@ -64,4 +64,4 @@ def _plain(title: str) -> str:
 def _differs(view: View, item: Item, row: TaskRow) -> bool:
     shown = tasks.reply(view, row).resources
     return item.prompt.strip() != row.prompt.strip() or {
-        one.removeprefix("./") for one in item.resources} != set(shown)
+        resource.removeprefix("./") for resource in item.resources} != set(shown)

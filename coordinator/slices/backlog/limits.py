@@ -14,7 +14,7 @@ def rest_of(view: View, agent: str) -> str | None:
     """Until when the agent, or the one whose sub-agent it is, rests; None: it does not."""
     row = view.agent(agent)
     above = view.agent(row.parent) if row is not None and row.parent else None
-    ends = [one.rests_until for one in (row, above) if one is not None and one.rests_until]
+    ends = [agent.rests_until for agent in (row, above) if agent is not None and agent.rests_until]
     last = max(ends, default=None)
     return last if last is not None and last > view.now else None
 

@@ -97,7 +97,7 @@ def write(item: Item) -> str:
         facts += f" (id: {_quoted(item.id)})"
     lines = item.prompt.strip("\n").split("\n") if item.prompt.strip("\n") else []
     prompt = "".join(f"  {line}\n" if line.strip() else "\n" for line in lines)
-    title = _OPEN.sub(lambda found: "\\" + found[1] + found[0], " ".join(item.title.split()))
+    title = _OPEN.sub(lambda match: "\\" + match[1] + match[0], " ".join(item.title.split()))
     return f"- [{'x' if item.done else ' '}] {title}{facts}\n{prompt}"
 
 
@@ -138,9 +138,9 @@ def _split(line: str, number: int) -> tuple[str, list[_Fact]]:
     """
     facts: list[_Fact] = []
     title = line
-    for found in _OPEN.finditer(line, 0, 4 * TITLE_CHARS_MAX):
-        at = found.start() + len(found[1])
-        if len(found[1]) % 2 == 0 and _is_fact(found) and line[at - 1 : at] in ("", " ", "\t", ")"):
+    for match in _OPEN.finditer(line, 0, 4 * TITLE_CHARS_MAX):
+        at = match.start() + len(match[1])
+        if len(match[1]) % 2 == 0 and _is_fact(match) and line[at - 1 : at] in ("", " ", "\t", ")"):
             read_on = _to_the_end(line, at)
             if read_on is not None:
                 title, facts = line[:at], read_on
@@ -152,38 +152,39 @@ def _split(line: str, number: int) -> tuple[str, list[_Fact]]:
         if fact.odd is not None:
             raise _refused(number, f"the quotation marks of {fact.odd[:60]} are not understood",
                            "Write the name between backticks.")
-    code = [found.span() for found in _CODE.finditer(title)]
-    for found in _OPEN.finditer(title):
-        at = found.start() + len(found[1])
-        if (len(found[1]) % 2 == 0 and found[2].lower() in _WORDS
+    code = [found_match.span() for found_match in _CODE.finditer(title)]
+    for match in _OPEN.finditer(title):
+        at = match.start() + len(match[1])
+        if (len(match[1]) % 2 == 0 and match[2].lower() in _WORDS
                 and not any(begin < at < end for begin, end in code)):
-            raise _refused(number, f"`({found[2]}: …)` is not at the end of the line, or is not "
+            raise _refused(number, f"`({match[2]}: …)` is not at the end of the line, or is not "
                            "closed", _OWN)
-    return _OPEN.sub(lambda found: found[0].replace(
-        found[1], "\\" * (len(found[1]) // 2), 1) if len(found[1]) % 2 else found[0],
+    return _OPEN.sub(lambda found_match: found_match[0].replace(
+        found_match[1], "\\" * (len(found_match[1]) // 2), 1) if len(found_match[1]) % 2
+        else found_match[0],
         title).strip(), facts
 
 
 _OWN = "Correct it, or write `\\(` in its place if it belongs to the title."
 
 
-def _is_fact(found: re.Match[str]) -> bool:
-    return found[3] is not None or found[2].lower() in _WORDS
+def _is_fact(match: re.Match[str]) -> bool:
+    return match[3] is not None or match[2].lower() in _WORDS
 
 
 def _to_the_end(line: str, at: int) -> list[_Fact] | None:
     """The facts from here to the end of the line; None if there is anything else."""
     facts = []
     while at < len(line):
-        found = _OPEN.match(line, at)
-        if found is None or found[1] or not _is_fact(found):
+        match = _OPEN.match(line, at)
+        if match is None or match[1] or not _is_fact(match):
             return None
-        read = _parts(line, found.end())
+        read = _parts(line, match.end())
         if read is None:
             return None
         parts, odd, end = read
-        text = line[found.end() : end - 1].strip()
-        facts.append(_Fact(found[2].lower(), parts, odd, parts[0] if len(parts) == 1 else text))
+        text = line[match.end() : end - 1].strip()
+        facts.append(_Fact(match[2].lower(), parts, odd, parts[0] if len(parts) == 1 else text))
         at = end
         while line[at : at + 1].isspace():
             at += 1
@@ -228,13 +229,13 @@ def _between_marks(line: str, at: int) -> tuple[str, int] | None:
     if mark in ("'", '"') and mark:
         end = line.find(mark, at + 1)
         return (line[at + 1 : end], end + 1) if end > at + 1 and _over(line, end + 1) else None
-    found = _CODE.match(line, at) if mark == "`" else None
-    if found is None or not _over(line, found.end()):
+    match = _CODE.match(line, at) if mark == "`" else None
+    if match is None or not _over(line, match.end()):
         return None
-    inner = found[0][len(found[1]) : -len(found[1])]
+    inner = match[0][len(match[1]) : -len(match[1])]
     if inner[:1] == inner[-1:] == " " and inner.strip(" "):
         inner = inner[1:-1]
-    return inner, found.end()
+    return inner, match.end()
 
 
 def _over(line: str, at: int) -> bool:
@@ -251,5 +252,5 @@ def _quoted(name: str) -> str:
 
 
 def _refused(number: int, why: str, then: str) -> Refusal:
-    told = f"Line {number}: {why}. Nothing was added."
-    return Refusal(Code.INVALID, told, line=number, next=then)
+    text = f"Line {number}: {why}. Nothing was added."
+    return Refusal(Code.INVALID, text, line=number, next=then)

@@ -49,10 +49,10 @@ def of_field(problem: str, entry: Any) -> str:
         return f"a task is a title, or fields (`title: …`), and this is {_shown(entry)}."
     if "missing required field" in problem:
         return "it has no `title`."
-    found = _FIELD.search(problem)
-    if found is None or found[1] not in _WANTED:
+    match = _FIELD.search(problem)
+    if match is None or match[1] not in _WANTED:
         return f"{problem}."
-    name, place = found[1], found[2]
+    name, place = match[1], match[2]
     value = entry.get(name)
     if place is None or not isinstance(value, list):
         quoted = " Write it between quotation marks." \
@@ -78,10 +78,10 @@ def several(name: str, text: str) -> str:
 
 def yaml_problem(problem: str | None) -> str:
     """What a YAML reader found, without its own signs."""
-    said = problem or "it cannot be read"
+    text = problem or "it cannot be read"
     for sign, word in _YAML_SIGNS.items():
-        said = said.replace(f"'{sign}'", word).replace(sign, word)
-    return said
+        text = text.replace(f"'{sign}'", word).replace(sign, word)
+    return text
 
 
 def yaml_hint(problem: str | None) -> str:

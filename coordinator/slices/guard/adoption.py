@@ -49,7 +49,7 @@ class Running(NamedTuple):
     def may_have_written(self, path: str, fold_case: bool) -> bool:
         """Whether this call can have written that file: an edit writes what it names."""
         return self.is_command or not self.files or path_scope(path, fold_case) in {
-            path_scope(one, fold_case) for one in self.files}
+            path_scope(file, fold_case) for file in self.files}
 
 
 class Adopted(NamedTuple):
@@ -64,25 +64,25 @@ class Adopted(NamedTuple):
 
 def writer(view: View, change: Seen, *, but: str = "") -> str | None:
     """The agent whose command wrote this, if it can only have been one; `but`: not this one."""
-    commands = [one for one in change.calls
-                if one.is_command and (not but or owner(view, one.holder) != owner(view, but))]
-    owners = {owner(view, one.holder) for one in commands}
+    commands = [call for call in change.calls
+                if call.is_command and (not but or owner(view, call.holder) != owner(view, but))]
+    owners = {owner(view, command.holder) for command in commands}
     if len(owners) > 1:  # as far as their words tell
-        commands = [one for one in commands if any(may_mean(word, change.path)
-                                                   for word in one.words)]
-        owners = {owner(view, one.holder) for one in commands}
+        commands = [command for command in commands if any(may_mean(word, change.path)
+                                                   for word in command.words)]
+        owners = {owner(view, command.holder) for command in commands}
     if len(owners) != 1:
         return None
-    holders = {one.holder for one in commands}
-    found = holders.pop() if len(holders) == 1 else owners.pop()
-    row = view.agent(found)
-    return found if row is not None and row.state != "gone" else None
+    holders = {command.holder for command in commands}
+    holder = holders.pop() if len(holders) == 1 else owners.pop()
+    row = view.agent(holder)
+    return holder if row is not None and row.state != "gone" else None
 
 
 def late_writer(view: View, change: Seen, holder: str) -> str | None:
     """The agent that has left running what wrote this, where no command ran: only one's has ended a
     moment before, and none of the holder's own."""
-    if any(one.is_command for one in change.calls) or any(
+    if any(call.is_command for call in change.calls) or any(
             owner(view, one.holder) == owner(view, holder) for one in change.lately):
         return None
     return writer(view, replace(change, calls=change.lately))
@@ -223,7 +223,7 @@ def _before(tx: Tx, found: Adopted) -> Before | None:
 def doubtful(tx: Tx, change: Seen) -> bool:
     """Whether commands of several agents ran when a file was written that nobody held: then these
     are told."""
-    agents = sorted({owner(tx, one.holder) for one in change.calls if one.is_command})
+    agents = sorted({owner(tx, call.holder) for call in change.calls if call.is_command})
     for agent in agents if len(agents) > 1 else ():
         others = [one for one in agents if one != agent]
         notices.post(
@@ -238,9 +238,9 @@ def doubtful(tx: Tx, change: Seen) -> bool:
 def most(found: Sequence[Adopted]) -> list[Adopted]:
     """Of these the first ones of each agent."""
     count: dict[str, int] = {}
-    out = []
+    result = []
     for one in found:
         count[one.agent] = count.get(one.agent, 0) + 1
         if count[one.agent] <= ADOPTED_MAX:
-            out.append(one)
-    return out
+            result.append(one)
+    return result

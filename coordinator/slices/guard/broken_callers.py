@@ -60,15 +60,15 @@ def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed,
     if (not parts.outward or svc.impact is None or svc.settings.leases.meaning == "off"
             or parts.hash is None or not _others_hold(tx, agent)):
         return Broken()
-    found = tx.looked.after(
+    outcome = tx.looked.after(
         f"impact {located.path} {parts.hash}", partial(_judged, svc, located, need))
-    if isinstance(found, str) or found.outcome == "ALLOW":
+    if isinstance(outcome, str) or outcome.outcome == "ALLOW":
         return Broken()
-    places = {one.resource: one.why for one in found.unseen}
-    places |= {one.resource: one.why for one in found.breaks if one.sure}
-    if found.note or len(places) > REGIONS_MAX:
-        said = found.note or f"it breaks {len(places)} places"
-        return Broken(whole=True, why={name: f"nobody can tell whom it breaks ({said})"})
+    places = {unseen.resource: unseen.why for unseen in outcome.unseen}
+    places |= {one.resource: one.why for one in outcome.breaks if one.sure}
+    if outcome.note or len(places) > REGIONS_MAX:
+        note = outcome.note or f"it breaks {len(places)} places"
+        return Broken(whole=True, why={name: f"nobody can tell whom it breaks ({note})"})
     return _regions(svc, tx, agent, located, places)
 
 
@@ -76,7 +76,7 @@ def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
     """A refusal to lease what breaks, with the reason why it is to be leased; others as they are.
     """
     met = [str(one["resource"]) for one in refusal.facts.get("conflicts", [])]
-    sentences = [said for name, said in why.items() if any(_meets(name, one) for one in met)]
+    sentences = [text for name, text in why.items() if any(_meets(name, one) for one in met)]
     if not sentences:
         return refusal
     return Refusal(refusal.code, f"With this edit {'; '.join(sentences[:TOLD_MAX])}. "
@@ -86,7 +86,7 @@ def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
 def told(why: Mapping[str, str], edited: Collection[str]) -> str:
     """What an agent has to know of what was leased with its edit elsewhere; empty if nothing was.
     """
-    why = {name: said for name, said in why.items() if name not in edited}
+    why = {name: text for name, text in why.items() if name not in edited}
     if not why:
         return ""
     more = f"; and {len(why) - TOLD_MAX} more" if len(why) > TOLD_MAX else ""

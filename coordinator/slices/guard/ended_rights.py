@@ -43,9 +43,9 @@ class EndedRights:
         for row in tx.each(LogRow, "rights_ended_since", after, tx.later(-LATE_MS)):
             self.note(row.at, row.seq, str(row.agent), str(row.resource), what_of(row.data))
 
-    def note(self, at: str, seq: int, agent: str, name: str, what: What) -> None:
+    def note(self, instant: str, seq: int, agent: str, name: str, what: What) -> None:
         """This agent's right to this has ended; later ends are noted later."""
-        end, scope = End(at, seq, agent), what.scope
+        end, scope = End(instant, seq, agent), what.scope
         if what.lease_kind == "glob":
             self._globs[name] = as_resource(name, "glob", scope), end
             return
@@ -59,18 +59,18 @@ class EndedRights:
 
     def last(self, asked: Resource) -> End | None:
         """The last end of a right to what overlaps this file."""
-        scope, found = asked.scope, list[End]()
+        scope, ends = asked.scope, list[End]()
         at = scope.find("/") + 1
         while at:  # what contains it
             if (end := self._ends.get(scope[:at])) is not None:
-                found.append(end)
+                ends.append(end)
             at = scope.find("/", at) + 1
         for below in self._scopes[bisect_right(self._scopes, scope):]:  # its regions, say
             if not below.startswith(scope):
                 break
-            found.append(self._ends[below])
-        found += [end for glob, end in self._globs.values() if overlaps(asked, glob)]
-        return max(found, key=lambda end: end.seq, default=None)
+            ends.append(self._ends[below])
+        ends += [end for glob, end in self._globs.values() if overlaps(asked, glob)]
+        return max(ends, key=lambda end: end.seq, default=None)
 
 
 class End(NamedTuple):

@@ -48,8 +48,8 @@ def is_foreign(view: View, change: Seen, holder: str, fold_case: bool) -> bool:
     """Whether a write to what this agent holds was certainly not made by its session."""
     if not hears(view, holder):
         return False  # nothing is known of it
-    return not any(one.may_have_written(change.path, fold_case)
-                   and owner(view, one.holder) == owner(view, holder) for one in change.calls)
+    return not any(call.may_have_written(change.path, fold_case)
+                   and owner(view, call.holder) == owner(view, holder) for call in change.calls)
 
 
 def tell_of(svc: Service, tx: Tx, foreign: Foreign, busy: Collection[str] = ()) -> None:
@@ -85,9 +85,9 @@ def _hit(svc: Service, tx: Tx, foreign: Foreign) -> dict[str, list[str]]:
         return {}
     parts = (None if foreign.change.hash is None else
              changed_parts.since(svc, tx, path, foreign.before))
-    out: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for row in rows:
         held = as_resource(row.file_path, row.kind, row.scope)
         if parts is None or any(overlaps(held, part) for part in parts):
-            out.setdefault(row.locked_by, []).append(row.file_path)
-    return out
+            result.setdefault(row.locked_by, []).append(row.file_path)
+    return result

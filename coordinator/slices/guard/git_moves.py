@@ -68,7 +68,7 @@ def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str])
     others = [row for row in tx.each(
         LeaseRow, "leases_live", tx.now, 0, None, HELD_MAX)
         if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
-    at_it = {owner(tx, one) for one in busy} - {owner(tx, agent)}
+    at_it = {owner(tx, text) for text in busy} - {owner(tx, agent)}
     theirs = [row for row in others if row.mode == "exclusive" and row.locked_at <= since
               and owner(tx, row.locked_by) not in at_it]
     who = f"A command of {agent}" + (
@@ -89,7 +89,8 @@ def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str])
     for sentences in said.values():
         sentences.append(f"Before it, {moved.was}.")
     for row in theirs:
-        for change in [one for one in moved.staged if _is_of(row, one.path)][:NAMED_MAX]:
+        for change in [index_change for index_change in moved.staged
+                       if _is_of(row, index_change.path)][:NAMED_MAX]:
             said.setdefault(row.locked_by, []).append(
                 f"A command of {agent} changed what git's index has of {listed([change.path])}, "
                 f"which you hold: it was {change.was or 'nothing'}, and is "

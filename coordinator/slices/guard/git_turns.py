@@ -86,7 +86,7 @@ def take(svc: Service, tx: Tx, agent: str,
     """
     if svc.settings.hooks.git_wide == "allow":
         return None
-    commands = [one for one in commands if one[1] != ELSEWHERE]
+    commands = [command for command in commands if command[1] != ELSEWHERE]
     turns = {tree: git_turn.turn_in(tree) for _, tree in commands}
     for command, tree in commands:
         blockers = find_blockers(svc, tx, agent, [(turns[tree], "exclusive")])
@@ -122,9 +122,9 @@ def renew(svc: Service, tx: Tx, *, agent: str) -> None:
 def _others_at_work(command: str, others: list[LeaseRow]) -> Refusal:
     turns = [row for row in others if is_turn(row.scope)]
     if turns:
-        said = f"{turns[0].locked_by} is at `{turns[0].task_description}`, which changes it, too"
+        text = f"{turns[0].locked_by} is at `{turns[0].task_description}`, which changes it, too"
     else:
-        said = "others are at work in it: " + listed([
+        text = "others are at work in it: " + listed([
             f"{row.file_path} ({row.locked_by}"
             + (f", {quoted(row.task_description)}" if row.task_description else "")
             + f", until {short(from_iso(row.expires_at))})" for row in others])
@@ -134,7 +134,7 @@ def _others_at_work(command: str, others: list[LeaseRow]) -> Refusal:
         "changes the whole working tree")
     instead = _STASHES if listed_stash else INSTEAD.get(name, _FILES)
     return Refusal(
-        Code.LOCKED, f"`{command[:200]}` {what}, and {said}. It was not run, and nothing was "
+        Code.LOCKED, f"`{command[:200]}` {what}, and {text}. It was not run, and nothing was "
         f"changed. {instead}",
         next="`coord locks` tells when they are done." if instead is not _FILES else
         "Repeat it with your own files named.",

@@ -27,7 +27,7 @@ def lost(svc: Service, tx: Tx, agent: str, files: Sequence[Located], got: rq.Acq
          refusal: Refusal) -> Refusal:
     """A write of optimistic files came too late: counted, and what was leased for it is free again;
     but whoever has lost too often in a row keeps the lease until it has written."""
-    mine = [one for one in files if of(svc, one.resource) == "optimistic"]
+    mine = [file for file in files if of(svc, file.resource) == "optimistic"]
     if not mine:
         return refusal
     most = 0
@@ -56,7 +56,7 @@ def over(svc: Service, tx: Tx, agent: str) -> None:
     for row in rows:
         grant.end(tx, row)
     asked = [as_resource(row.file_path, row.kind, row.scope) for row in rows]
-    files = {file_scope(one.scope) for one in asked}
+    files = {file_scope(resource.scope) for resource in asked}
     lost_writes.stood(svc, tx, agent, [
         as_resource(lost.resource, "file", lost.scope)
         for lost in tx.each(LostWritesRow, "lost_by", agent) if lost.scope in files])

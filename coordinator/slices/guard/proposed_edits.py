@@ -100,8 +100,8 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
         name = located.resource.name
         out.regions[name] = names
         out.windows.add(name)
-        _need(tx, agent, out, located, [region_place(svc, located, one) for one in names])
-    taken = {one.resource.name for one in out.resources}
+        _need(tx, agent, out, located, [region_place(svc, located, name) for name in names])
+    taken = {resource.resource.name for resource in out.resources}
     out.resources += [one for one in beside if one.resource.name not in taken]
     return out
 
@@ -116,9 +116,9 @@ def explained(refusal: Refusal, unplaced: Collection[str]) -> Refusal:
 
 def _need(tx: Tx, agent: str, out: Wanted, file: Located, places: Sequence[Located]) -> None:
     """All of these have to be leased, but what the agent writes by an agreement with others."""
-    for one in places:
-        if agreements.by_which(tx, agent, one.resource) is None:
-            out.resources.append(one)
+    for place in places:
+        if agreements.by_which(tx, agent, place.resource) is None:
+            out.resources.append(place)
         else:
             out.windows.add(file.resource.name)
             out.agreed.add(file.resource.name)
@@ -135,11 +135,11 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
     """
     edited = any(edits and language_of(path) is not None for path, edits in _edits(heard))
     # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
-    chosen = [one for one in files
-              if one.worktree is None and may_be_divided(svc, one)] if edited else []
-    known = {one.resource.scope for one in chosen}
-    chosen += [one for one in files if one.resource.scope not in known
-               and agreements.by_which(tx, agent, one.resource) is not None]
+    chosen = [file for file in files
+              if file.worktree is None and may_be_divided(svc, file)] if edited else []
+    scopes = {one.resource.scope for one in chosen}
+    chosen += [file for file in files if file.resource.scope not in scopes
+               and agreements.by_which(tx, agent, file.resource) is not None]
     tx.looked.require([Content(str(one.path)) for one in chosen])
     chosen.sort(key=lambda one: one.resource.name)  # in one order for all
     for located in chosen:
@@ -170,17 +170,17 @@ def _replaced(tx: Tx, heard: HookCall) -> dict[str, str | None]:
     """The files that a call replaces as a whole, with their new content as far as it tells. An
     edit that names the text it replaces is none: it fits only what is there."""
     call = heard.call
-    out: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     if call is None:
-        return out
+        return result
     for at, path in enumerate(call.paths):
         edits = call.edits[at] if at < len(call.edits) else ()
         texts = [edit.new for edit in edits if edit.old is None]
         if texts or (not edits and heard.can_read):
             with contextlib.suppress(Refusal):
                 name = tx.looked.place(path, heard.cwd, literal=True).resource.name
-                out[name] = texts[0] if len(edits) == 1 else None
-    return out
+                result[name] = texts[0] if len(edits) == 1 else None
+    return result
 
 
 def _leasable(svc: Service, tx: Tx, agent: str, located: Located,

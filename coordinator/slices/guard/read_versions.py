@@ -52,10 +52,10 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
     Raises:
         Unready: they were not.
     """
-    files = [one for one in files if one.resource.kind == "file" and one.path is not None
-             and one.resource.name not in but]
-    tx.looked.require([*(Content(str(one.path)) for one in files),
-                       *(Ignored(one.resource.name) for one in files)])
+    files = [file for file in files if file.resource.kind == "file" and file.path is not None
+             and file.resource.name not in but]
+    tx.looked.require([*(Content(str(file.path)) for file in files),
+                       *(Ignored(file.resource.name) for file in files)])
     reads: list[tuple[str, str | None]] = []
     versions: list[tuple[str, str | None, str | None]] = []
     for located in files:
@@ -101,14 +101,14 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
     """
     files = [one for one in files if one.path is not None]
     tx.looked.require(Content(str(one.path)) for one in files)
-    for one in files:  # (what the watcher has seen already is not kept by that)
-        tx.keep_found(tx.looked.content(str(one.path)))
+    for file in files:  # (what the watcher has seen already is not kept by that)
+        tx.keep_found(tx.looked.content(str(file.path)))
     changed = [one for one in files
                if tx.looked.content(str(one.path)).hash != before[str(one.path)][0]]
     unread = {}
-    for one in changed:
-        copy = copy_name(one.resource.name, one.worktree)
-        was, since = before[str(one.path)]
+    for file in changed:
+        copy = copy_name(file.resource.name, file.worktree)
+        was, since = before[str(file.path)]
         read = _read_of(tx, agent, copy)
         if read is not None and (read.partial or (read.hash != was and read.at < since)):
             unread[copy] = read.hash
@@ -124,21 +124,21 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
     """
     read: list[Located] = []
     room = SHOWN_BYTES_MAX
-    for one in files:
-        row = _read_of(tx, agent, copy_name(one.resource.name, one.worktree))
-        if row is None or one.path is None or one.resource.kind != "file":
+    for file in files:
+        row = _read_of(tx, agent, copy_name(file.resource.name, file.worktree))
+        if row is None or file.path is None or file.resource.kind != "file":
             continue
-        tx.looked.require([Content(one.path)])
-        content = tx.looked.content(one.path)
-        known = row.hash if row.base is None else row.base or None
-        if known == content.hash or content.hash is None:
+        tx.looked.require([Content(file.path)])
+        content = tx.looked.content(file.path)
+        base = row.hash if row.base is None else row.base or None
+        if base == content.hash or content.hash is None:
             continue
-        before, now = tx.source(known), content.data or tx.source(content.hash)
+        before, now = tx.source(base), content.data or tx.source(content.hash)
         if not isinstance(now, bytes) or len(now) > room:
             continue
         room -= len(now)
         if shown(_text(before), _text(now), output):
-            read.append(one)
+            read.append(file)
     note(tx, agent, read, written=False)
 
 
@@ -148,13 +148,13 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
     parent writes them (`parents`). Of what it has never read it knows at most what they began with:
     when it is its turn, it is told what has become of that."""
     reads: list[tuple[str, str | None]] = []
-    for one in files:
-        name = one.resource.name
-        if (one.resource.kind != "file" or one.worktree is not None
+    for file in files:
+        name = file.resource.name
+        if (file.resource.kind != "file" or file.worktree is not None
                 or _read_of(tx, agent, name) is not None):
             continue
         began: list[tuple[bool, str, str | None]] = []  # of several copies, that of this tree first
-        for row in leases_near(tx, one.resource):
+        for row in leases_near(tx, file.resource):
             elsewhere = row.worktree is not None
             if (row.mode != "exclusive" or row.expires_at <= tx.now or row.locked_by == agent
                     or path_of(row.file_path, row.kind) != name
@@ -185,26 +185,26 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
     Raises:
         Unready: they were not looked at.
     """
-    tx.looked.require([*(Ignored(one.name) for one in edits),
-                       *(Content(one.path) for one in edits)])
+    tx.looked.require([*(Ignored(edit.name) for edit in edits),
+                       *(Content(edit.path) for edit in edits)])
     versions: list[tuple[str, str | None, str | None]] = []
     whole: list[tuple[str, str | None]] = []
     partly: list[tuple[str, str | None]] = []
-    for one in edits:
-        now = one.parts.hash
-        if now == one.before or tx.looked.ignored(one.name):
+    for edited in edits:
+        now = edited.parts.hash
+        if now == edited.before or tx.looked.ignored(edited.name):
             continue
-        content = tx.looked.content(one.path)
+        content = tx.looked.content(edited.path)
         if content.hash == now:
             tx.keep_found(content)
         # (Also what the watcher has seen while it ran: by the end of the edit it is still that.)
-        versions.append((one.name, now, agent))
-        kept_edits.note_edit(tx, agent, one.name, None, KeptEdit(one.before, now))
-        read = _read_of(tx, agent, one.name)
-        if read is None or read.hash in (None, one.before):
-            whole.append((one.name, now))
+        versions.append((edited.name, now, agent))
+        kept_edits.note_edit(tx, agent, edited.name, None, KeptEdit(edited.before, now))
+        read = _read_of(tx, agent, edited.name)
+        if read is None or read.hash in (None, edited.before):
+            whole.append((edited.name, now))
         else:
-            partly.append((one.name, _known_then(tx, one, str(read.hash))))
+            partly.append((edited.name, _known_then(tx, edited, str(read.hash))))
     if versions:
         tx.record(ev.VersionsSeen(versions=versions))
     if whole:
@@ -213,12 +213,12 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
         tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
 
 
-def _known_then(tx: Tx, one: Edited, read: str) -> str:
+def _known_then(tx: Tx, edited: Edited, read: str) -> str:
     """What the agent had read, with what it wrote; where that cannot be told, what it had read."""
-    if not one.parts.names:
+    if not edited.parts.names:
         return read
     try:
-        made = tx.looked.made(Overlaid(one.path, read, tuple(one.parts.names)))
+        made = tx.looked.made(Overlaid(edited.path, read, tuple(edited.parts.names)))
     except Refusal:
         return read
     return made.hash if made.hash is not None and tx.keep_found(made) else read
@@ -356,8 +356,8 @@ def _changed(tx: Tx, path: str, before: str | None) -> list[str] | None:
 
 
 def _meet(changed: Sequence[str], own: Sequence[str]) -> bool:
-    return any(f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
-               for one in changed for other in own)
+    return any(f"{text}.".startswith(f"{other}.") or f"{other}.".startswith(f"{text}.")
+               for text in changed for other in own)
 
 
 def _elsewhere(name: str, changed: Sequence[str], known: Known) -> str:

@@ -62,8 +62,8 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
         _into(svc, tx, old, new, by)
         return
     names = {lease.fencing_token: new + lease.file_path[len(old):] for lease in leases}
-    tx.looked.require(need for one in leases if one.kind == "file" for need in (
-        place(one.file_path, one.kind), place(names[one.fencing_token], one.kind)))
+    tx.looked.require(need for lease in leases if lease.kind == "file" for need in (
+        place(lease.file_path, lease.kind), place(names[lease.fencing_token], lease.kind)))
     leases = [lease for lease in leases if not _is_there(tx, lease)]
     over = earlier_content.stood_there(svc, tx, [
         resource_names.path_of(names[lease.fencing_token], lease.kind)
@@ -148,15 +148,15 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
             )
         )
         tx.free(lease.file_path, lease.kind, lease.scope)
-        said = "your lease followed"
+        text = "your lease followed"
     else:
         began = None if others else over.get(resource_names.path_of(name, kind))
         # (Of a file that came with regions of it leased, all is new there.)
         _lease_too(tx, lease, asked, None if kind == "region" else lease.inode, began,
                    lease.goes_with or lease.file_path)
-        said = "you hold both names until you are done with it"
+        text = "you hold both names until you are done with it"
     notices.post(
-        tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; {said}.",
+        tx, lease.locked_by, "moved", f"{lease.file_path} was renamed to {name}; {text}.",
         resource=name,
     )
 
@@ -335,16 +335,16 @@ def _give_way(svc: Service, tx: Tx, lease: LeaseRow, name: str, kept: LeaseRow,
         f"to {name}, which {kept.locked_by} holds.",
         now_at=path, over=was,
     )
-    said = flagged.told("What was changed is") if flagged else ""
+    text = flagged.told("What was changed is") if flagged else ""
     review = flagged.review if flagged else None
     notices.post(
         tx, lease.locked_by, "moved",
         f"{lease.file_path} is {name} now, which {kept.locked_by} has leased ({kept.file_path}). "
-        f"So your lease on it has ended: do not write there.{said}", resource=name, review=review,
+        f"So your lease on it has ended: do not write there.{text}", resource=name, review=review,
     )
     notices.post(
         tx, kept.locked_by, "moved",
         f"{lease.file_path}, which {lease.locked_by} held, was moved to {name}, within your lease "
-        f"on {kept.file_path}. You keep it; read it before you write it.{said}", resource=name,
+        f"on {kept.file_path}. You keep it; read it before you write it.{text}", resource=name,
         review=review,
     )

@@ -142,39 +142,39 @@ class _Recording:
     def add(self, change: Seen) -> None:
         """Record one change."""
         tx, rights = self._tx, self._rights
-        known = tx.first(VersionRow, "version_get", change.path)
-        same = known is not None and known.hash == change.hash
+        version = tx.first(VersionRow, "version_get", change.path)
+        same = version is not None and version.hash == change.hash
         if same and not self._active:
             return
-        if (not same and known is not None and change.looked_ms is not None
-                and known.seen_at > iso(change.looked_ms)):
+        if (not same and version is not None and change.looked_ms is not None
+                and version.seen_at > iso(change.looked_ms)):
             self.out.append(Outdated(change))
             return
         holder = rights.holder(change)
-        before = rights.before(change, known)
+        before = rights.before(change, version)
         if same and before == change.hash:
             return
         if rights.is_divided():  # a revert needs what lies around the regions
             repository_files.keep(tx, change.now)
-        if (holder is not None and rights.holds(change, known.seen_at if known else None)
+        if (holder is not None and rights.holds(change, version.seen_at if version else None)
                 and is_foreign(tx, change, holder, self._svc.fold_case)):
-            self._add_foreign(change, holder, before, known)
+            self._add_foreign(change, holder, before, version)
             return
         if holder is None:
-            holder = self._add_unleased(change, before, known)
+            holder = self._add_unleased(change, before, version)
         elif (rights.is_elsewhere() and change.hash is not None and self._adopts
               and writer(tx, change) == holder):
-            self.out.append(Adopted(holder, change, known.hash if known else None))
+            self.out.append(Adopted(holder, change, version.hash if version else None))
         elif rights.is_divided() and change.hash is not None:
-            self._add_divided(change, holder, before, known)
+            self._add_divided(change, holder, before, version)
         self.versions.append((change.path, change.hash, holder))
 
     def _add_foreign(self, change: Seen, holder: str, before: str | None,
-                     known: VersionRow | None) -> None:
+                     version: VersionRow | None) -> None:
         """It is not its holder's writing."""
         tx, rights = self._tx, self._rights
         agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
-        self.out.append(Foreign(holder, agent, change, before, rights.since(known)))
+        self.out.append(Foreign(holder, agent, change, before, rights.since(version)))
         if rights.is_divided() and before is not None and tx.has("blob_has", before):
             self.out.append(Divided(change, before))
         self.versions.append((change.path, change.hash, None))
@@ -182,7 +182,7 @@ class _Recording:
             note(self._svc, tx, change, before, {holder: [change.path]})
 
     def _add_unleased(self, change: Seen, before: str | None,
-                      known: VersionRow | None) -> str | None:
+                      version: VersionRow | None) -> str | None:
         """Nobody holds it: its writer, if that is known."""
         tx = self._tx
         agent = writer(tx, change) if self._adopts else None
@@ -194,12 +194,12 @@ class _Recording:
             if self._policy != "ignore":
                 note(self._svc, tx, change, before)
             if doubtful(tx, change):
-                keep_both(self._svc, tx, change, before, known.seen_at if known else None,
+                keep_both(self._svc, tx, change, before, version.seen_at if version else None,
                           flagged=self._policy == "review")
         return agent
 
     def _add_divided(self, change: Seen, holder: str, before: str | None,
-                     known: VersionRow | None) -> None:
+                     version: VersionRow | None) -> None:
         """Its holder has regions of it."""
         was = before or self._rights.baseline(change)
         if was is None or not self._tx.has("blob_has", was):
@@ -207,22 +207,22 @@ class _Recording:
         if self._policy != "ignore":
             self.out.append(Divided(change, was))
         if not hears(self._tx, holder):  # it may have written another's part, too
-            self.out.append(Foreign(holder, None, change, was, self._rights.since(known)))
+            self.out.append(Foreign(holder, None, change, was, self._rights.since(version)))
 
 
-def beyond(svc: Service, tx: Tx, found: Divided) -> None:
+def beyond(svc: Service, tx: Tx, divided: Divided) -> None:
     """What was changed of a file that is held by its regions, and that nobody holds, is leased to
     whoever's command did that; else it is recorded, or it would be in no list.
 
     Raises:
         Unready: the file has to be looked at.
     """
-    path = found.change.path
+    path = divided.change.path
     try:
-        parts = tx.looked.parts(Between(svc.where(None, path), found.before))
+        parts = tx.looked.parts(Between(svc.where(None, path), divided.before))
     except Refusal:
         return
-    if parts.names is None or parts.hash != found.change.hash:
+    if parts.names is None or parts.hash != divided.change.hash:
         return  # (changed again: that is seen, too)
     file = resource(path, "file", fold_case=svc.fold_case)
     held = [as_resource(row.file_path, row.kind, row.scope)
@@ -231,16 +231,16 @@ def beyond(svc: Service, tx: Tx, found: Divided) -> None:
     if any(one.kind != "region" or region_of(one.name) == HEADER for one in held):
         return
     rights = _Rights(svc, tx, EndedRights())
-    free = [name for name in (f"{path}::{one}" for one in parts.names)
+    free = [name for name in (f"{path}::{name}" for name in parts.names)
             if not rights.covers(resource(name, "region", fold_case=svc.fold_case), held)]
-    agent = writer(tx, found.change) if svc.settings.hooks.adopt else None
+    agent = writer(tx, divided.change) if svc.settings.hooks.adopt else None
     if agent is not None:
         free = [name for n, name in enumerate(free) if n >= BEYOND_MAX or not adopt_part(
-            svc, tx, agent, name, found.before)]
+            svc, tx, agent, name, divided.before)]
     for name in free[:BEYOND_MAX]:
         tx.record(UnleasedWrite(resource=name, hash=None))
     if free and svc.settings.watch.unleased == "review":
-        flag(svc, tx, found.change, found.before, f"{', '.join(free[:BEYOND_MAX])} was changed "
+        flag(svc, tx, divided.change, divided.before, f"{', '.join(free[:BEYOND_MAX])} was changed "
               "while agents were active and nobody had leased it.")
 
 
@@ -268,22 +268,22 @@ class _Rights:
         return ((seen_at is not None and seen_at >= lease.locked_at)
                 or self.baseline(change) is not None)
 
-    def before(self, change: Seen, known: VersionRow | None) -> str | None:
+    def before(self, change: Seen, version: VersionRow | None) -> str | None:
         """What was there before: what was seen last, or what the lease of its holder, who was found
         last, began with, if it began later. (Another may have put the file back meanwhile, and the
-        watcher tells of what is there by now.) `known`: what was seen last, and when."""
-        last = known.hash if known else None
+        watcher tells of what is there by now.) `version`: what was seen last, and when."""
+        last = version.hash if version else None
         lease = self._live
-        if lease is None or (known is not None and known.seen_at >= lease.began):
+        if lease is None or (version is not None and version.seen_at >= lease.began):
             return last
         return self.baseline(change)
 
-    def since(self, known: VersionRow | None) -> str | None:
+    def since(self, version: VersionRow | None) -> str | None:
         """Where the right that was found is to a part of the file: when the whole was as it was
         before (UTC); as above."""
         if self._live is None or not self.is_divided():
             return None
-        return max(self._live.began, known.seen_at) if known else self._live.began
+        return max(self._live.began, version.seen_at) if version else self._live.began
 
     def baseline(self, change: Seen) -> str | None:
         """What the file held when the lease of its holder, who was found last, began."""

@@ -97,18 +97,19 @@ def checked_out(tx: Tx, command: str, cwd: str | None) -> list[commands.Either]:
     Raises:
         Unready: git was not asked yet.
     """
-    found = []
-    for one in commands.either(command)[:ASKED_MAX] if cwd else ():
-        where = posixpath.join(cwd or "", one.folder)
+    eithers = []
+    for either in commands.either(command)[:ASKED_MAX] if cwd else ():
+        where = posixpath.join(cwd or "", either.folder)
         try:
             place = tx.looked.place(where, literal=True).path
         except Refusal:
             continue  # it lies elsewhere, which is none of ours
         if place is not None and tx.looked.after(
-            f"a file to check out: {place} {one.word}", partial(branches.is_file, place, one.word)
+            f"a file to check out: {place} {either.word}",
+            partial(branches.is_file, place, either.word)
         ):
-            found.append(one)
-    return found
+            eithers.append(either)
+    return eithers
 
 
 def git_wide(
@@ -118,11 +119,11 @@ def git_wide(
     """Why a command that touches the whole working tree may not run; None if it may: then it has
     git's turn (git_turns.py) until it ends. `files`: what it checks out (`checked_out`)."""
     trees: dict[str | None, str] = {}
-    for one in commands.git_wide(command, files):
-        trees.setdefault(_tree_of(svc, tx, cwd, one.folder), one.said)
+    for wide in commands.git_wide(command, files):
+        trees.setdefault(_tree_of(svc, tx, cwd, wide.folder), wide.said)
     if not trees:
         return None
-    return git_turns.take(svc, tx, agent, [(said, tree) for tree, said in trees.items()])
+    return git_turns.take(svc, tx, agent, [(text, tree) for tree, text in trees.items()])
 
 
 def _tree_of(svc: Service, tx: Tx, cwd: str | None, folder: Folder | None) -> str | None:
@@ -161,19 +162,20 @@ def places(
     def place(one: commands.Target) -> Place:
         return Place(one.path, cwd, True, one.link)
 
-    named = [*_targets(command), *(commands.Target(one.path, "itself") for one in files)]
+    named = [*_targets(command), *(commands.Target(either.path, "itself") for either in files)]
     tx.looked.require(place(one) for one in named)
     out: dict[Place, None] = {}
-    for one in named:
-        if one.inside is not None and _is_folder(tx, place(one), of_several=len(one.inside) > 1):
-            out.update((place(each), None) for each in one.inside)
+    for target in named:
+        if target.inside is not None and _is_folder(tx, place(target),
+                                                    of_several=len(target.inside) > 1):
+            out.update((place(each), None) for each in target.inside)
         else:
-            out[place(one)] = None
+            out[place(target)] = None
     return list(out)
 
 
 def _targets(command: str) -> list[commands.Target]:
-    return [one for one in commands.targets(command) if not one.path.startswith("/dev/")]
+    return [target for target in commands.targets(command) if not target.path.startswith("/dev/")]
 
 
 def _is_folder(tx: Tx, place: Place, *, of_several: bool) -> bool:
@@ -213,14 +215,14 @@ def explained(tx: Tx, agent: str, command: str, output: str) -> str:
         return ""  # it was another file, which something else keeps from it
     named = named or [row for row in rows if any(
         _may_be_in(row, word) for word in commands.words(command))]
-    said = "; ".join(dict.fromkeys(
+    text = "; ".join(dict.fromkeys(
         f"{row.file_path} is leased by {row.locked_by}"
         + (f" ({quoted(row.task_description)})" if row.task_description else "")
         + f" until {short(from_iso(row.expires_at))}"
         for row in (named or rows)[:5]
     ))
     return (
-        f"[coord] Your command met files that others hold, which were read-only for it: {said}. "
+        f"[coord] Your command met files that others hold, which were read-only for it: {text}. "
         "Nothing in them was changed. Do not try to work around it; do other work and come back."
     )
 
@@ -303,19 +305,19 @@ def _is_gone(svc: Service, tx: Tx, agent: str,
 def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> list[Located]:
     """Files in the repository that words of the command name, beside these. What plainly lies
     elsewhere is not looked at: it may be on a disk that does not answer."""
-    said = heard.call.command if heard.call is not None else ""
-    places = [Place(word, heard.cwd, True) for word in dict.fromkeys(commands.words(said))
+    command = heard.call.command if heard.call is not None else ""
+    places = [Place(word, heard.cwd, True) for word in dict.fromkeys(commands.words(command))
               if word[:1] not in "-~/" or word.startswith(f"{svc.root}/")][:NAMED_MAX]
     tx.looked.require(places)
     found = {}
-    for one in places:
+    for place in places:
         try:
-            located = tx.looked.place(one.text, one.cwd, literal=True)
+            located = tx.looked.place(place.text, place.cwd, literal=True)
         except Refusal:
             continue
         found[located.path] = located
-    known = {one.path for one in but}
-    return [one for path, one in found.items() if path not in known]
+    paths = {one.path for one in but}
+    return [one for path, one in found.items() if path not in paths]
 
 
 def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
@@ -362,19 +364,19 @@ def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> li
     told_apart = [one for one in broken if parts[one] and one.now not in NO_FILE]
     tx.looked.require(changed_parts.needs(
         svc, tx, [(one.name, one.before) for one in told_apart]))
-    out = []
+    result = []
     for one in broken:
         changed = (changed_parts.since(svc, tx, one.name, one.before)
                    if one in told_apart else None)
         if changed is None:  # more than single parts, or nobody can tell: all who hold some
-            out.append(one._replace(holders=tuple(sorted({
+            result.append(one._replace(holders=tuple(sorted({
                 row.locked_by for row in parts[one]}))))
             continue
         holders = {row.locked_by for row in parts[one] if any(overlaps(
             as_resource(row.file_path, row.kind, row.scope), part) for part in changed)}
         if holders:
-            out.append(one._replace(holders=tuple(sorted(holders))))
-    return out
+            result.append(one._replace(holders=tuple(sorted(holders))))
+    return result
 
 
 def _parts_of_others(svc: Service, tx: Tx, agent: str, one: Broken) -> list[LeaseRow]:
@@ -427,7 +429,7 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
     for holder in holders:
         theirs = [(one, file) for one, file, those in zip(broken, files, held, strict=True)
                   if holder in those]
-        told = ("Both contents are kept in" if all(file.kept for _, file in theirs)
+        text = ("Both contents are kept in" if all(file.kept for _, file in theirs)
                 else "Not all contents could be kept for")
         what = listed([one.name for one, _ in theirs])
         happened = (
@@ -436,7 +438,7 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
             f"A command of {agent} changed {what}, which you hold.")
         notices.post(
             tx, holder, "violated",
-            f"{happened} {told} {review}. Look at the file before you write it again.",
+            f"{happened} {text} {review}. Look at the file before you write it again.",
             review=flagged.review,
         )
     return review
@@ -461,11 +463,11 @@ def _is_told(svc: Service, tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
     """Whether this is known already, as the doing of that agent, or of one that it may have been:
     the watcher and the hooks of commands all see what was changed. The same content may have been
     there before, and put away."""
-    known = tx.first(VersionRow, "version_get", one.name)
-    if one.worktree is not None or known is None or known.seen_at < one.since:
+    version = tx.first(VersionRow, "version_get", one.name)
+    if one.worktree is not None or version is None or version.seen_at < one.since:
         return False
-    by = known.agent or ""
-    if known.hash != now.hash or not (by == agent or owner(tx, by) in one.also):
+    by = version.agent or ""
+    if version.hash != now.hash or not (by == agent or owner(tx, by) in one.also):
         return False
     # (Who holds a part of it, too, counts as its writer until somebody has looked whose it is.)
     return not one.holders or tx.has(

@@ -137,8 +137,8 @@ def serve(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
     elif heard.moment == "after":
         _after(svc, tx, heard, heeded, around.git_asks, noted)
     elif heard.moment == "session":
-        known = actor.agent or around.kept
-        heeded.context = notice_delivery.welcome(tx, name, "" if known else profile)
+        agent = actor.agent or around.kept
+        heeded.context = notice_delivery.welcome(tx, name, "" if agent else profile)
     elif heard.moment == "sub stop" and heard.sub:
         sub_agents.hand_back(tx, name)
         owner = sub_agents.parent_of(tx, name)
@@ -222,10 +222,10 @@ def _before_edit(proposal: _Proposal) -> None:
         heeded.files = frozenset(one.resource.name for one in located)
         heeded.outside = _outside(tx, heard)
     elif refusal.code in HELD:
-        known = asked if isinstance(asked, proposed_edits.Wanted) else None
+        wanted = asked if isinstance(asked, proposed_edits.Wanted) else None
         read_versions.note_refused(tx, heeded.holder, [
-            one for one in located if known is None or one.resource.name not in known.regions
-        ], parents, parts=known is not None)
+            one for one in located if wanted is None or one.resource.name not in wanted.regions
+        ], parents, parts=wanted is not None)
     _deny(heeded, refusal, wait_s)
 
 
@@ -422,8 +422,8 @@ def take(
         write = replace(write, regions=asked.regions, whole=asked.whole)
     stale = read_versions.stale(tx, agent, write, heeded.receipt, notes)
     if asked is not None:
-        said = broken_callers.told(asked.why, [one.resource.name for one in located])
-        notes += [said] if said else []
+        text = broken_callers.told(asked.why, [one.resource.name for one in located])
+        notes += [text] if text else []
     heeded.context = "\n".join(notes)
     if stale is not None and isinstance(answer, rq.Acquired):
         return optimistic_writes.lost(svc, tx, agent, located, answer, stale)

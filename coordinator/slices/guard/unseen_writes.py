@@ -41,7 +41,7 @@ def to_look_at(svc: Service, view: View, running: Sequence[Running]) -> list[str
         scope = path_scope(path, svc.fold_case)
         if held.isdisjoint((scope, *ancestors(scope))):
             asked = resource(path, "file", fold_case=svc.fold_case) if globs else None
-            if asked is None or not any(overlaps(asked, one) for one in globs):
+            if asked is None or not any(overlaps(asked, glob) for glob in globs):
                 continue
         found[str(path)] = None
     return list(found)

@@ -215,7 +215,7 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
                 or other.agreed_as in agreed):
             continue
         held = region_of(other.file_path)
-        if parts.names is None or any(f"{one}.".startswith(f"{held}.") for one in parts.names):
+        if parts.names is None or any(f"{name}.".startswith(f"{held}.") for name in parts.names):
             theirs[other.file_path] = other.locked_by
     if not theirs or parts.hash == row.content_hash:
         return []

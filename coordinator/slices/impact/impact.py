@@ -115,24 +115,24 @@ def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:
         return None
     if outcome.outcome == "REQUIRE_ADDITIONAL_LOCKS":
         broken = [one for one in outcome.breaks if one.resource in outcome.required]
-        said = "; ".join(f"{one.path}:{one.line}: {one.why}" for one in broken[:TOLD_MAX])
+        text = "; ".join(f"{one.path}:{one.line}: {one.why}" for one in broken[:TOLD_MAX])
         more = f"; and {len(broken) - TOLD_MAX} more" if len(broken) > TOLD_MAX else ""
         names = ", ".join(outcome.required[:TOLD_MAX])
         return Refusal(
-            Code.REQUIRE_ADDITIONAL_LOCKS, f"With this text {said}{more}. Nothing was written.",
+            Code.REQUIRE_ADDITIONAL_LOCKS, f"With this text {text}{more}. Nothing was written.",
             next=f"Lease {names}, too, make them fit, and commit all in one.",
             required=outcome.required, breaks=[
                 {"resource": one.resource, "line": one.line, "why": one.why} for one in broken],
         )
     if outcome.path in held:
         return None
-    why = [f"{one.path}:{one.line}: {one.why}" for one in outcome.unseen[:TOLD_MAX]]
+    why = [f"{unseen.path}:{unseen.line}: {unseen.why}" for unseen in outcome.unseen[:TOLD_MAX]]
     return Refusal(
         Code.ESCALATION_REQUIRED,
         f"Nobody can tell whom this text breaks: {'; '.join([*why, outcome.note]).strip('; ')}. "
         "Nothing was written.",
         next=f"Look there. Then lease {outcome.path} as a whole, and commit it; or ask a person.",
         path=outcome.path,
-        unseen=[{"resource": one.resource, "line": one.line, "why": one.why}
-                for one in outcome.unseen],
+        unseen=[{"resource": unseen.resource, "line": unseen.line, "why": unseen.why}
+                for unseen in outcome.unseen],
     )

@@ -30,8 +30,8 @@ class LandingQueued(Event, tag="landing_queued"):
     task: str
     target: str
 
-    def apply(self, db: Database, at: str) -> None:
-        db.execute(Q["landing_queue"], (self.task, self.agent, self.target, at))
+    def apply(self, db: Database, instant: str) -> None:
+        db.execute(Q["landing_queue"], (self.task, self.agent, self.target, instant))
 
 
 class LandingBegun(Event, tag="landing_begun"):
@@ -43,5 +43,5 @@ class LandingBegun(Event, tag="landing_begun"):
     task: str
     target: str
 
-    def apply(self, db: Database, at: str) -> None:
-        db.execute(Q["landing_begin"], (self.task, self.agent, self.target, at))
+    def apply(self, db: Database, instant: str) -> None:
+        db.execute(Q["landing_begin"], (self.task, self.agent, self.target, instant))

@@ -212,8 +212,8 @@ def _facts(svc: Service, view: View, req: rq.LandCheck | rq.Land) -> rule.Facts:
         now=view.now,
         changes=[rule.Change(
             c.path, path_scope(c.path, fold), c.submodule,
-            tuple(resource(f"{c.path}::{one}", "region", fold_case=fold).scope
-                  for one in c.regions), c.merged, c.clash) for c in req.changes],
+            tuple(resource(f"{c.path}::{region}", "region", fold_case=fold).scope
+                  for region in c.regions), c.merged, c.clash) for c in req.changes],
         leases=[
             rule.Right(r.fencing_token, as_resource(r.file_path, r.kind, r.scope), r.mode,
                        r.expires_at)

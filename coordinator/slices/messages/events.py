@@ -20,7 +20,7 @@ class MessageSent(Event, tag="message_sent"):
     task: str | None = None
     reply_to: str | None = None
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["message_put"],
             (
@@ -32,7 +32,7 @@ class MessageSent(Event, tag="message_sent"):
                 self.task,
                 self.reply_to,
                 self.text,
-                at,
+                instant,
             ),
         )
 
@@ -45,8 +45,8 @@ class MessagesSeen(Event, tag="messages_seen"):
     by: str
     up_to: int
 
-    def apply(self, db: Database, at: str) -> None:
-        db.execute(Q["messages_see"], (self.up_to, at))
+    def apply(self, db: Database, instant: str) -> None:
+        db.execute(Q["messages_see"], (self.up_to, instant))
 
 
 class MessagesForgotten(Event, tag="messages_forgotten"):
@@ -57,4 +57,4 @@ class MessagesForgotten(Event, tag="messages_forgotten"):
     messages: list[str]
 
     def apply(self, db: Database, at: str) -> None:
-        db.executemany(Q["message_delete"], [(one,) for one in self.messages])
+        db.executemany(Q["message_delete"], [(message,) for message in self.messages])

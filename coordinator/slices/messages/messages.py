@@ -89,31 +89,31 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
     since = view.later(-round(1000 * max(0.0, min(req.since_s, 1e9)))) if req.since_s else ""
     unheard: set[str] = set()
     if reader is not None and reader != HUMAN:
-        known = view.agent(reader)
-        since = max(since, known.registered_at if known is not None else since)
+        agent = view.agent(reader)
+        since = max(since, agent.registered_at if agent is not None else since)
         unheard = set(view.values("messages_unheard", reader))
     words = (req.search or "").casefold().split()
     limit = min(req.limit, 1000)
     statement = "messages_newest" if task is None else "messages_newest_of_task"
-    found: list[rq.Message] = []
+    messages: list[rq.Message] = []
     numbers: list[int] = []
     below = req.before if req.before is not None else _ANY_NUMBER
-    while len(found) <= limit:  # one more shows whether there are more
+    while len(messages) <= limit:  # one more shows whether there are more
         rows = view.each(MessageRow, statement, below, since, reader, task, thread, AT_ONCE)
         for row in rows:
             unread = row.message_id in unheard if reader not in (None, HUMAN) else (
                 row.recipient == HUMAN and row.seen_at is None)
             if (unread or not req.unread) and _has(row, words):
-                found.append(_reply(row, unread=unread))
+                messages.append(_reply(row, unread=unread))
                 numbers.append(row.n)
-                if len(found) > limit:
+                if len(messages) > limit:
                     break
         if len(rows) < AT_ONCE:
             break
         below = rows[-1].n
         view.rest()
-    following = numbers[limit - 1] if len(found) > limit else None
-    return rq.MessageList(items=found[:limit][::-1], next=following)
+    following = numbers[limit - 1] if len(messages) > limit else None
+    return rq.MessageList(items=messages[:limit][::-1], next=following)
 
 
 def see(svc: Service, tx: Tx, actor: Actor, req: rq.MessagesSee) -> rq.MessagesSeen:

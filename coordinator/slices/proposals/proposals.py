@@ -81,9 +81,10 @@ class Begun:
 def propose(svc: Service, request: rq.Propose) -> Steps:
     """See `requests.Propose`."""
     _check_form(request)
-    if {kind_of(one.resource) for one in request.changes} == {"key"}:
+    if {kind_of(change.resource) for change in request.changes} == {"key"}:
         return (yield Write(partial(_propose_values, svc, request), last=True))
-    needs: list[AnyNeed] = [Whole(one.resource, request.cwd) for one in request.changes]
+    needs: list[AnyNeed] = [Whole(change.resource, request.cwd) for change
+                            in request.changes]
     begun: Any = None
     for _ in range(TRIES):
         looked = yield Look(needs)
@@ -120,16 +121,19 @@ def _check_form(request: rq.Propose) -> None:
     if not 0 < len(given) <= CHANGES_MAX:
         raise Refusal(Code.LIMIT if given else Code.INVALID, "A proposal has 1 to "
                       f"{CHANGES_MAX} changes, not {len(given)}. Nothing was written.")
-    for one in given:
-        if (one.content is not None) + (one.patch is not None) + one.delete != 1:
+    for change in given:
+        if (change.content is not None) + (change.patch is not None) + change.delete != 1:
             raise Refusal(
-                Code.INVALID, f"{one.resource[:200]}: give one of `content`, `patch` and `delete`. "
-                "Nothing was written.", next="Repeat it with one of them.", resource=one.resource,
+                Code.INVALID,
+                f"{change.resource[:200]}: give one of `content`, `patch` and `delete`. "
+                "Nothing was written.", next="Repeat it with one of them.",
+                resource=change.resource,
             )
-        if one.delete and one.version is None:  # which says that there is nothing yet
+        if change.delete and change.version is None:  # which says that there is nothing yet
             raise Refusal(
-                Code.INVALID, f"{one.resource[:200]}: what is to be deleted has a version; none is "
-                "said. Nothing was written.", resource=one.resource,
+                Code.INVALID,
+                f"{change.resource[:200]}: what is to be deleted has a version; none is "
+                "said. Nothing was written.", resource=change.resource,
                 next="Read it, and repeat with the `version` that you have read.",
             )
     kinds = {kind_of(one.resource) for one in given}
@@ -172,7 +176,8 @@ def _plan_by(svc: Service, request: rq.Propose, looked: Looked,
              worker: Worker) -> Planned | Refusal:
     """For a worker: a refusal of what is proposed is a value, for it may have to be counted."""
     worker.view.looked = looked
-    located = locate(svc, worker.view, [one.resource for one in request.changes], request.cwd)
+    located = locate(svc, worker.view,
+                     [change.resource for change in request.changes], request.cwd)
     _check_whole_or_parts(located, request.changes)
     try:
         return Planned(located, _plan(svc, worker.view, request, located))
@@ -186,11 +191,11 @@ def _plan(svc: Service, view: View, request: rq.Propose, at: Sequence[Located]) 
     Raises:
         Refusal: what does not stand or does not fit; nothing was changed.
     """
-    out = Plan([], [], {})
+    plan = Plan([], [], {})
     files: dict[str, list[tuple[Located, rq.ProposedChange]]] = {}
-    for located, one in zip(at, request.changes, strict=True):
+    for located, change in zip(at, request.changes, strict=True):
         files.setdefault(path_of(located.resource.name, located.resource.kind), []).append(
-            (located, one))
+            (located, change))
     for n, (path, changes) in enumerate(files.items()):
         worktree = changes[0][0].worktree
         now = repository_files.look(svc, worktree, path, keep=True, strict=True)
@@ -210,31 +215,31 @@ def _plan(svc: Service, view: View, request: rq.Propose, at: Sequence[Located]) 
         data = now.data if now.hash is not None else None
         made: bytes | None
         if changes[0][0].resource.kind == "region":
-            made = _regions(svc, path, shown, data, changes, out)
+            made = _regions(svc, path, shown, data, changes, plan)
         else:
             made = _whole(svc, view, path, shown, data, now.hash, changes[0][1])
         if data is not None and made is not None:
             _check_readable(svc, path, shown, data, made)
-            out.warnings += _breaks(svc, view, request.agent, path, data, made)
+            plan.warnings += _breaks(svc, view, request.agent, path, data, made)
         new = None if made is None else digest(
             made, executable=now.hash is not None and is_executable(now.hash))
         for located, _ in changes:
             if located.resource.kind != "region":
-                out.hashes[located.resource.name] = new
+                plan.hashes[located.resource.name] = new
         if new == now.hash:
             continue
-        out.warnings += _unleased(svc, view, request.agent, worktree, changes)
+        plan.warnings += _unleased(svc, view, request.agent, worktree, changes)
         if now.hash is None:
             repository_files.check_place(svc, worktree, path)
-        out.keeps += [now] if now.hash is not None else []
+        plan.keeps += [now] if now.hash is not None else []
         if new is not None and made is not None:
-            out.keeps.append(repository_files.stow(svc, new, made))
-        out.steps.append(ev.VerdictStep(
+            plan.keeps.append(repository_files.stow(svc, new, made))
+        plan.steps.append(ev.VerdictStep(
             path=path, scope=path_scope(path, svc.fold_case), worktree=worktree, old=now.hash,
             old_mode=now.mode, new=new, new_mode=now.mode if now.hash is not None else 0o644,
             in_place=now.links > 1, aside=f".coord-commit-{n}-{secrets.token_hex(4)}.tmp",
         ))
-    return out
+    return plan
 
 
 def _unleased(svc: Service, view: View, agent: str, worktree: str | None,
@@ -251,40 +256,40 @@ def _unleased(svc: Service, view: View, agent: str, worktree: str | None,
 
 
 def _regions(svc: Service, path: str, shown: str, data: bytes | None,
-             changes: Sequence[tuple[Located, rq.ProposedChange]], out: Plan) -> bytes:
+             changes: Sequence[tuple[Located, rq.ProposedChange]], plan: Plan) -> bytes:
     if data is None:
         raise Refusal(Code.REGION_CHANGED, f"{shown} is not there (any more). Nothing was written.",
                       next="Look at it, then propose the whole file.",
                       resource=changes[0][0].resource.name)
     texts = []
-    for located, one in changes:
-        if one.patch is not None:
+    for located, change in changes:
+        if change.patch is not None:
             raise Refusal(Code.INVALID, f"{located.resource.name}: a region is proposed by its "
                           "whole text (`content`). Nothing was written.",
                           resource=located.resource.name)
-        texts.append(NewText(region_of(located.resource.name), one.content or "",
-                             content_name(one.version, "version") or ABSENT,
-                             new=one.version is None))
+        texts.append(NewText(region_of(located.resource.name), change.content or "",
+                             content_name(change.version, "version") or ABSENT,
+                             new=change.version is None))
     made, parts = spliced(svc.regions, path, shown, data, texts, proposed=True)
     for located, _ in changes:
         _, part = parts[region_of(located.resource.name)]
-        out.hashes[located.resource.name] = digest(part) if part else None
+        plan.hashes[located.resource.name] = digest(part) if part else None
     return made
 
 
 def _whole(svc: Service, view: View, path: str, shown: str, data: bytes | None, now: str | None,
-           one: rq.ProposedChange) -> bytes | None:
+           change: rq.ProposedChange) -> bytes | None:
     """What a whole file is to be; None: it is removed."""
-    said = content_name(one.version or None, "version")
-    if said != now and not _alike(said, now):
-        raise _changed(view, path, shown, said, now, data)
-    if one.delete:
+    text = content_name(change.version or None, "version")
+    if text != now and not _alike(text, now):
+        raise _changed(view, path, shown, text, now, data)
+    if change.delete:
         return None
-    if one.content is not None:
-        return one.content.encode()
-    assert one.patch is not None
+    if change.content is not None:
+        return change.content.encode()
+    assert change.patch is not None
     try:
-        return patches.applied((data or b"").decode(), one.patch).encode()
+        return patches.applied((data or b"").decode(), change.patch).encode()
     except UnicodeDecodeError:
         raise Refusal(Code.INVALID, f"{shown} is not UTF-8, so no patch can be applied to it. "
                       "Nothing was written.", next="Propose its whole content.", resource=path,
@@ -296,23 +301,23 @@ def _whole(svc: Service, view: View, path: str, shown: str, data: bytes | None, 
         ) from None
 
 
-def _alike(said: str | None, now: str | None) -> bool:
+def _alike(text: str | None, now: str | None) -> bool:
     """Whether a version, or the digits it begins with, names this content, whoever may run it."""
-    return said is not None and now is not None and now.startswith(said)
+    return text is not None and now is not None and now.startswith(text)
 
 
-def _changed(view: View, path: str, shown: str, said: str | None, now: str | None,
+def _changed(view: View, path: str, shown: str, text: str | None, now: str | None,
              data: bytes | None) -> Refusal:
     """VERSION_CHANGED, with the difference."""
     last = view.first(VersionRow, "version_get", path)
     by = f" by {last.agent}" if last is not None and last.agent and last.hash == now else ""
-    before = view.blob(said)
+    before = view.blob(text)
     diff = ""
-    if said is None or before is not None:
+    if text is None or before is not None:
         diff = unified(path, before, data)
         diff = diff if len(diff) <= DIFF_CHARS_MAX else ""
     what = "is not there any more" if now is None else (
-        "is there already" if said is None else f"was changed{by} since that version")
+        "is there already" if text is None else f"was changed{by} since that version")
     return Refusal(
         Code.VERSION_CHANGED, "Your environment changed while you were thinking. Re-evaluate your "
         f"change against the current state. {shown} {what}"
@@ -363,10 +368,12 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     """
     if isinstance(planned, Refusal):
         raise planned
-    located = locate(svc, tx, [one.resource for one in request.changes], request.cwd)
+    located = locate(svc, tx, [change.resource for change in request.changes],
+                     request.cwd)
     for is_new in (False, True):
-        check_known(svc, tx, [at for at, one in zip(located, request.changes, strict=False)
-                         if (one.version is None) == is_new], request.agent,
+        check_known(svc, tx,
+                    [at for at, change in zip(located, request.changes, strict=False)
+                         if (change.version is None) == is_new], request.agent,
                     request.cwd, new=is_new, proposed=True)
     asking = agents.may_act(tx, actor, request.agent)
     wanted = [(one, "exclusive") for one in located]
@@ -381,8 +388,8 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
                                  for one in located}
     windows = free_windows.check(svc, tx, paths)
     if planned.located != located or any(
-            tx.ended_since(one.kind, one.scope)
-            for one in (*(one.resource for one in located), *windows)):
+            tx.ended_since(resource.kind, resource.scope)
+            for resource in (*(one.resource for one in located), *windows)):
         raise _written_meanwhile(located[0])
     if isinstance(plan, Refusal):
         if plan.code not in lost_writes.LOST:
@@ -428,7 +435,7 @@ def _told(name: str, plan: Plan, warnings: list[str]) -> rq.ProposalApplied:
 
 def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor: Actor) -> Refusal:
     """Others hold it: the proposal is kept, and tried again when that may be over."""
-    names = [one.resource for one in request.changes]
+    names = [change.resource for change in request.changes]
     agents.may_act(tx, actor, request.agent)
     content = msgspec.json.encode(request)
     # (Asked again, by whoever did not hear that it is kept, it is not kept twice.)

@@ -92,7 +92,8 @@ class Right:
 def commit(svc: Service, request: rq.CommitRegion) -> Steps:
     """See `requests.CommitRegion`."""
     _check_form(request)
-    needs: list[AnyNeed] = [Place(one.resource, request.cwd) for one in request.regions]
+    needs: list[AnyNeed] = [Place(region_text.resource, request.cwd) for region_text
+                            in request.regions]
     for _ in range(TRIES):
         looked = yield Look(needs)
         if isinstance(looked, Refusal):
@@ -108,7 +109,7 @@ def commit(svc: Service, request: rq.CommitRegion) -> Steps:
     made = yield OnDisk(lambda worker: _plan(svc, worker.view, request.agent, rights))
     if isinstance(made, Refusal):
         begun = yield Write(partial(blackboard.refused, svc, request.agent, [
-            blackboard.Tried(one.name, one.was, one.text or None) for one in rights], made))
+            blackboard.Tried(right.name, right.was, right.text or None) for right in rights], made))
     else:
         begun = yield Write(lambda tx, actor: _begin(svc, tx, request, name, asked, rights, made))
     svc.at_work.discard(name)
@@ -154,10 +155,10 @@ def _open(svc: Service, request: rq.CommitRegion, tx: Tx,
             files is being written just now.
         Unready: whoever wrote one of them has not said that it has ended, in time.
     """
-    asked = [_meant(svc, tx, request, one.resource) for one in request.regions]
+    asked = [_meant(svc, tx, request, region_text.resource) for region_text in request.regions]
     rights = _rights(svc, tx, request, asked)
     agents.acting(tx, actor, request.agent)
-    name = open_windows(svc, tx, request.agent, [one.path for one in rights], "commits regions")
+    name = open_windows(svc, tx, request.agent, [right.path for right in rights], "commits regions")
     return name, asked, rights
 
 
@@ -169,8 +170,8 @@ def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
                       key=lambda row: row.worktree != found.worktree):
         # (Where the file was renamed, and a link to it stands in its place, that is what is meant.)
         if row.locked_by == request.agent and not any(
-                one.scope == found.resource.scope
-                for one in other_names.with_other_names(svc, tx, [row])):
+                lease.scope == found.resource.scope
+                for lease in other_names.with_other_names(svc, tx, [row])):
             return Meant(as_resource(row.file_path, row.kind, row.scope), row.worktree)
     is_said = request.cwd is not None or found.worktree is not None
     return Meant(found.resource, found.worktree, is_said)
@@ -178,7 +179,7 @@ def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
 
 def _rights(svc: Service, tx: Tx, request: rq.CommitRegion,
             meant: Sequence[Meant]) -> list[Right]:
-    out = []
+    rights = []
     for given, named in zip(request.regions, meant, strict=True):
         lease = _lease(svc, tx, request, named, given)
         asked = _as_on_disk(named.resource, lease)
@@ -189,9 +190,9 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion,
             was = (content_name(given.content_hash, "content_hash")
                    or _known(svc, tx, asked.name, lease))
         new = was is None and lease.scope == asked.scope and lease.content_hash is None
-        out.append(Right(asked.name, path_of(asked.name, "region"), lease.worktree,
+        rights.append(Right(asked.name, path_of(asked.name, "region"), lease.worktree,
                          lease.fencing_token, was, given.text, given.after, new))
-    return out
+    return rights
 
 
 def _check_tree(svc: Service, named: Meant, lease: LeaseRow, request: rq.CommitRegion) -> None:
@@ -313,37 +314,38 @@ def _plan(svc: Service, view: View, agent: str, rights: Sequence[Right]) -> Plan
     Raises:
         Refusal: what does not fit; nothing was changed.
     """
-    out = Plan([], [], {})
+    plan = Plan([], [], {})
     files: dict[tuple[str | None, str], list[Right]] = {}
-    for one in rights:
-        files.setdefault((one.worktree, one.path), []).append(one)
+    for right in rights:
+        files.setdefault((right.worktree, right.path), []).append(right)
     for n, ((worktree, path), texts) in enumerate(files.items()):
         now = repository_files.look(svc, worktree, path, keep=True, strict=True)
         shown = file_names.shown(path)
         data = _text(svc, now, worktree, path, texts)
         if now.hash is None:
-            out.warnings.append(f"{shown} was not there: it is made.")
+            plan.warnings.append(f"{shown} was not there: it is made.")
         made, parts = spliced(svc.regions, path, shown, data, [
-            NewText(region_of(one.name), one.text, one.was, one.after, one.new) for one in texts])
-        for one in texts:
-            _, part = parts[region_of(one.name)]
-            out.hashes[one.name] = digest(part) if part else None
-        out.known |= _known_besides(svc, view, agent, texts, data, made)
+            NewText(region_of(text.name), text.text, text.was, text.after, text.new) for text
+            in texts])
+        for right in texts:
+            _, part = parts[region_of(right.name)]
+            plan.hashes[right.name] = digest(part) if part else None
+        plan.known |= _known_besides(svc, view, agent, texts, data, made)
         svc.regions.prepare(path, made)
         if not all(is_body_alone(path, was, will) for was, will in parts.values()):
-            out.warnings += _judge(svc, view, agent, path, data, made)
+            plan.warnings += _judge(svc, view, agent, path, data, made)
         new = digest(made, executable=now.hash is not None and is_executable(now.hash))
         if new == now.hash:
             continue
-        out.keeps += [now] if now.hash is not None else []
-        out.keeps.append(repository_files.stow(svc, new, made))
-        out.steps.append(ev.VerdictStep(
+        plan.keeps += [now] if now.hash is not None else []
+        plan.keeps.append(repository_files.stow(svc, new, made))
+        plan.steps.append(ev.VerdictStep(
             path=path, scope=path_scope(path, svc.fold_case), worktree=worktree, old=now.hash,
             old_mode=now.mode, new=new, new_mode=now.mode if now.hash is not None else NEW_MODE,
             in_place=now.links > 1,
             aside=f".coord-commit-{n}-{secrets.token_hex(4)}.tmp",
         ))
-    return out
+    return plan
 
 
 def _known_besides(svc: Service, view: View, agent: str, texts: Sequence[Right], data: bytes,
@@ -351,7 +353,7 @@ def _known_besides(svc: Service, view: View, agent: str, texts: Sequence[Right],
     """What else the agent holds of this file, where it is as the agent knows it: what that is when
     these texts are written. What contains one of them changes with it, and a header is compared as
     the whole file."""
-    path, names, out = texts[0].path, {one.name for one in texts}, {}
+    path, names, result = texts[0].path, {right.name for right in texts}, {}
     for row in view.each(LeaseRow, "leases_of_holder", agent):
         if (row.kind != "region" or row.mode != "exclusive" or row.worktree != texts[0].worktree
                 or row.expires_at <= view.now or row.file_path in names
@@ -361,8 +363,8 @@ def _known_besides(svc: Service, view: View, agent: str, texts: Sequence[Right],
         old, new = (text_of(svc.regions, path, one, name) for one in (data, made))
         if (was is not None and old is not None and new is not None
                 and is_still(data, old, name, was)):
-            out[row.file_path] = digest(new)
-    return out
+            result[row.file_path] = digest(new)
+    return result
 
 
 def _text(svc: Service, now: repository_files.Bytes, worktree: str | None, path: str,
@@ -374,7 +376,7 @@ def _text(svc: Service, now: repository_files.Bytes, worktree: str | None, path:
     """
     shown = file_names.shown(path)
     if now.hash is None:
-        there = next((one for one in rights if one.after is None and not one.new), None)
+        there = next((right for right in rights if right.after is None and not right.new), None)
         if there is not None:
             raise Refusal(
                 Code.REGION_CHANGED if there.was else Code.REGION_UNKNOWN,
@@ -404,10 +406,10 @@ def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,
         return []
     held = {row.file_path for row in view.each(LeaseRow, "leases_of_holder", agent)
             if row.mode == "exclusive" and row.expires_at > view.now}
-    found = svc.impact.judge(path, before, after, held)
-    if isinstance(found, str):
-        return [f"{file_names.shown(path)}: {found}."]
-    refusal = svc.impact.refuse(found, held)
+    text = svc.impact.judge(path, before, after, held)
+    if isinstance(text, str):
+        return [f"{file_names.shown(path)}: {text}."]
+    refusal = svc.impact.refuse(text, held)
     if refusal is not None:
         raise refusal
     return []
@@ -420,7 +422,8 @@ def _begin(svc: Service, tx: Tx, request: rq.CommitRegion, name: str, asked: Seq
     Raises:
         Refusal: STALE_TOKEN and the like.
     """
-    if [one.token for one in _rights(svc, tx, request, asked)] != [one.token for one in rights]:
+    if [right.token for right in _rights(svc, tx, request, asked)] != [right.token for right
+                                                                       in rights]:
         raise stale(rights[0].name)
     begun = begin(tx, name, request.agent, plan)
     return begun or rq.RegionsCommitted(commit=name, warnings=plan.warnings, regions=[

@@ -29,12 +29,13 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.ReviewHunks) -> rq.H
     file = parts.named_file(svc, row, req.file, req.cwd,
                             view.each(ReviewFileRow, "review_files_of", row.review_id))
     limit = min(req.limit, LISTED_MAX)
-    found, can_be_divided = _hunks(svc, view, file, req.skip, limit)
+    found_hunks, can_be_divided = _hunks(svc, view, file, req.skip, limit)
     return rq.HunkList(
-        review=row.review_id, path=file.path, total=found.total, said=found.said,
+        review=row.review_id, path=file.path, total=found_hunks.total, said=found_hunks.said,
         divided=can_be_divided,
-        items=[rq.Hunk(number=one.number, text=one.text, cut=one.cut) for one in found.items],
-        next=req.skip + limit if found.total > req.skip + limit else None,
+        items=[rq.Hunk(number=hunk.number, text=hunk.text, cut=hunk.cut) for hunk
+               in found_hunks.items],
+        next=req.skip + limit if found_hunks.total > req.skip + limit else None,
     )
 
 

@@ -61,18 +61,18 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
     named = _named(svc, row, request, files)
     if request.seen and (request.hunks or request.edited is not None):
         _check_seen(row, request.seen, named[0])
-    out = Chosen([])
+    chosen = Chosen([])
     for file in named:
         numbers = _numbers(svc, view, row, request.hunks, file) if request.hunks else []
         if numbers:
-            out.files.append(_divide(svc, view, out, request.verdict, file, numbers))
+            chosen.files.append(_divide(svc, view, chosen, request.verdict, file, numbers))
         else:
-            out.files.append(file)
-            out.parts.append(ev.ReviewPart(path=file.path, part_before=file.baseline_hash,
+            chosen.files.append(file)
+            chosen.parts.append(ev.ReviewPart(path=file.path, part_before=file.baseline_hash,
                                            part_after=file.flagged_hash))
-    if len(named) == len(files) and not any(part.hunks for part in out.parts):
-        out = Chosen(list(files))  # it is all that there is
-    if request.verdict == "reassign" and out.parts:
+    if len(named) == len(files) and not any(part.hunks for part in chosen.parts):
+        chosen = Chosen(list(files))  # it is all that there is
+    if request.verdict == "reassign" and chosen.parts:
         raise Refusal(
             Code.BAD_TRANSITION,
             f"A part of {row.review_id} cannot be reassigned: its task goes on with all that is "
@@ -81,8 +81,8 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
             "before what shall not go on.",
         )
     if request.edited is not None:
-        out.files = [_edit(svc, out, request.edited, file) for file in named]
-    return out
+        chosen.files = [_edit(svc, chosen, request.edited, file) for file in named]
+    return chosen
 
 
 def edited_names(text: str) -> tuple[str, str]:
@@ -91,12 +91,12 @@ def edited_names(text: str) -> tuple[str, str]:
     return digest(data, executable=False), digest(data, executable=True)
 
 
-def _edit(svc: Service, out: Chosen, text: str, file: ReviewFileRow) -> ReviewFileRow:
+def _edit(svc: Service, chosen: Chosen, text: str, file: ReviewFileRow) -> ReviewFileRow:
     """The file, as if its edited text were what was there before the work: a text is written as
     the work is taken out, so that what was saved since stays or refuses it."""
     like = file.flagged_hash or file.baseline_hash or ""
     name = edited_names(text)[is_executable(like)]
-    out.made[name] = repository_files.stow(svc, name, text.encode("utf-8", "surrogatepass"))
+    chosen.made[name] = repository_files.stow(svc, name, text.encode("utf-8", "surrogatepass"))
     return msgspec.structs.replace(file, baseline_hash=name)
 
 
@@ -130,12 +130,12 @@ def named_file(svc: Service, row: ReviewRow, text: str, cwd: str | None,
     fit = _fitting(svc, text, cwd, files)
     if len(fit) == 1:
         return fit[0]
-    has = listed([file_names.shown(one.path) for one in files], NAMED_MAX)
+    has = listed([file_names.shown(review_file.path) for review_file in files], NAMED_MAX)
     which = "has no file" if not fit else "has several files"
     raise Refusal(
         Code.INVALID, f"{row.review_id} {which} {file_names.shown(text)!r}; it is about {has}. "
         "Nothing was changed.", next=f"`coord review show {row.review_id}`",
-        files=[one.path for one in files],
+        files=[review_file.path for review_file in files],
     )
 
 
@@ -182,11 +182,11 @@ def _fitting(svc: Service, text: str, cwd: str | None,
     from_root = text.startswith(FROM_ROOT)
     text = posixpath.normpath(text.removeprefix(FROM_ROOT) or "/")
     typed = posixpath.join("" if from_root else cwd or "", text)
-    here = [one for one in files
-            if svc.where(one.worktree, one.path) == posixpath.normpath(typed)]
-    exact = here or [one for one in files if one.path == text]
+    here = [review_file for review_file in files
+            if svc.where(review_file.worktree, review_file.path) == posixpath.normpath(typed)]
+    exact = here or [review_file for review_file in files if review_file.path == text]
     return exact if exact or from_root else [
-        one for one in files if one.path.endswith(f"/{text}")]
+        review_file for review_file in files if review_file.path.endswith(f"/{text}")]
 
 
 def _numbers(svc: Service, view: View, row: ReviewRow, asked: Sequence[int],
@@ -208,7 +208,7 @@ def _numbers(svc: Service, view: View, row: ReviewRow, asked: Sequence[int],
     return [] if len(meant) >= there else meant
 
 
-def _divide(svc: Service, view: View, out: Chosen, verdict: str, file: ReviewFileRow,
+def _divide(svc: Service, view: View, chosen: Chosen, verdict: str, file: ReviewFileRow,
             numbers: Sequence[int]) -> ReviewFileRow:
     """Divide the change of a file; what is meant of it, as if it were all."""
     before, after = _sides(svc, view, file)
@@ -221,11 +221,11 @@ def _divide(svc: Service, view: View, out: Chosen, verdict: str, file: ReviewFil
     else:
         data, like = hunks.with_hunks(before, after, numbers), file.baseline_hash
     middle = digest(data, executable=is_executable(like))
-    out.made[middle] = repository_files.stow(svc, middle, data)
+    chosen.made[middle] = repository_files.stow(svc, middle, data)
     begin, end = file.baseline_hash, file.flagged_hash
     part, rest_of = ((middle, end), (begin, middle)) if verdict == "revert" else (
         (begin, middle), (middle, end))
-    out.parts.append(ev.ReviewPart(
+    chosen.parts.append(ev.ReviewPart(
         path=file.path, hunks=list(numbers), part_before=part[0], part_after=part[1],
         rest_before=rest_of[0], rest_after=rest_of[1],
     ))
@@ -248,4 +248,4 @@ def _sides(svc: Service, view: View, file: ReviewFileRow) -> tuple[bytes | None,
 def still_so(view: View, review: str, seen: Sequence[tuple[str, str | None, str | None]]) -> bool:
     """Whether a review has the files, with the contents, that a plan was made from."""
     now = view.each(ReviewFileRow, "review_files_of", review)
-    return [reviews.sides(one) for one in now] == list(seen)
+    return [reviews.sides(review_file) for review_file in now] == list(seen)

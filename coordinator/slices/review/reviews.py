@@ -66,11 +66,11 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.Revie
     task = tasks.named(view, req.task)
     limit = min(req.limit, LISTED_MAX)
     if req.state == "decided":
-        found = view.each(ReviewRow, "reviews_decided", limit + 1, req.skip, req.agent, task)
+        reviews = view.each(ReviewRow, "reviews_decided", limit + 1, req.skip, req.agent, task)
     else:
-        found = view.each(ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task,
+        reviews = view.each(ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task,
                           req.after, req.skip)
-    rows, more = split_page(found, limit)
+    rows, more = split_page(reviews, limit)
     after = req.skip + limit if req.state == "decided" else rows[-1].n if rows else None
     return rq.ReviewList(
         items=[_reply(view, row) for row in rows], next=after if more else None,
@@ -226,13 +226,13 @@ def may_decide(view: View, row: ReviewRow, verdict: str) -> TaskRow | None:
         Refusal: BAD_TRANSITION.
     """
     if row.state != "open":
-        said = f"{row.review_id} was {row.state} already; it stays so."
+        text = f"{row.review_id} was {row.state} already; it stays so."
         step: str | None = f"`coord review undo {row.review_id}` takes that back first."
         try:
             may_undo(view, row)
         except Refusal as no:
-            said, step = f"{said} {no.message}", no.next
-        raise Refusal(Code.BAD_TRANSITION, said, next=step, state=row.state)
+            text, step = f"{text} {no.message}", no.next
+        raise Refusal(Code.BAD_TRANSITION, text, next=step, state=row.state)
     task = _task_under(view, row)
     if verdict == "reassign" and task is None:
         raise Refusal(
@@ -254,10 +254,10 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
     if row.state == "open":
         parts = view.each(InStateRow, "parts_decided", row.review_id, NAMED_MAX)
         have = [f"{part.name} ({part.state})" for part in parts]
-        said = f": {listed(have)} {'is a part' if len(parts) == 1 else 'are parts'} of it" if (
+        text = f": {listed(have)} {'is a part' if len(parts) == 1 else 'are parts'} of it" if (
             parts) else ""
         raise Refusal(
-            Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo{said}.",
+            Code.BAD_TRANSITION, f"{row.review_id} is open: there is no verdict to undo{text}.",
             next=f"`coord review undo {parts[0].name}` takes that one back." if parts else
             f"`coord review show {row.review_id}` shows what waits for one.")
     task = tasks.find(view, row.task_id) if row.task_id and row.task_before else None
@@ -338,13 +338,13 @@ def decided(svc: Service, tx: Tx, row: ReviewRow, what: str, by: str, note: str,
         tx.freed.append((file.path, "file", file.scope))
     if row.agent is not None:
         edited = ", as they have edited it" if what == "keep" and steps else ""
-        said = (f"A human looked at your partial work {row.review_id} and chose to {what} "
+        text = (f"A human looked at your partial work {row.review_id} and chose to {what} "
                 f"it{edited}.")
         if note:
-            said += f" They say: {quoted(note)}."
+            text += f" They say: {quoted(note)}."
         if task is not None and what == "reassign":
-            said += f" Who claims it next has it: do not go on with {task.task_id} without that."
-        notices.post(tx, row.agent, "verdict", said, review=row.review_id, verdict=what)
+            text += f" Who claims it next has it: do not go on with {task.task_id} without that."
+        notices.post(tx, row.agent, "verdict", text, review=row.review_id, verdict=what)
     return _reply(tx, find(tx, row.review_id))  # without differences: those take their time
 
 

@@ -138,14 +138,14 @@ def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
 
 def _rivals(view: View, path: str, scope: str) -> list[LeaseRow]:
     asked = as_resource(path, "file", scope)
-    found = leases_near(view, asked)
-    return [lease for lease in found if lease_rule.conflicts(asked, "exclusive", "", lease)]
+    leases = leases_near(view, asked)
+    return [lease for lease in leases if lease_rule.conflicts(asked, "exclusive", "", lease)]
 
 
 def _is_beside(lease: LeaseRow, parts: Sequence[Resource]) -> bool:
     """Whether a lease is on a part of the file, and on none of these."""
     held = as_resource(lease.file_path, lease.kind, lease.scope)
-    return lease.kind == "region" and not any(overlaps(held, one) for one in parts)
+    return lease.kind == "region" and not any(overlaps(held, part) for part in parts)
 
 
 def _done(what: str) -> str:
@@ -255,7 +255,7 @@ class _Look:
 
     def write_down(self, wanted: list[_Wanted], out: Plan) -> None:
         """The steps: what goes first, so that its place is free for what comes."""
-        wanted.sort(key=lambda one: one.new is not None)
+        wanted.sort(key=lambda wanted: wanted.new is not None)
         for n, one in enumerate(wanted):
             file, now = one.file, one.now
             if not now.kept:
@@ -348,32 +348,33 @@ class _Look:
         if not held:
             return
         after = None if new is None else (
-            next((one.data for one in out.keeps if one.hash == new), None) or self._blob(new))
+            next((keep.data for keep in out.keeps if keep.hash == new), None) or self._blob(new))
         names = None
         if now.data is not None and after is not None and not is_link(now.hash or ""):
             names, broken = self._svc.regions.changed(file.path, now.data, after)
             names = None if broken else names
-        parts = [resource(f"{file.path}::{one}", "region", fold_case=self._svc.fold_case)
-                 for one in names or ()]
+        parts = [resource(f"{file.path}::{name}", "region", fold_case=self._svc.fold_case)
+                 for name in names or ()]
         for lease in held:
             if not parts or not _is_beside(lease, parts):
                 raise _held(lease, file.path, out.what)
         out.beside[file.path] = parts
 
-    def _mode(self, one: _Wanted) -> int:
+    def _mode(self, wanted: _Wanted) -> int:
         """Permission bits of the new file: those of the one that is there, as far as they fit."""
-        if one.new is None or is_link(one.new):
+        if wanted.new is None or is_link(wanted.new):
             return 0
-        if one.mode is not None:
-            return fitting_mode(one.mode, one.new) if not _fits(one.mode, one.new) else one.mode
-        now = one.now
-        if now.hash is not None and not is_link(now.hash) and _fits(now.mode, one.new):
+        if wanted.mode is not None:
+            return fitting_mode(wanted.mode, wanted.new) if not _fits(wanted.mode,
+                                                                      wanted.new) else wanted.mode
+        now = wanted.now
+        if now.hash is not None and not is_link(now.hash) and _fits(now.mode, wanted.new):
             return now.mode
-        known = self._view.blob_mode(one.new)
-        if known is not None and _fits(known, one.new):
+        known = self._view.blob_mode(wanted.new)
+        if known is not None and _fits(known, wanted.new):
             return known
         there = now.hash is not None and not is_link(now.hash)
-        return fitting_mode(now.mode if there else PLAIN_MODE, one.new)
+        return fitting_mode(now.mode if there else PLAIN_MODE, wanted.new)
 
     def _merged(self, file: ReviewFileRow, now: Bytes, out: Plan) -> str:
         """What is there now without the partial work; its name.
@@ -433,9 +434,9 @@ def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None,
         return None
     texts = before, flagged, current
     with_commas = language_of(path, current) == "json" and all(
-        json_commas.mended(one) == one for one in texts)
+        json_commas.mended(text) == text for text in texts)
     if with_commas:  # a comma is no difference between two members
-        before, flagged, current = (json_commas.ended(one) for one in texts)
+        before, flagged, current = (json_commas.ended(text) for text in texts)
     merged = _merge_lines(before, flagged, current)
     if merged is None:
         merged = _merge_regions(before, flagged, current, path)

@@ -47,11 +47,11 @@ def carry_out(svc: Service, request: Asked) -> Steps:
     """See `requests.ReviewDecide`, `requests.ReviewUndo`."""
     tries = 0
     while True:
-        found = yield OnDisk(lambda worker: _journal_or_plan(svc, worker.view, request))
-        if isinstance(found, Refusal):
-            return found
-        if isinstance(found, Plan):
-            begun = yield decide(partial(begin, svc, request, found))
+        refusal = yield OnDisk(lambda worker: _journal_or_plan(svc, worker.view, request))
+        if isinstance(refusal, Refusal):
+            return refusal
+        if isinstance(refusal, Plan):
+            begun = yield decide(partial(begin, svc, request, refusal))
             if begun is None:
                 continue  # a part of the review was decided meanwhile
             if free_windows.is_busy(begun) and tries < TRIES:
@@ -61,10 +61,10 @@ def carry_out(svc: Service, request: Asked) -> Steps:
             if not isinstance(begun, Journal):
                 return begun  # refused, or nothing had to be written
             return (yield from finish(svc, begun, after_crash=False))
-        if found.review in svc.at_work:
-            return _at_work(found)
-        answer = yield from finish(svc, found, after_crash=True)
-        if isinstance(answer, Refusal) or _is_asked(found, request):
+        if refusal.review in svc.at_work:
+            return _at_work(refusal)
+        answer = yield from finish(svc, refusal, after_crash=True)
+        if isinstance(answer, Refusal) or _is_asked(refusal, request):
             return answer
 
 
@@ -138,25 +138,27 @@ def _hold_files(svc: Service, tx: Tx, plan: Plan) -> None:
         file = as_resource(step.path, "file", step.scope)
         parts = plan.beside.get(step.path)
         # (Of a file of which others hold parts, the rest is written by turns with them.)
-        for one in (file,) if parts is None else (*parts, write_window(step.path, svc.fold_case)):
+        for resource in (file,) if parts is None else (*parts,
+                                                       write_window(step.path, svc.fold_case)):
             token = tx.number("fencing")
             acquisition = acquisition or f"A-{token}"
             tx.record(ev.LeaseGranted(
-                fencing_token=token, resource=one.name, agent=name, expires_at=until,
-                lease_kind=one.kind, mode="exclusive", scope=one.scope, acquisition_id=acquisition,
+                fencing_token=token, resource=resource.name, agent=name, expires_at=until,
+                lease_kind=resource.kind, mode="exclusive", scope=resource.scope,
+                acquisition_id=acquisition,
                 ttl_ms=HOLD_MS, max_until=until, description=f"{plan.what} of {plan.review}",
                 purpose=purposes.of_writing(plan.review),
-                inode=None if one.kind == "key" else plan.inodes.get(step.path),
-                worktree=None if one.kind == "key" else step.worktree,
-                content_hash=step.old if one is file else None,
+                inode=None if resource.kind == "key" else plan.inodes.get(step.path),
+                worktree=None if resource.kind == "key" else step.worktree,
+                content_hash=step.old if resource is file else None,
             ))
 
 
 def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Review | Refusal:
     """Note how it went. What is returned as a refusal is on disk, too."""
     row = reviews.find(tx, journal.review)
-    for one in done.saved:
-        tx.keep_stored(one.name, one.size)
+    for saved in done.saved:
+        tx.keep_stored(saved.name, saved.size)
     if done.state == "stuck":
         if done.undone:
             tx.record(ev.VerdictStepped(review=journal.review, steps=done.undone, back=True))

@@ -19,7 +19,7 @@ class SignalLeft(Event, tag="signal_left"):
     agent: str | None = None
     note: str = ""
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["signal_put"],
             (
@@ -28,7 +28,7 @@ class SignalLeft(Event, tag="signal_left"):
                 self.resource,
                 self.strength,
                 self.half_life_ms,
-                at,
+                instant,
                 self.agent,
                 self.note,
             ),

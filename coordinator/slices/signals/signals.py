@@ -64,8 +64,8 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.SignalAdd) -> rq.Signal:
             next="Repeat it with a half-life like 600.",
         )
     subject = _subject(svc, tx, req.subject, req.cwd)
-    known = _get(tx, subject.scope, req.name)
-    if known is None:
+    signal = _get(tx, subject.scope, req.name)
+    if signal is None:
         _check_room(tx, subject)
     agents.acting(tx, actor, req.agent, moved=False)
     leave(tx, subject, req.name, req.strength, half_life_ms, agent=req.agent, note=req.note)
@@ -88,8 +88,8 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Signals) -> rq.Signa
     if req.subject is None and len(rows) > limit:
         rows = rows[:limit]
         following = f"{rows[-1].scope} {rows[-1].name}"
-    items = [one for one in (_reply(view, row) for row in rows)
-             if one.strength >= rule.FAINT and req.name in (None, one.name)]
+    items = [signal for signal in (_reply(view, row) for row in rows)
+             if signal.strength >= rule.FAINT and req.name in (None, signal.name)]
     return rq.SignalList(items=items, next=following,
                          subject=None if req.subject is None else subject.name)
 
@@ -102,8 +102,8 @@ def refused(svc: Service, tx: Tx, blocked_by: list[Resource], task: str | None) 
     if not svc.settings.signals.deposits:
         return
     half_life_ms = ms(svc.settings.signals.half_life_s)
-    for one in blocked_by[:BLOCKED_MAX]:
-        _leave_if_room(tx, one, "files_blocked", half_life_ms, "a refusal")
+    for resource in blocked_by[:BLOCKED_MAX]:
+        _leave_if_room(tx, resource, "files_blocked", half_life_ms, "a refusal")
     if task is not None:
         _leave_if_room(tx, task_resource(task), "files_blocked", half_life_ms, "its work met "
                        + ", ".join(one.name for one in blocked_by[:BLOCKED_MAX])[:200])
@@ -126,8 +126,8 @@ def put_off(svc: Service, tx: Tx, task: str, why: str) -> None:
 def leave(tx: Tx, subject: Resource, name: str, strength: float, half_life_ms: int, *,
           agent: str | None = None, note: str = "") -> None:
     """Add to a hint."""
-    known = _get(tx, subject.scope, name)
-    left = _now(tx, known) if known is not None else 0.0
+    signal = _get(tx, subject.scope, name)
+    left = _now(tx, signal) if signal is not None else 0.0
     tx.record(
         SignalLeft(
             resource=subject.name, scope=subject.scope, name=name,
@@ -192,12 +192,12 @@ def _subject(svc: Service, view: View, text: str, cwd: str | None) -> Resource:
         Refusal: UNKNOWN_TASK, INVALID, OUTSIDE_REPO.
         Unready: it was not looked at.
     """
-    if found := _TASK.fullmatch(text):
-        return task_resource(tasks.find(view, found[1]).task_id)
-    one = locate(svc, view, [text], cwd)[0].resource
-    if is_task(one):
-        return task_resource(tasks.find(view, one.name.split(":")[1]).task_id)
-    return one
+    if match := _TASK.fullmatch(text):
+        return task_resource(tasks.find(view, match[1]).task_id)
+    resource = locate(svc, view, [text], cwd)[0].resource
+    if is_task(resource):
+        return task_resource(tasks.find(view, resource.name.split(":")[1]).task_id)
+    return resource
 
 
 def _check_room(view: View, subject: Resource) -> None:

@@ -79,13 +79,13 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
     late(svc, tx)
     begun = tx.each(ChangeRow, "changes_given", key.scope, key.scope + ABOVE)
     again: ChangeRow | None = None
-    for one in begun:
-        if one.given_to != req.agent:  # its lease ended, so its answer counts no more
-            _failed(svc, tx, one, f"{one.given_to} is not the owner any more")
-        elif one.attempts >= one.attempts_max or again is not None:
-            _failed(svc, tx, one, f"{req.agent} began it and did not finish")
+    for change in begun:
+        if change.given_to != req.agent:  # its lease ended, so its answer counts no more
+            _failed(svc, tx, change, f"{change.given_to} is not the owner any more")
+        elif change.attempts >= change.attempts_max or again is not None:
+            _failed(svc, tx, change, f"{req.agent} began it and did not finish")
         else:
-            again = one
+            again = change
     row = again or tx.first(ChangeRow, "change_next", key.scope, key.scope + ABOVE, tx.now)
     agents.acting(tx, actor, req.agent)
     if row is None:
@@ -93,11 +93,11 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
                        next="Wait and ask again (`wait_s`).")
     _move(tx, row, "give", agent=req.agent, until=tx.later(ms(req.give_s)))
     given = find(tx, row.change_id)
-    of = values.key_of(given.key)
-    now = values.newest(tx, of.scope)
+    resource = values.key_of(given.key)
+    now = values.newest(tx, resource.scope)
     return rq.ChangeGiven(
         change=told(tx, given),
-        state=values.told(tx, now) if now is not None else values.nothing(of),
+        state=values.told(tx, now) if now is not None else values.nothing(resource),
     )
 
 
@@ -135,9 +135,9 @@ def show(svc: Service, view: View, actor: Actor, req: rq.ChangeShow) -> rq.Chang
     return told(view, find(view, req.change))
 
 
-def is_closed(told: rq.Change) -> bool:
+def is_closed(change: rq.Change) -> bool:
     """Whether nothing happens to it any more, unless a person acts."""
-    return told.state in rule.CLOSED
+    return change.state in rule.CLOSED
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.ChangeList:
@@ -261,8 +261,8 @@ def _check_owner(view: View, key: Resource, agent: str) -> LeaseRow:
 
 def _owner_of(view: View, scope: str) -> str | None:
     """Who holds an exclusive lease on a key, or on one that it continues."""
-    for one in (scope, *reversed(ancestors(scope))):
-        for row in view.each(LeaseRow, "leases_at_scope", one):
+    for text in (scope, *reversed(ancestors(scope))):
+        for row in view.each(LeaseRow, "leases_at_scope", text):
             if row.mode == "exclusive" and row.expires_at > view.now:
                 return row.locked_by
     return None

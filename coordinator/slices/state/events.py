@@ -22,7 +22,7 @@ class KeyWritten(Event, tag="key_written"):
     fencing_token: int | None = None
     change: str | None = None  # what it was written for
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["state_put"],
             (
@@ -32,7 +32,7 @@ class KeyWritten(Event, tag="key_written"):
                 self.content,
                 self.size,
                 self.agent,
-                at,
+                instant,
                 self.fencing_token,
             ),
         )
@@ -55,7 +55,7 @@ class ChangeAsked(Event, tag="change_asked"):
     note: str = ""
     during: str | None = None
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["change_put"],
             (
@@ -68,7 +68,7 @@ class ChangeAsked(Event, tag="change_asked"):
                 self.note,
                 self.during,
                 self.attempts_max,
-                at,
+                instant,
             ),
         )
 
@@ -89,7 +89,7 @@ class ChangeMoved(Event, tag="change_moved"):
     version: int | None = None
     why: str = ""
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["change_move"],
             (
@@ -101,7 +101,7 @@ class ChangeMoved(Event, tag="change_moved"):
                 self.given_until,
                 self.version,
                 self.why,
-                at if self.state in CLOSED else None,
+                instant if self.state in CLOSED else None,
             ),
         )
 
@@ -114,4 +114,4 @@ class ChangesForgotten(Event, tag="changes_forgotten"):
     changes: list[str]
 
     def apply(self, db: Database, at: str) -> None:
-        db.executemany(Q["change_delete"], [(one,) for one in self.changes])
+        db.executemany(Q["change_delete"], [(change,) for change in self.changes])

@@ -20,7 +20,7 @@ from coordinator.words.resource_names import Located, Resource
 def write(svc: Service, request: rq.Propose, tx: Tx,
           actor: Actor) -> rq.ProposalApplied | Refusal:
     """All of it are keys: compared, and written, in this transaction."""
-    keys = [values.key_of(one.resource) for one in request.changes]
+    keys = [values.key_of(change.resource) for change in request.changes]
     if len({key.scope for key in keys}) != len(keys):
         raise Refusal(Code.INVALID, "Two of these changes are of one key. Nothing was written.",
                       next="Put them into one change.")
@@ -32,14 +32,14 @@ def write(svc: Service, request: rq.Propose, tx: Tx,
         agents.noted(tx, request.agent, asking)
         return redirect.locked(svc, tx, redirect.Unserved(request.agent, located), blockers, other)
     texts: list[bytes | None] = []
-    for key, one in zip(keys, request.changes, strict=True):
+    for key, proposed_change in zip(keys, request.changes, strict=True):
         row = values.newest(tx, key.scope)
-        version = _number(one)
+        version = _number(proposed_change)
         if not values.stands(row, version):
             refusal = values.changed_since(tx, key, row, version)
             agents.noted(tx, request.agent, asking)
             return lost_writes.note(svc, tx, request.agent, located, refusal)
-        texts.append(_value(svc, tx, one, key))
+        texts.append(_value(svc, tx, proposed_change, key))
     agents.noted(tx, request.agent, asking)
     written = []
     for key, text in zip(keys, texts, strict=True):
@@ -53,23 +53,26 @@ def write(svc: Service, request: rq.Propose, tx: Tx,
     return rq.ProposalApplied(proposal=f"C-{tx.number('commit')}", changes=written)
 
 
-def _number(one: rq.ProposedChange) -> int:
-    text = one.version or "0"
+def _number(proposed_change: rq.ProposedChange) -> int:
+    text = proposed_change.version or "0"
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise Refusal(
-            Code.INVALID, f"{one.resource}: the version of a key is its number, not {text[:40]!r}. "
-            "Nothing was written.", next=f"`coord state get {one.resource} --json` tells it.",
-            resource=one.resource,
+            Code.INVALID,
+            f"{proposed_change.resource}: the version of a key is its number, not {text[:40]!r}. "
+            "Nothing was written.",
+            next=f"`coord state get {proposed_change.resource} --json` tells it.",
+            resource=proposed_change.resource,
         )
     return int(text)
 
 
-def _value(svc: Service, tx: Tx, one: rq.ProposedChange, key: Resource) -> bytes | None:
-    if one.delete:
+def _value(svc: Service, tx: Tx, proposed_change: rq.ProposedChange, key: Resource) -> bytes | None:
+    if proposed_change.delete:
         return None
-    text = json_values.check_json(svc, msgspec.Raw((one.content or one.patch or "").encode()),
-                               "content" if one.content is not None else "patch")
-    if one.patch is None:
+    text = json_values.check_json(svc, msgspec.Raw((proposed_change.content
+                                                    or proposed_change.patch or "").encode()),
+                               "content" if proposed_change.content is not None else "patch")
+    if proposed_change.patch is None:
         return text
     before = values.value_of(tx, values.newest(tx, key.scope))
     made = msgspec.json.encode(state_rule.merged(before, msgspec.json.decode(text)))

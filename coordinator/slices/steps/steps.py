@@ -62,9 +62,10 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.StepNext) -> rq.Step |
                       "done.", field="names")
     agents.may_act(tx, actor, req.agent)
     names = frozenset(req.names)
-    found = tx.each(BlockedStepRow, "steps_due", "call", tx.now, OPEN_MAX)
-    due = [row for row in found if row.name in names][:LOOKED_AT]
-    row = next((one for one in due if not _held(tx, req.agent, one)), None)
+    blocked_steps = tx.each(BlockedStepRow, "steps_due", "call", tx.now, OPEN_MAX)
+    due = [row for row in blocked_steps if row.name in names][:LOOKED_AT]
+    row = next((blocked_step for blocked_step in due if not _held(tx, req.agent, blocked_step)),
+               None)
     retry_queue.end_late(svc, tx)
     agents.acting(tx, actor, req.agent)
     if row is None:

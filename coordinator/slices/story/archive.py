@@ -14,11 +14,11 @@ QUERY_MAX, REF_MAX, HITS_MAX = 2000, 500, 100
 
 def search(svc: Service, view: View, actor: Actor, req: rq.ArchiveSearch) -> rq.HitList:
     """See `requests.ArchiveSearch`."""
-    found = svc.archive.search(req.query[:QUERY_MAX], min(req.limit, HITS_MAX))
+    hits = svc.archive.search(req.query[:QUERY_MAX], min(req.limit, HITS_MAX))
     return rq.HitList(
         items=[
             rq.Hit(number=h.number, title=h.title, source=h.source, snippet=h.snippet)
-            for h in found
+            for h in hits
         ]
     )
 
@@ -26,15 +26,15 @@ def search(svc: Service, view: View, actor: Actor, req: rq.ArchiveSearch) -> rq.
 def show(svc: Service, view: View, actor: Actor, req: rq.ArchiveShow) -> rq.ArchiveSection:
     """See `requests.ArchiveShow`."""
     try:
-        found = svc.archive.show(req.ref[:REF_MAX])
+        section = svc.archive.show(req.ref[:REF_MAX])
     except UnknownSection as unknown:
         raise Refusal(
             Code.INVALID, f"{unknown}.", next="`coord archive search WORDS` finds sections.",
             candidates=list(unknown.candidates),
         ) from None
     return rq.ArchiveSection(
-        number=found.number, title=found.title, source=found.source, body=found.body,
-        paths=list(found.paths),
+        number=section.number, title=section.title, source=section.source, body=section.body,
+        paths=list(section.paths),
     )
 
 

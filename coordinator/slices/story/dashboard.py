@@ -65,11 +65,11 @@ def room(reply: rq.StatusReply, height: int | None) -> Room:
 def lines(reply: rq.StatusReply, width: int | None, height: int | None) -> list[Line]:
     """The whole picture; with `height` (lines) the lists are cut so that it fits a screen."""
     rows = room(reply, height)
-    out = _drawn(reply, width, rows)
-    while height is not None and len(out) >= height and (less := _with_less(rows)) is not None:
+    result = _drawn(reply, width, rows)
+    while height is not None and len(result) >= height and (less := _with_less(rows)) is not None:
         rows = less
-        out = _drawn(reply, width, rows)
-    return out
+        result = _drawn(reply, width, rows)
+    return result
 
 
 def _with_less(rows: Room) -> Room | None:
@@ -99,30 +99,30 @@ def _drawn(reply: rq.StatusReply, width: int | None, rows: Room) -> list[Line]:
         parts.insert(0, _agents(reply, now, width, rows.agents))
     if not reply.events or rows.events != 0:
         parts.append(_events(reply, width, rows.events))
-    out = _head(reply, now, width)
+    result = _head(reply, now, width)
     for part in parts:
         if not rows.tight:
-            out.append(("", ""))
-        out += part
-    return out
+            result.append(("", ""))
+        result += part
+    return result
 
 
 def _head(reply: rq.StatusReply, now: int, width: int | None) -> list[Line]:
     health = reply.health
     up = span((now - from_iso(str(health.get("started_at", reply.at)))) / 1000)
     watcher = health.get("watcher") or {}
-    out = [(part.strip(), "bold") for part in wrapped(in_line(reply.root), width, 0)]
-    out.append((
+    result = [(part.strip(), "bold") for part in wrapped(in_line(reply.root), width, 0)]
+    result.append((
         f"coord {health.get('version', '?')}  pid {health.get('pid', '?')}  up {up}  "
         f"{int(health.get('resident_bytes', 0)) / 1e6:.0f} MB  watcher {watcher.get('mode', '?')}",
         "dim"))
     for warning in list(health.get("warnings", []))[:3]:
-        out += [(part, "yellow") for part in
+        result += [(part, "yellow") for part in
                 wrapped(f"warning: {in_line(str(warning))}", width, 0)]
     if reply.messages:
         wait = "messages wait" if reply.messages > 1 else "message waits"
-        out.append((f"{reply.messages} {wait} for you: coord messages --human", "bold"))
-    return out
+        result.append((f"{reply.messages} {wait} for you: coord messages --human", "bold"))
+    return result
 
 
 def _agents(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
@@ -230,23 +230,23 @@ def _backlog(reply: rq.StatusReply, width: int | None) -> list[Line]:
 
 def _joined(words: Sequence[str], width: int | None) -> list[str]:
     """Words with two blanks between, in as many lines as that takes."""
-    out: list[str] = []
+    result: list[str] = []
     for word in words:
-        if out and (width is None or len(out[-1]) + 2 + len(word) <= width):
-            out[-1] += "  " + word
+        if result and (width is None or len(result[-1]) + 2 + len(word) <= width):
+            result[-1] += "  " + word
         else:
-            out.append(word)
-    return out
+            result.append(word)
+    return result
 
 
-def _verified(found: rq.VerificationList) -> str:
-    waiting = sum(one.state == "waiting" for one in found.left)
+def _verified(verification_list: rq.VerificationList) -> str:
+    waiting = sum(finished_work.state == "waiting" for finished_work in verification_list.left)
     line = "verification  "
-    for one in found.items[:1]:
-        line += f"{one.verification} {one.state}"
-        line += f" {in_line(', '.join(one.tasks))}" if one.tasks else ""
+    for verification in verification_list.items[:1]:
+        line += f"{verification.verification} {verification.state}"
+        line += f" {in_line(', '.join(verification.tasks))}" if verification.tasks else ""
         line += "  "
-    return line + (f"{waiting} finished since" if waiting or not found.items else "")
+    return line + (f"{waiting} finished since" if waiting or not verification_list.items else "")
 
 
 def _reviews(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
@@ -273,7 +273,7 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], kind
 
 
 def _section(title: str, body: Sequence[Line], more: int = 0) -> list[Line]:
-    out = [(title, "title"), *body]
+    result = [(title, "title"), *body]
     if more > 0:
-        out.append((f"… and {more} more", "dim"))
-    return out
+        result.append((f"… and {more} more", "dim"))
+    return result

@@ -61,7 +61,7 @@ class IdleAgents:
                in_line: Collection[str]) -> None:
         wanted = [name for task in islice(self.ready, TASKS_MAX) for name in self.needs[task]]
         met = [(agent, name) for agent, name in islice(held, LEASES_MAX)
-               if any(_meet(name, one) for one in wanted)]
+               if any(_meet(name, text) for text in wanted)]
         for agent, idle in self.idle.items():
             ms = max(0, min(now_ms, self.until.get(agent, now_ms)) - since_ms)
             others = [(holder, name) for holder, name in met if holder != agent]

@@ -57,18 +57,18 @@ class Gathered:
     def begin_near(self, view: View, since: str, lanes: Lanes | None) -> int:
         """Take what had begun at the nearest waypoint before an instant, and let `lanes` take it;
         after which event the log has to be read from there."""
-        found = find_waypoint(view, last_before(view, since))
-        if found is None:
+        waypoint = find_waypoint(view, last_before(view, since))
+        if waypoint is None:
             return 0
-        event, begun = found
+        event, begun = waypoint
         self.now_ms, self.idle, self.earlier = begun.now_ms, begun.idle, begun.leases
         if lanes is not None:
             lanes.open = begun.lanes
         return event
 
-    def take_earlier(self, at: str, kind: str, data: dict[str, Any]) -> None:
+    def take_earlier(self, instant: str, kind: str, data: dict[str, Any]) -> None:
         """One event from before: what is so at the beginning, and nothing counts of it."""
-        self.now_ms = from_iso(at)
+        self.now_ms = from_iso(instant)
         if kind == "lease_granted" and not journal.is_own(data["agent"]):
             self.earlier[data["fencing_token"]] = data["agent"], data["resource"]
         elif kind in ("lease_released", "lease_lapsed"):
@@ -84,13 +84,13 @@ class Gathered:
         elif kind == "claim_waits":
             self.idle.waits(data)
 
-    def take(self, at: str, kind: str, data: dict[str, Any]) -> None:
+    def take(self, instant: str, kind: str, data: dict[str, Any]) -> None:
         """One event, in its order."""
-        self._pass_time(from_iso(at))
+        self._pass_time(from_iso(instant))
         self.events += 1
         taking = getattr(self, f"_{kind}", None)
         if taking is not None:
-            taking(data, at)
+            taking(data, instant)
 
     def _pass_time(self, now_ms: int) -> None:
         if self.now_ms:
@@ -259,18 +259,18 @@ def gather(view: View, window: Window, lanes: Lanes | None = None) -> tuple[Gath
     while rows := view.each(
             LogRow, "report_events", last, window.until, AT_ONCE, lanes is not None, final):
         for row in rows:
-            last, at, kind, facts = row.seq, row.at, row.kind, msgspec.json.decode(row.data)
+            last, instant, kind, facts = row.seq, row.at, row.kind, msgspec.json.decode(row.data)
             if lanes is not None:
-                lanes.take(last, from_iso(str(at)), str(kind), facts)
+                lanes.take(last, from_iso(str(instant)), str(kind), facts)
                 if kind in LANES_ALONE:
                     continue
-            if window.since is not None and str(at) < window.since:
-                gathered.take_earlier(str(at), str(kind), facts)
+            if window.since is not None and str(instant) < window.since:
+                gathered.take_earlier(str(instant), str(kind), facts)
                 continue
             if window.since is not None and not first:
                 gathered.now_ms = from_iso(window.since)
-            first = first or str(at)
-            gathered.take(str(at), str(kind), facts)
+            first = first or str(instant)
+            gathered.take(str(instant), str(kind), facts)
         view.rest()
     gathered.end(from_iso(window.end))
     return gathered, window.since or first or None
@@ -310,8 +310,8 @@ def summarize(gathered: Gathered, begun: str | None, window: Window,
         agents=_agents(gathered)[:most],
         refusals=[rq.RefusedCount(code=code, count=count)
                   for code, count in gathered.refused.most_common()],
-        waited_s=_s(sum(one["waited"] for one in gathered.agents.values())),
-        stood_s=_s(sum(one["stood"] for one in gathered.agents.values())),
+        waited_s=_s(sum(agent["waited"] for agent in gathered.agents.values())),
+        stood_s=_s(sum(agent["stood"] for agent in gathered.agents.values())),
         tasks=dict(sorted(gathered.tasks.items())),
     )
 
@@ -320,7 +320,8 @@ def _pairs(gathered: Gathered) -> list[rq.WaitedFor]:
     made = [rq.WaitedFor(agent=agent, holder=holder, times=times, waited_s=_s(ms),
                          stood_s=_s(stood))
             for (agent, holder), (times, ms, stood) in gathered.pairs.items()]
-    return sorted(made, key=lambda one: (-one.waited_s, -one.times, one.agent, one.holder))
+    return sorted(made, key=lambda waited_for: (-waited_for.waited_s, -waited_for.times,
+                                                waited_for.agent, waited_for.holder))
 
 
 def _files(gathered: Gathered) -> list[rq.HotFile]:
@@ -328,8 +329,9 @@ def _files(gathered: Gathered) -> list[rq.HotFile]:
                        agents=len(gathered.wanted_by[name]), held_s=_s(one["held"]),
                        waited_s=_s(one["waited"]))
             for name, one in gathered.files.items()]
-    return sorted(made, key=lambda one: (
-        -one.waited_s, -one.refused, -one.agents, -one.grants, one.resource))
+    return sorted(made, key=lambda hot_file: (
+        -hot_file.waited_s, -hot_file.refused, -hot_file.agents, -hot_file.grants,
+        hot_file.resource))
 
 
 def _agents(gathered: Gathered) -> list[rq.AgentsPart]:

@@ -38,7 +38,7 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
         Refusal: INVALID: there is no such kind. UNKNOWN_TASK.
     """
     if req.kind is not None and req.kind not in SENTENCES:
-        near = [one for one in SENTENCES if req.kind and req.kind in one] or get_close_matches(
+        near = [text for text in SENTENCES if req.kind and req.kind in text] or get_close_matches(
             req.kind, SENTENCES, 3)
         raise Refusal(
             Code.INVALID, f"There is no kind of event called {one_line(req.kind[:60])!r}. Nothing "

@@ -23,10 +23,10 @@ class WorkFinished(Event, tag="work_finished"):
     before: str | None = None
     after: str | None = None
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["work_insert"],
-            (self.n, self.task, self.agent, at, self.head, self.before, self.after),
+            (self.n, self.task, self.agent, instant, self.head, self.before, self.after),
         )
         db.executemany(Q["work_file_insert"], [(self.n, path, name) for path, name in self.files])
 
@@ -42,10 +42,10 @@ class VerificationBegun(Event, tag="verification_begun"):
     command: str
     upto: int
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["verification_insert"],
-            (self.verification, self.n, self.by, at, self.command, self.upto),
+            (self.verification, self.n, self.by, instant, self.command, self.upto),
         )
         db.execute(Q["verifications_trim"], (self.n - KEPT,))
 
@@ -70,13 +70,13 @@ class VerificationEnded(Event, tag="verification_ended"):
     head: str = ""
     since: int = 0
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["verification_end"],
             (
                 self.verification,
                 self.outcome,
-                at,
+                instant,
                 self.runs,
                 " ".join(self.tasks),
                 self.said,
@@ -85,7 +85,7 @@ class VerificationEnded(Event, tag="verification_ended"):
         )
         db.executemany(Q["work_set"], self.works)
         if self.base is not None:
-            _begin_with(db, at, self.base, self.head, self.since)
+            _begin_with(db, instant, self.base, self.head, self.since)
 
 
 class VerifiedFrom(Event, tag="verified_from"):
@@ -97,14 +97,14 @@ class VerifiedFrom(Event, tag="verified_from"):
     base: str
     since: int
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["work_all_good"])
-        _begin_with(db, at, self.base, self.base, self.since)
+        _begin_with(db, instant, self.base, self.base, self.since)
         if not self.base:
             db.execute(Q["verified_base_delete"])
 
 
-def _begin_with(db: Database, at: str, base: str, head: str, since: int) -> None:
-    db.execute(Q["verified_base_put"], (base, head, since, at))
+def _begin_with(db: Database, instant: str, base: str, head: str, since: int) -> None:
+    db.execute(Q["verified_base_put"], (base, head, since, instant))
     for forget in ("work_forget_files", "work_forget"):
         db.execute(Q[forget], (since,))

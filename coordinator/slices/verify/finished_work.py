@@ -82,8 +82,9 @@ def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:
         part.path: part.hash
         for part in tx.each(ContentRow, "review_files_of_kept_parts", row.review_id)}
     files = tx.each(ReviewFileRow, "review_files_of", row.review_id)
-    left |= {one.path: one.written_hash if one.is_written else one.flagged_hash
-             for one in files if one.worktree is None}
+    left |= {review_file.path: review_file.written_hash if review_file.is_written
+             else review_file.flagged_hash
+             for review_file in files if review_file.worktree is None}
     if left:
         note(tx, task, row.agent or "operator", Finished(sorted(left.items()), None))
 
@@ -101,8 +102,9 @@ def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]
     before = _given_back(svc, tx, task, rows)
     contents = {path: Content(svc.where(None, path)) for path in (*begun, *before)}
     tx.looked.require([*partial_work.needed(svc, rows), *contents.values(), *beside.values()])
-    left = {one.path: one.flagged_hash for one in partial_work.changed_since(svc, tx, rows)
-            if one.worktree is None}
+    left = {flagged_file.path: flagged_file.flagged_hash for flagged_file
+            in partial_work.changed_since(svc, tx, rows)
+            if flagged_file.worktree is None}
     for path, whole in contents.items():
         if path in left:
             continue
@@ -129,7 +131,7 @@ def _of_partial_work(tx: Tx, task: TaskRow) -> list[str]:
     if task.partial is None:
         return []
     files = tx.each(ReviewFileRow, "review_files_of", task.partial)
-    return [one.path for one in files if one.worktree is None]
+    return [review_file.path for review_file in files if review_file.worktree is None]
 
 
 def _given_back(svc: Service, tx: Tx, task: TaskRow,

@@ -121,9 +121,10 @@ def ask(svc: Service, tx: Tx, actor: Actor, req: rq.Verify) -> rq.Verification:
             next="Set it, then `coord trust` and `coord down`: settings are read at the start.",
         )
     if req.afresh:
-        if (one := running(tx)) is not None:
+        if (verification := running(tx)) is not None:
             raise Refusal(
-                Code.BAD_TRANSITION, f"{one.verification_id} goes on; nothing was changed.",
+                Code.BAD_TRANSITION,
+                f"{verification.verification_id} goes on; nothing was changed.",
                 next="`coord verify` waits for its end; then repeat this.", state="running",
             )
         head = tx.looked.after("the commit that is checked out", lambda: branches.head(svc))
@@ -182,37 +183,37 @@ def warnings(svc: Service, view: View) -> list[str]:
     return [f"{row.verification_id}: {row.said} `coord verify` runs it again."]
 
 
-def end(svc: Service, tx: Tx, row: VerificationRow, found: Result) -> None:
+def end(svc: Service, tx: Tx, row: VerificationRow, result: Result) -> None:
     """It is over: what passed is in the base, what broke the command is to be done again."""
-    if (one := running(tx)) is None or one.verification_id != row.verification_id:
+    if (verification := running(tx)) is None or verification.verification_id != row.verification_id:
         return
     agents = {work.n: work.agent for row_row in tx.each(WorkRow, "work_of")
               for work in (row_row,)}
-    works: list[tuple[int, str, str | None]] = [(n, "good", None) for n in found.good]
-    works += [(n, "held", task) for n, task in found.held]
-    for culprit in found.culprits:
+    works: list[tuple[int, str, str | None]] = [(n, "good", None) for n in result.good]
+    works += [(n, "held", task) for n, task in result.held]
+    for culprit in result.culprits:
         works += [(n, "broken", culprit.task) for n in culprit.works]
-    base = found.base
+    base = result.base
     tx.record(VerificationEnded(
-        verification=row.verification_id, n=row.n, outcome=found.outcome, runs=found.runs,
-        works=works, tasks=[one.task for one in found.culprits],
-        task=found.culprits[0].task if found.culprits else None,
-        said=found.said or _summary(found), tail=found.tail[-4000:], base=base, head=found.head,
-        since=found.since,
+        verification=row.verification_id, n=row.n, outcome=result.outcome, runs=result.runs,
+        works=works, tasks=[culprit.task for culprit in result.culprits],
+        task=result.culprits[0].task if result.culprits else None,
+        said=result.said or _summary(result), tail=result.tail[-4000:], base=base, head=result.head,
+        since=result.since,
     ))
-    for culprit in found.culprits:
+    for culprit in result.culprits:
         last = max(culprit.works)
         _reopen(tx, row, culprit, agents.get(last, "operator"))
 
 
-def _summary(found: Result) -> str:
-    if not found.culprits and not found.held:
+def _summary(result: Result) -> str:
+    if not result.culprits and not result.held:
         return "all of it passes"
-    if not found.culprits:
-        waits = listed(list(dict.fromkeys(task for _, task in found.held)))
+    if not result.culprits:
+        waits = listed(list(dict.fromkeys(task for _, task in result.held)))
         return f"what does not lie on top of the work of {waits}, which is to be repaired, passes"
-    names = listed([one.task for one in found.culprits])
-    return f"{names} broke it and {'is' if len(found.culprits) == 1 else 'are'} to be done again"
+    names = listed([culprit.task for culprit in result.culprits])
+    return f"{names} broke it and {'is' if len(result.culprits) == 1 else 'are'} to be done again"
 
 
 def _reopen(tx: Tx, row: VerificationRow, culprit: Culprit, agent: str) -> None:
@@ -222,21 +223,21 @@ def _reopen(tx: Tx, row: VerificationRow, culprit: Culprit, agent: str) -> None:
         return
     if task.state != "done":
         return  # a person was faster
-    said = (f"{row.verification_id}: {quoted(row.command)} {culprit.how} with what {task.task_id} "
+    text = (f"{row.verification_id}: {quoted(row.command)} {culprit.how} with what {task.task_id} "
             "changed, twice, and passed without it. coord takes nothing back: correct it in the "
             "working tree. (What a person has edited there counts once it is committed.)")
     output = harmless(culprit.tail).strip()
-    told = f"{said} Last output:\n{output}" if output else said
+    told = f"{text} Last output:\n{output}" if output else text
     state = tasks.broke(tx, task, why=f"{row.verification_id}: the command {culprit.how}",
                         result=told[:10_000])
-    room = 2000 - len(said) - 20
-    short = f"{said} Last output:\n{output[-min(room, TAIL_CHARS):]}" if output else said
+    room = 2000 - len(text) - 20
+    short = f"{text} Last output:\n{output[-min(room, TAIL_CHARS):]}" if output else text
     blackboard.note(tx, task, agent, Code.VERIFY_FAILED,
                     "person" if state == "dead" else "correct", [], short)
     then = ("It has no attempt left, so a person has it now." if state == "dead" else
             f"It is open again: `coord task claim {task.task_id}`.")
     beside = f" {_on_top(culprit.held)}" if culprit.held else ""
-    notices.post(tx, agent, "verify_failed", f"{said}{beside} {then}", task=task.task_id,
+    notices.post(tx, agent, "verify_failed", f"{text}{beside} {then}", task=task.task_id,
                  verification=row.verification_id, output=output)
 
 

@@ -25,7 +25,7 @@ class AgentRegistered(Event, tag="agent_registered"):
     anew: bool = False  # a session of its own: what one before it left under this name is forgotten
     origin: str = "program"  # how it came: see `agents.origin`
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         if self.anew and db.execute(Q["agent_has_left"], (self.agent,)).fetchall():
             for forget in ("agent_delete", "reads_delete", "kept_edits_delete"):
                 db.execute(Q[forget], (self.agent,))
@@ -38,7 +38,7 @@ class AgentRegistered(Event, tag="agent_registered"):
                 self.profile,
                 self.description,
                 self.token_hash,
-                at,
+                instant,
                 self.silence_ms,
                 self.origin,
             ),
@@ -52,8 +52,8 @@ class AgentSeen(Event, tag="agent_seen"):
     progress: str | None = None
     moved: bool = False
 
-    def apply(self, db: Database, at: str) -> None:
-        db.execute(Q["agent_touch"], (self.agent, at, self.progress, self.moved))
+    def apply(self, db: Database, instant: str) -> None:
+        db.execute(Q["agent_touch"], (self.agent, instant, self.progress, self.moved))
 
 
 class AgentState(Event, tag="agent_state"):
@@ -81,8 +81,8 @@ class AgentHooked(Event, tag="agent_hooked"):
     agent: str
     session: str
 
-    def apply(self, db: Database, at: str) -> None:
-        db.execute(Q["agent_hooked"], (self.agent, self.session, at))
+    def apply(self, db: Database, instant: str) -> None:
+        db.execute(Q["agent_hooked"], (self.agent, self.session, instant))
 
 
 class AgentRests(Event, tag="agent_rests"):
@@ -107,9 +107,10 @@ class NoticePosted(Event, tag="notice_posted"):
     text: str
     facts: dict[str, Any]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         facts = _JSON.encode(self.facts).decode()
-        db.execute(Q["notice_insert"], (self.notice, self.agent, at, self.about, self.text, facts))
+        db.execute(Q["notice_insert"],
+                   (self.notice, self.agent, instant, self.about, self.text, facts))
 
 
 class NoticesDelivered(Event, tag="notices_delivered"):
@@ -160,11 +161,11 @@ class ContentRead(Event, tag="content_read"):
     partial: bool = False
     how: str = "written"  # or: read, told
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         if self.partial:
             db.executemany(Q["read_put_partial"], [(self.agent, *read) for read in self.reads])
         else:
             db.executemany(
                 Q["read_put"],
-                [(self.agent, path, digest, at, self.how) for path, digest in self.reads],
+                [(self.agent, path, digest, instant, self.how) for path, digest in self.reads],
             )

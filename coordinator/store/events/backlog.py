@@ -33,7 +33,7 @@ class TaskChanged(Event, tag="task_changed"):
     result: str | None = None
     why: str = ""
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         before = db.execute(Q["task_partial"], (self.task,)).fetchall()
         db.execute(
             Q["task_update"],
@@ -49,7 +49,7 @@ class TaskChanged(Event, tag="task_changed"):
                 self.ttl_ms,
                 self.partial,
                 self.result,
-                at,
+                instant,
             ),
         )
         db.execute(Q["landing_over"], (self.task,))
@@ -97,13 +97,13 @@ class CandidateJudged(Event, tag="candidate_judged"):
     regions: list[tuple[str, str | None, str | None]]
     note: str = ""
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["candidate_insert"],
-            (self.task, self.n, self.agent, at, self.outcome, self.remedy, self.note),
+            (self.task, self.n, self.agent, instant, self.outcome, self.remedy, self.note),
         )
         db.executemany(
-            Q["candidate_region_insert"], [(self.task, self.n, *one) for one in self.regions]
+            Q["candidate_region_insert"], [(self.task, self.n, *region) for region in self.regions]
         )
         for forget in ("candidates_trim", "candidate_regions_trim"):
             db.execute(Q[forget], (self.task, self.n - CANDIDATES_KEPT))
@@ -149,9 +149,10 @@ class SetAside(Event, tag="set_aside"):
     agent: str | None = None
     task: str | None = None
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
-            Q["aside_put"], (self.what, self.subject, self.reason, at, self.tries, self.retry_at)
+            Q["aside_put"],
+            (self.what, self.subject, self.reason, instant, self.tries, self.retry_at)
         )
         if self.what == "task":
             park(db, self.subject, ASIDE)

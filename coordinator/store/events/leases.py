@@ -37,14 +37,14 @@ class LeaseGranted(Event, tag="lease_granted"):
     began_at: str | None = None  # when what it began with was looked at, if not now; empty: before
     purpose: str = "asked"  # see `words.purposes`; left out of the log where it is that very text
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             _LEASE_INSERT,
             (
                 self.fencing_token,
                 self.resource,
                 self.agent,
-                at,
+                instant,
                 self.description,
                 self.expires_at,
                 self.lease_kind,

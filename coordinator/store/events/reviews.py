@@ -39,7 +39,7 @@ class ReviewOpened(Event, tag="review_opened"):
     events_from: int
     files: list[FlaggedFile]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["review_insert"],
             (
@@ -51,7 +51,7 @@ class ReviewOpened(Event, tag="review_opened"):
                 self.summary,
                 self.log_tail,
                 self.leased_at,
-                at,
+                instant,
                 self.events_from,
             ),
         )
@@ -86,9 +86,10 @@ class ReviewDecided(Event, tag="review_decided"):
     files: list[tuple[str, str | None, str | None]]  # (path, hash before, hash written)
     modes: dict[str, int] = {}  # path -> permission bits before
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
-            Q["review_set"], (self.review, self.state, at, self.by, self.note, self.task_before)
+            Q["review_set"],
+            (self.review, self.state, instant, self.by, self.note, self.task_before)
         )
         rows = [(self.review, *file, self.modes.get(file[0])) for file in self.files]
         db.executemany(Q["review_file_set"], rows)
@@ -173,8 +174,8 @@ class VerdictBegun(Event, tag="verdict_begun"):
     steps: list[VerdictStep]
     parts: list[ReviewPart] = []  # it is about these alone
 
-    def apply(self, db: Database, at: str) -> None:
-        db.execute(Q["verdict_insert"], (self.review, self.what, self.by, self.note, at))
+    def apply(self, db: Database, instant: str) -> None:
+        db.execute(Q["verdict_insert"], (self.review, self.what, self.by, self.note, instant))
         rows = [
             (
                 self.review,

@@ -31,7 +31,7 @@ class StepAdded(Event, tag="step_added"):
     why: str = ""
     event: int | None = None  # which event a webhook tells
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["step_put"],
             (
@@ -47,8 +47,8 @@ class StepAdded(Event, tag="step_added"):
                 self.attempts_max,
                 self.not_before,
                 self.why,
-                at,
-                at if self.state in CLOSED else None,
+                instant,
+                instant if self.state in CLOSED else None,
                 self.event,
             ),
         )
@@ -68,7 +68,7 @@ class StepMoved(Event, tag="step_moved"):
     given_until: str | None = None
     why: str = ""
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["step_move"],
             (
@@ -79,7 +79,7 @@ class StepMoved(Event, tag="step_moved"):
                 self.given_to,
                 self.given_until,
                 self.why,
-                at if self.state in CLOSED else None,
+                instant if self.state in CLOSED else None,
             ),
         )
 
@@ -92,4 +92,4 @@ class StepsForgotten(Event, tag="steps_forgotten"):
     steps: list[str]
 
     def apply(self, db: Database, at: str) -> None:
-        db.executemany(Q["step_delete"], [(one,) for one in self.steps])
+        db.executemany(Q["step_delete"], [(step,) for step in self.steps])

@@ -17,9 +17,9 @@ class VersionsSeen(Event, tag="versions_seen"):
 
     versions: list[tuple[str, str | None, str | None]]  # (path, hash, agent)
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(
-            Q["version_put"], [(path, dig, at, agent) for path, dig, agent in self.versions]
+            Q["version_put"], [(path, dig, instant, agent) for path, dig, agent in self.versions]
         )
 
 

@@ -18,9 +18,9 @@ class AcquisitionRefused(Event, tag="acquisition_refused"):
     explained: str | None = None  # a section of the archive that it was shown
     before: list[str] = []  # of `holders` those that only stand in line before it
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         if self.explained is not None:
-            db.execute(Q["agent_explained"], (self.agent, f"{at} {self.explained}"))
+            db.execute(Q["agent_explained"], (self.agent, f"{instant} {self.explained}"))
 
 
 class WaiterQueued(Event, tag="waiter_queued"):
@@ -63,8 +63,9 @@ class WaiterQueued(Event, tag="waiter_queued"):
             ),
         )
         rows = [
-            (self.acquisition_id, *one, self.worktrees.get(one[0]), self.contents.get(one[0]))
-            for one in self.resources
+            (self.acquisition_id, *resource, self.worktrees.get(resource[0]),
+             self.contents.get(resource[0]))
+            for resource in self.resources
         ]
         db.executemany(Q["waiter_resource_put"], rows)
 
@@ -130,7 +131,7 @@ class UnlockAsked(Event, tag="unlock_asked"):
     mode: str
     reason: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["unlock_insert"],
             (
@@ -143,7 +144,7 @@ class UnlockAsked(Event, tag="unlock_asked"):
                 self.scope,
                 self.mode,
                 self.reason,
-                at,
+                instant,
             ),
         )
 
@@ -175,8 +176,8 @@ class UnlockAnswered(Event, tag="unlock_answered"):
     override: bool
     answer: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["unlock_answer"],
-            (self.request, self.status, at, self.by, int(self.override), self.answer or None),
+            (self.request, self.status, instant, self.by, int(self.override), self.answer or None),
         )

@@ -16,8 +16,9 @@ class WriteLost(Event, tag="write_lost"):
     scope: str
     wasted_ms: int = 0  # since it had read that, where it is known
 
-    def apply(self, db: Database, at: str) -> None:
-        db.execute(Q["lost_write_add"], (self.agent, self.scope, self.resource, self.wasted_ms, at))
+    def apply(self, db: Database, instant: str) -> None:
+        db.execute(Q["lost_write_add"],
+                   (self.agent, self.scope, self.resource, self.wasted_ms, instant))
 
 
 class WriteStood(Event, tag="write_stood"):

@@ -25,9 +25,9 @@ class Reply(msgspec.Struct, kw_only=True, omit_defaults=False, gc=False):
     """Base of all replies; unknown fields from a newer daemon are ignored by an older client."""
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={_shown(name, getattr(self, name))}"
+        text = ", ".join(f"{name}={_shown(name, getattr(self, name))}"
                          for name in self.__struct_fields__)
-        return f"{type(self).__name__}({told})"
+        return f"{type(self).__name__}({text})"
 
 
 def _shown(name: str, value: object) -> str:
