@@ -82,18 +82,18 @@ def namespaces(path: str, key: str) -> "list[int]":
     link = door()
     link.connect(path)
     link.sendall(b'{"n": 1, "do": "enter", "key": "%b"}\n' % key.encode())
-    said, found = b"", []
+    said, result = b"", []
     while not said.endswith(b"\n"):
         data, more, _, _ = link.recvmsg(65536, _socket.CMSG_SPACE(8))
         if not data:
             raise OSError("the keeper of the sessions has gone")
         said += data
         for _, _, numbers in more:
-            found += [int.from_bytes(numbers[at : at + 4], sys.byteorder)
-                      for at in range(0, len(numbers), 4)]
-    if not found:
+            result += [int.from_bytes(numbers[position : position + 4], sys.byteorder)
+                      for position in range(0, len(numbers), 4)]
+    if not result:
         raise OSError(said.decode("utf-8", "replace").strip())
-    return found
+    return result
 
 
 def session_of_agent(root: str) -> "tuple[str, str, int] | None":

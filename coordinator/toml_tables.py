@@ -36,10 +36,10 @@ def read(data: bytes) -> dict[str, Any]:
     Raises:
         tomllib.TOMLDecodeError; UnicodeDecodeError.
     """
-    known = _known().get(_digest(data))
-    if known is not None:
-        found: dict[str, Any] = msgspec.json.decode(known.says)
-        return found
+    knowledge = _known().get(_digest(data))
+    if knowledge is not None:
+        result: dict[str, Any] = msgspec.json.decode(knowledge.says)
+        return result
     return tomllib.loads(data.decode("utf-8"))
 
 
@@ -48,8 +48,8 @@ def made() -> str:
     lines = []
     for file in _files():
         data = file.read_bytes()
-        known = Known(file.name, msgspec.Raw(msgspec.json.encode(tomllib.loads(data.decode()))))
-        lines.append(f'"{_digest(data)}": {msgspec.json.encode(known).decode()}')
+        knowledge = Known(file.name, msgspec.Raw(msgspec.json.encode(tomllib.loads(data.decode()))))
+        lines.append(f'"{_digest(data)}": {msgspec.json.encode(knowledge).decode()}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -75,15 +75,15 @@ def _whole(head: str) -> str:
 
 def _start(text: str, budget: int, around: Sequence[str]) -> int:
     """Where to begin: 0, or the paragraph of the first name that the budget would not reach."""
-    places = sorted(at for name in around if name and (at := text.find(name)) >= 0)
+    places = sorted(position for name in around if name and (position := text.find(name)) >= 0)
     if not places:
         return 0
-    at = places[0]
-    if size(text[:at]) + size(around[0]) + size(ELLIPSIS) <= budget * _KEEP_AT_LEAST:
+    position = places[0]
+    if size(text[:position]) + size(around[0]) + size(ELLIPSIS) <= budget * _KEEP_AT_LEAST:
         return 0
-    paragraph = text.rfind("\n\n", 0, at)
+    paragraph = text.rfind("\n\n", 0, position)
     begin = paragraph + 2 if paragraph >= 0 else 0
-    if size(text[begin:at]) > budget * _KEEP_AT_LEAST:
-        line = max(text.rfind("\n", 0, at), text.rfind(". ", 0, at) + 1)
+    if size(text[begin:position]) > budget * _KEEP_AT_LEAST:
+        line = max(text.rfind("\n", 0, position), text.rfind(". ", 0, position) + 1)
         begin = line + 1 if line > 0 else begin
     return begin

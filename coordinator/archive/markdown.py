@@ -262,6 +262,7 @@ def _front_matter(
             if kept:
                 matter[name] = kept
         else:
-            at = next((n for n, t in enumerate(lines[1:end], 2) if t.startswith(name)), 2)
-            remarks.append(Remark(source, at, 1, f"front matter: `{name}` must be text or a list"))
+            position = next((n for n, t in enumerate(lines[1:end], 2) if t.startswith(name)), 2)
+            remarks.append(Remark(source, position, 1,
+                                  f"front matter: `{name}` must be text or a list"))
     return matter, end + 1, remarks

@@ -30,13 +30,14 @@ def install(as_json: AsJson = False) -> None:
     StateDir(locate_root()).check_ours()
     found_hooks = hooks.found(place)
     changed = [hook for hook in found_hooks if hook.install()]
-    told = hooks.remarks(place, found_hooks)
+    sentences = hooks.remarks(place, found_hooks)
     if as_json:
-        print_json({"items": [_item(hook) for hook in found_hooks], "next": None, "notes": told})
+        print_json({"items": [_item(hook) for hook in found_hooks], "next": None,
+                    "notes": sentences})
         return
     for hook in found_hooks:
         say(f"{hook.path}: " + ("the guard is in it now" if hook in changed else "guarded already"))
-    for text in told:
+    for text in sentences:
         say(f"note: {text}")
     if not (locate_root() / ".coord").is_dir():
         say("note: coord is not used here yet; until then the guard lets everything pass")

@@ -160,11 +160,11 @@ def _tell(outcome: Outcome, past: str) -> None:
             say(line)
     if outcome.breaks:
         say(f"{_count(len(outcome.breaks), 'place')} in "
-            f"{_count(len({one.path for one in outcome.breaks}), 'file')} "
+            f"{_count(len({other_breakage.path for other_breakage in outcome.breaks}), 'file')} "
             f"break{'s' * (len(outcome.breaks) == 1)}:")
-    for one in outcome.breaks[:SHOWN_MAX]:
-        guess = "" if one.sure else " (taken for it by its name alone)"
-        _said(f"{file_names.shown(one.path)}:{one.line}: {one.why}{guess}", 2)
+    for breakage in outcome.breaks[:SHOWN_MAX]:
+        guess = "" if breakage.sure else " (taken for it by its name alone)"
+        _said(f"{file_names.shown(breakage.path)}:{breakage.line}: {breakage.why}{guess}", 2)
     if len(outcome.breaks) > SHOWN_MAX:
         say(f"  and {len(outcome.breaks) - SHOWN_MAX} more (`--json` has all)")
     if outcome.unseen:

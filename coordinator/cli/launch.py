@@ -134,7 +134,7 @@ def _wanted(given: list[str], number: int | None) -> dict[str, int]:
     """How many agents of each profile: `claude-code:2`, `codex:1`. Without numbers they share the
     whole number evenly, the first ones get what is left over."""
     counts: dict[str, int] = {}
-    names = dict.fromkeys(one.rpartition(":")[0] or one for one in given)
+    names = dict.fromkeys(name.rpartition(":")[0] or name for name in given)
     if len(names) != len(given):
         raise Refusal(Code.INVALID, "Each profile is named once: `--agent claude-code:2`.")
     for text in given:

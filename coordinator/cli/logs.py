@@ -46,11 +46,11 @@ def logs(
             next=f"`coord explain {name}` tells its story.",
         )
     followed: tuple[str, run_logs.Follower] | None = None
-    said = 0
+    message = 0
     for path in paths if every else paths[-1:]:
         followed = _titled(path), _open(state, path, raw)
-        said += _print(*followed, title=every, over=not follow, as_json=as_json)
-    if not said and not follow:
+        message += _print(*followed, title=every, over=not follow, as_json=as_json)
+    if not message and not follow:
         whole = any(path.stat().st_size for path in (paths if every else paths[-1:]) if not raw)
         complain(f"coord: the agent of {name} has said nothing"
                  + (f" for people; `coord logs {name} --raw` shows its log." if whole else ".")

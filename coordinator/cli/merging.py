@@ -179,11 +179,11 @@ def remove(for_user: ForUser = False, as_json: AsJson = False) -> None:
          "There is nothing of coord's merge in git's settings here.", "", as_json)
 
 
-def _say(told: list[str], otherwise: str, following: str, as_json: bool) -> None:
+def _say(sentences: list[str], otherwise: str, following: str, as_json: bool) -> None:
     if as_json:
-        print_json({"items": told, "next": None})
+        print_json({"items": sentences, "next": None})
         return
-    for text in told or [otherwise]:
+    for text in sentences or [otherwise]:
         say(text)
     if following:
         say(f"next: {following}")

@@ -53,11 +53,11 @@ def regions(
         })
         return
     count = len(outline.regions)
-    told = [f"{file_names.shown(name)}: {outline.language or 'unknown language'}, "
+    sentences = [f"{file_names.shown(name)}: {outline.language or 'unknown language'}, "
             f"{outline.size:,} bytes, {count} region{'s' * (count != 1)}"]
     if outline.note:
-        told.append(f"One region, the file itself: {outline.note}.")
-    for sentence in told:
+        sentences.append(f"One region, the file itself: {outline.note}.")
+    for sentence in sentences:
         for line in wrapped(sentence, width(), 0):
             say(line)
     rows = [

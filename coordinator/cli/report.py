@@ -138,7 +138,7 @@ def _chart(title: str, rows: Sequence[tuple[str, float, str]], columns: int) -> 
 
 def _bars(shell: Shell, rows: Sequence[tuple[str, float, str]], columns: int) -> None:
     most = max(size for _, size, _ in rows) or 1.0
-    told = max(cell_len(said) for _, _, said in rows)
+    told = max(cell_len(text) for _, _, text in rows)
     longest = max(cell_len(in_line(name)) for name, _, _ in rows)
     bar = min(BAR, max(4, columns - told - longest - 6))  # a name is worth more than a long bar
     room = max(NAME // 2, columns - told - bar - 6)

@@ -33,7 +33,7 @@ def install(
     """
     known = shims.programs(profile for profile in profiles(locate_root())
                            if is_packaged(profile.name))
-    wanted = program or [one for one in known if shims.real(one)]
+    wanted = program or [name for name in known if shims.real(name)]
     for text in wanted:
         if text not in known:
             raise Refusal(Code.INVALID, f"coord knows no agent that is started as {text}. Nothing "
@@ -44,17 +44,17 @@ def install(
     if not wanted:
         raise Refusal(Code.INVALID, "None of the agents that coord knows is on PATH.",
                       next="`coord agents profiles` lists them.")
-    made = [one for one in wanted if shims.install(one, known[one])]
-    told = _told(made)
-    kept = [one for one in wanted if one not in made]
+    made = [name for name in wanted if shims.install(name, known[name])]
+    sentences = _told(made)
+    kept = [name for name in wanted if name not in made]
     if as_json:
-        print_json({"folder": str(shims.folder()), "made": made, "kept": kept, "notes": told})
+        print_json({"folder": str(shims.folder()), "made": made, "kept": kept, "notes": sentences})
         return
     for text in made:
         say(f"{text}: has a shim ({shims.folder() / text})")
     for text in kept:
         say(f"{text}: left as it is, for {shims.folder() / text} is not of coord's making")
-    for text in told:
+    for text in sentences:
         say(text)
 
 
@@ -100,7 +100,7 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
     made = [program for program, profile in lacking.items() if shims.install(program, profile)]
     for text in made:
         say(f"{text}: has a shim ({shims.folder() / text})")
-    return [one.removeprefix("note: ") for one in _told(made)]
+    return [name.removeprefix("note: ") for name in _told(made)]
 
 
 def _told(made: list[str]) -> list[str]:

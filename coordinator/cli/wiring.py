@@ -122,20 +122,20 @@ def unwire(
 def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
     """Let git pass over settings files that coord has made; what a person should know of them."""
     made = Wirer(StateDir(root), Path.home()).made()
-    told = []
+    result = []
     if passed := exclude.put_in(root, [path for path in changed if path in made]):
         names, it = ("names", "it") if len(passed) == 1 else ("name", "them")
-        told.append(f"{', '.join(passed)} {names} paths of this machine, so git passes over {it} "
+        result.append(f"{', '.join(passed)} {names} paths of this machine, so git passes over {it} "
                     "(.git/info/exclude, of this clone only)")
     if theirs := exclude.tracked(root, changed):
-        told.append(f"git tracks {', '.join(theirs)}, and what was wired names paths of this "
+        result.append(f"git tracks {', '.join(theirs)}, and what was wired names paths of this "
                     "machine: do not commit that, or wire with --user")
     mine = [path for path in changed if path not in made]
     if others := exclude.untracked(root, mine):
         names, it = ("names", "it") if len(others) == 1 else ("name", "them")
-        told.append(f"{', '.join(others)} {names} paths of this machine now; keep {it} out of "
+        result.append(f"{', '.join(others)} {names} paths of this machine now; keep {it} out of "
                     "commits")
-    return told
+    return result
 
 
 def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:

@@ -162,9 +162,9 @@ def check_body(resources: Sequence[Any], ttl: Any, wait: Any = 0.0, stall: Any =
     Raises:
         Refusal: INVALID: a resource that is no text, or a time that is no number (seconds).
     """
-    for n, one in enumerate(resources):
-        if not isinstance(one, str | os.PathLike):
-            raise _wrong(f"resources[{n}]", "text", one)
+    for n, resource in enumerate(resources):
+        if not isinstance(resource, str | os.PathLike):
+            raise _wrong(f"resources[{n}]", "text", resource)
     check_seconds("ttl", ttl)
     check_seconds("wait", wait)
     if stall is not None:

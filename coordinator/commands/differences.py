@@ -107,13 +107,13 @@ def pairs(hunk: Hunk) -> list[Pair]:
 
 def spans(hunk: Hunk) -> dict[int, Sequence[Span]]:
     """What changed within the lines of a hunk, by their place in it: those that have a partner."""
-    found = {}
+    result = {}
     places = {id(line): n for n, line in enumerate(hunk.lines)}
     for pair in pairs(hunk):
         if pair.left is not None and pair.right is not None and pair.left is not pair.right:
-            found[places[id(pair.left)]] = pair.left_spans
-            found[places[id(pair.right)]] = pair.right_spans
-    return found
+            result[places[id(pair.left)]] = pair.left_spans
+            result[places[id(pair.right)]] = pair.right_spans
+    return result
 
 
 def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:

@@ -77,10 +77,10 @@ def middle(text: str, width: int) -> str:
 def _ends(text: str, width: int) -> str:
     """The beginning of a text that is too wide, and more of its end."""
     head = _head(text, (width - 1) // 3).rstrip()
-    room, at = width - 1 - cell_len(head), len(text)
-    while room >= (wide := cell_len(text[at - 1])):
-        at, room = at - 1, room - wide
-    return head + "…" + text[at:]
+    room, position = width - 1 - cell_len(head), len(text)
+    while room >= (wide := cell_len(text[position - 1])):
+        position, room = position - 1, room - wide
+    return head + "…" + text[position:]
 
 
 class Names(str):
@@ -118,17 +118,18 @@ def paths_within(cells: Sequence[str], width: int) -> list[str]:
 def _told_apart(cells: Sequence[str], width: int) -> list[str]:
     """These from where they begin to differ: from the beginning of that name, or word."""
     first, last = min(cells), max(cells)
-    at = next((n for n, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
+    position = next((n for n,
+                     (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
               len(first))
-    name = first.rfind("/", 0, at) + 1
-    if at - name <= width // 3:
-        at = name
-    while at > name and first[at - 1].isalnum():
-        at -= 1
-    if not at:
+    name = first.rfind("/", 0, position) + 1
+    if position - name <= width // 3:
+        position = name
+    while position > name and first[position - 1].isalnum():
+        position -= 1
+    if not position:
         return [_ends(cell, width) for cell in cells]
     result = []
-    for rest in (cell[at:] for cell in cells):
+    for rest in (cell[position:] for cell in cells):
         text = middle(rest, width - 1)
         result.append("…" + (_ends(rest, width - 1) if text.startswith("…") else text))
     return result
@@ -154,10 +155,10 @@ def cut(text: str, width: int) -> str:
 
 def _signs(text: str, width: int) -> int:
     """How many signs at the beginning of `text` are so wide."""
-    at = wide = 0
+    position = wide = 0
     while wide < width:
-        wide, at = wide + cell_len(text[at]), at + 1
-    return at
+        wide, position = wide + cell_len(text[position]), position + 1
+    return position
 
 
 def columns(
@@ -167,19 +168,20 @@ def columns(
     is a path, cut in the middle, `~` is text, cut at its end. `width`: of the terminal; None (a
     pipe): nothing is cut."""
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
-    wide = [max(cell_len(row[at]) for row in shown) for at in range(len(heads))]
+    wide = [max(cell_len(row[index]) for row in shown) for index in range(len(heads))]
     if width is not None:
-        least = [max([cell_len(shown[0][at]), *(_id_len(row[at]) for row in shown if kind == "~")])
-                 for at, kind in enumerate(kinds)]
+        least = [max([cell_len(shown[0][index]),
+                      *(_id_len(row[index]) for row in shown if kind == "~")])
+                 for index, kind in enumerate(kinds)]
         wide = _fitted(wide, kinds, width, least)
     result = []
-    for at, kind in enumerate(kinds):
-        if kind != "/" or not wide[at]:
+    for position, kind in enumerate(kinds):
+        if kind != "/" or not wide[position]:
             continue
-        given = [row[at] for row in rows]
-        told = [names if isinstance(names, Names) else in_line(names) for names in given]
-        for row, text in zip(shown[1:], paths_within(told, wide[at]), strict=True):
-            row[at] = text
+        given = [row[position] for row in rows]
+        sentences = [names if isinstance(names, Names) else in_line(names) for names in given]
+        for row, text in zip(shown[1:], paths_within(sentences, wide[position]), strict=True):
+            row[position] = text
     for row in shown:
         cells = [cut(cell, most) if kind != "/" else middle(cell, most)
                  for cell, most, kind in zip(row, wide, kinds, strict=True)]
@@ -209,18 +211,19 @@ def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -
     its share of the room, and what is never cut stays as wide as it is. `heads`: how wide their
     titles are, and the ids that texts begin with, which stay whole."""
     result = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
-    paths = [at for at, kind in enumerate(kinds) if kind == "/"]
-    texts_ = [at for at, kind in enumerate(kinds) if kind == "~"]
+    paths = [position for position, kind in enumerate(kinds) if kind == "/"]
+    texts_ = [position for position, kind in enumerate(kinds) if kind == "~"]
     while sum(result) + 2 * (sum(one > 0 for one in result) - 1) > width:
         # Whoever has most gives, texts first; in the end a text is left out.
         giving = next((found for places, least in (
             (texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
             (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN),
-        ) if (found := [at for at in places if result[at] > max(least, heads[at])])), [])
+        ) if (found := [position for position in places
+                        if result[position] > max(least, heads[position])])), [])
         if giving:
-            result[max(giving, key=lambda at: result[at])] -= 1
+            result[max(giving, key=lambda position: result[position])] -= 1
             continue
-        left_out = [at for at in texts_ if result[at]]
+        left_out = [position for position in texts_ if result[position]]
         if not left_out:
             break
         result[left_out[-1]] = 0

@@ -51,9 +51,10 @@ class AgentsAlive:
 
     def resume(self) -> list[Noted]:
         """At the daemon's start: the processes that the one before has noted."""
-        found = self._notes.read()
-        self._resting |= {one.agent: None for one in found if one.rests}
-        return found
+        noted_processes = self._notes.read()
+        self._resting |= {noted_process.agent: None for noted_process in noted_processes
+                          if noted_process.rests}
+        return noted_processes
 
     def ended(self, agent: str, left: Callable[[], None] = lambda: None) -> None:
         """Its process has ended: so has the agent. What it left is half done where it was at work

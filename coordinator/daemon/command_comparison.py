@@ -85,7 +85,8 @@ class CommandComparison:
         """A command is about to run; `protect`: what others hold."""
         service = self._router.service
         most = service.settings.review.file_bytes_max
-        seen = [file_stamps.look(one, most) for one in protect if one.kind in ("file", "absent")]
+        seen = [file_stamps.look(holding, most) for holding in protect if holding.kind
+                in ("file", "absent")]
         said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
         below = said if isinstance(said, list) else []
         words = words_of(heard.call.command) if heard.call is not None else ()
@@ -148,12 +149,14 @@ class CommandComparison:
         try:
             looked_at = self._router.now()
             found_by, moved = await self._compare(heard, commands)
-            for agent, found in found_by:
+            for agent, breakages in found_by:
 
                 def job(
-                    tx: Tx, agent: str = agent, found: list[shell_commands.Broken] = found
+                    tx: Tx, agent: str = agent,
+                    found_breakages: list[shell_commands.Broken] = breakages
                 ) -> list[str]:
-                    return shell_commands.violation(self._router.service, tx, agent, found)
+                    return shell_commands.violation(self._router.service, tx, agent,
+                                                    found_breakages)
 
                 said = await self._router.engine.decide(job)
                 if isinstance(said, list):

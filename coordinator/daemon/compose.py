@@ -249,13 +249,15 @@ class Daemon:
         await self.namespaces.resume()
         self.router.resume()  # what that ends may free something, and be granted
         self._wiring.open()
-        for one in self._alive.resume():
-            if one.profile and one.lives:
-                self._processes.again(one.profile, one.session, one.agent, one.process)
-            elif one.profile:
-                self._processes.ends(one.profile, one.session, one.agent)
-            elif not one.lives:
-                self._alive.ended(one.agent)
+        for noted_process in self._alive.resume():
+            if noted_process.profile and noted_process.lives:
+                self._processes.again(noted_process.profile, noted_process.session,
+                                      noted_process.agent, noted_process.process)
+            elif noted_process.profile:
+                self._processes.ends(noted_process.profile, noted_process.session,
+                                     noted_process.agent)
+            elif not noted_process.lives:
+                self._alive.ended(noted_process.agent)
         self._watch_bridge = WatchBridge(
             self._loop, self.service, self.router, self._refresh_archive, guard.calls,
             guard.comparison.covers,

@@ -123,9 +123,9 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
             folder.top = Look(held, None, read(held.path, 0), top=True)
             folder.top.stamp = stamp_of(folder.top)
         for name in found:
-            one = _below(svc, held, name)
+            holding = _below(svc, held, name)
             try:
-                status = os.lstat(one.path)
+                status = os.lstat(holding.path)
             except OSError:
                 continue
             was: str | None = UNKNOWN
@@ -133,8 +133,8 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
                 was = known.get(name, UNKNOWN)
             elif unread and status.st_size <= READ_BYTES:
                 unread -= 1
-                was = read(one.path, 0)
-            folder.looks[name] = Look(one, stamp_in(status), was, below=True)
+                was = read(holding.path, 0)
+            folder.looks[name] = Look(holding, stamp_in(status), was, below=True)
         result.append(folder)
     return result
 

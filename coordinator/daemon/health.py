@@ -37,18 +37,18 @@ class Running(NamedTuple):
 def reply(request: rq.Health, running: Running) -> rq.HealthReply:
     """The answer to `requests.Health`."""
     state, reader, loaded = running.state, running.reader, running.loaded
-    told = [*loaded.warnings(), *running.warnings]
+    sentences = [*loaded.warnings(), *running.warnings]
     if running.watcher.get("mode") == "polling":
-        told.append(str(running.watcher.get("detail")))
+        sentences.append(str(running.watcher.get("detail")))
     if (full := disk_room.little(state.path)) is not None:
-        told.append(full)
+        sentences.append(full)
     wal = state.database.with_name(state.database.name + "-wal")
     return rq.HealthReply(
         version=program_version(), sqlite=apsw.sqlite_lib_version(), root=str(state.root),
         pid=os.getpid(), started_at=running.started_at, schema_version=SCHEMA_VERSION,
         db_bytes=_size(state.database), wal_bytes=_size(wal), resident_bytes=_resident_bytes(),
         events=int(str(reader.execute("SELECT coalesce(max(seq), 0) FROM events").get)),
-        watcher=dict(running.watcher), http=running.http, warnings=told,
+        watcher=dict(running.watcher), http=running.http, warnings=sentences,
         config={"settings": msgspec.to_builtins(loaded.settings), "sources": loaded.sources},
         heard=dict(running.heard), integrity=integrity(reader) if request.integrity else None,
     )

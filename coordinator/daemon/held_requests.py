@@ -87,7 +87,7 @@ class HeldRequests:
         """Somebody's connection has ended: requests that were held open for it are held no more,
         so that nothing is granted to whoever does not hear of it."""
         for waiting in list(self._at.values()):
-            for held in [one for one in waiting if one.gone()]:
+            for held in [holding for holding in waiting if holding.gone()]:
                 self._give_up(held)
 
     def turn_back(self, acquisition: str) -> None:
@@ -103,7 +103,8 @@ class HeldRequests:
     def tell(self, acquisition: str, value: Any) -> None:
         """All that wait at this place hear what has become of it."""
         waiting = self._at.pop(acquisition, [])
-        waiting.sort(key=lambda one: not (one.over or one.gone()))  # who still listens hears first
+        waiting.sort(key=lambda holding: not (holding.over
+                                              or holding.gone()))  # who still listens hears first
         while waiting:
             held = waiting.pop()
             held.answer(_for_another(value) if held.alone and _is_had(value) else value)
@@ -113,7 +114,7 @@ class HeldRequests:
     def close(self, value: Refusal) -> None:
         """Refuse all of them so, when their places are given up that nobody wanted to keep."""
         leaving = [acquisition for acquisition, waiting in self._at.items()
-                   if not any(one.stay for one in waiting)]
+                   if not any(holding.stay for holding in waiting)]
 
         def job(tx: Tx) -> None:
             for acquisition in leaving:
@@ -141,18 +142,18 @@ class HeldRequests:
             here = now or held.acquisition
             if any(granted == here for granted, _ in tx.effects.granted):
                 return None  # in this very moment: it is about to be told
-            last = here not in tx.effects.joined and all(one.over for one in waiting)
+            last = here not in tx.effects.joined and all(holding.over for holding in waiting)
             stays = held.stay and (not held.passing or waiting_line.is_heard(tx, here))
             return waiting_line.stop_holding(
                 self._service, tx, here, stays or now is not None, last,
-                listens=any(not one.gone() for one in waiting))
+                listens=any(not holding.gone() for holding in waiting))
 
         def ended(value: Any) -> None:
             if value is None or held not in waiting:
                 return
             waiting.remove(held)
-            for one in waiting:  # it was told that it stays in line
-                one.stay = one.stay or held.stay
+            for holding in waiting:  # it was told that it stays in line
+                holding.stay = holding.stay or held.stay
             if not waiting and self._at.get(held.acquisition) is waiting:
                 del self._at[held.acquisition]
             held.answer(value)

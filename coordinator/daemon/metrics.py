@@ -104,7 +104,7 @@ class Counts:
 def _metric(name: str, kind: str, text: str, values: Values) -> list[str]:
     result = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     for labels, value in values:
-        inside = ",".join(f'{key}="{_escaped(one)}"' for key, one in labels.items())
+        inside = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
         result.append(f"{name}{{{inside}}} {value:.15g}" if inside else f"{name} {value:.15g}")
     return result
 

@@ -42,16 +42,16 @@ def moved(svc: Service, looks: Iterable[Look], folders: Iterable[Folder]) -> dic
         wanted.setdefault(stamp[2], []).append((stamp, held, inside))
     if not wanted:
         return {}
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, status in _files(svc):
         for stamp, held, inside in wanted.get(status.st_ino, ()):
             if file_stamps.stamp_in(status) != stamp:
                 continue
             if not inside:
-                found.setdefault(held, name)
+                result.setdefault(held, name)
             elif name.endswith(f"/{inside}"):
-                found.setdefault(held, name.removesuffix(f"/{inside}"))
-    return found
+                result.setdefault(held, name.removesuffix(f"/{inside}"))
+    return result
 
 
 def moved_since(svc: Service, leases: Iterable[LeaseRow]) -> dict[str, str]:
@@ -66,12 +66,12 @@ def moved_since(svc: Service, leases: Iterable[LeaseRow]) -> dict[str, str]:
             wanted.setdefault(int(parts[1]), []).append((lease.inode or "", path))
     if not wanted:
         return {}
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, status in _files(svc):
         for inode, path in wanted.get(status.st_ino, ()):
             if _identity(root / name) == inode:
-                found.setdefault(path, name)
-    return found
+                result.setdefault(path, name)
+    return result
 
 
 def touched_since(svc: Service, since_ms: int) -> dict[str, bool]:
@@ -124,6 +124,7 @@ def _gone(looks: Iterable[Look], folders: Iterable[Folder]) -> Iterator[tuple[st
         if (folder.held.worktree is not None or folder.held.kind != "directory"
                 or file_stamps.stamp(folder.held.path) is not None):
             continue
-        before = [(path, one.stamp) for path, one in folder.looks.items() if one.stamp is not None]
+        before = [(path, look.stamp) for path,
+                  look in folder.looks.items() if look.stamp is not None]
         for path, stamp in before[:WITNESSES_MAX]:
             yield name, path.removeprefix(f"{name}/"), stamp

@@ -226,27 +226,27 @@ class Namespaces:
                     self._owners[key] = agent, ends
                     if not lives:
                         self._over(key)
-            for one in await self._loop.run_in_executor(
+            for ending in await self._loop.run_in_executor(
                     None, session_records.end_uncovered, self._state, set(self._numbers.values())):
-                self._end_uncovered(one)
+                self._end_uncovered(ending)
             self._note_sessions()
         finally:
             if not self._numbers:
                 await self.close()
 
-    def _end_uncovered(self, one: session_records.Ended) -> None:
+    def _end_uncovered(self, ending: session_records.Ended) -> None:
         """Nobody kept this session from what others hold, so it was ended."""
-        agent = one.session.agent
-        if one.processes:
+        agent = ending.session.agent
+        if ending.processes:
             text = (f"the session of {agent} had lost its keeper and its coordinator: nobody kept "
                     f"it from what others hold, so what ran in it was ended "
-                    f"({one.processes} {'process' if one.processes == 1 else 'processes'})")
-            if one.left:
-                text += f"; still there, and uncovered: {', '.join(map(str, one.left))}"
+                    f"({ending.processes} {'process' if ending.processes == 1 else 'processes'})")
+            if ending.left:
+                text += f"; still there, and uncovered: {', '.join(map(str, ending.left))}"
             log.error("%s", text)
             self.warnings.append(text)
             self._tell(agent, f"{text[0].upper()}{text[1:]}.")
-        if one.session.ends:
+        if ending.session.ends:
             self._ended(agent)
 
     def _recorded(self) -> list[session_records.Recorded]:
@@ -255,7 +255,7 @@ class Namespaces:
 
     def _note_sessions(self) -> None:
         """Some have gone: what is noted of them too long is looked at once more, and no harm."""
-        self._owners = {key: one for key, one in self._owners.items() if key in self._numbers}
+        self._owners = {key: owner for key, owner in self._owners.items() if key in self._numbers}
         try:
             session_records.write(self._state, self._recorded())
         except OSError as bad:
@@ -377,7 +377,7 @@ class Namespaces:
         if row.kind == "glob":  # what is below it is found by walking
             found = await self._loop.run_in_executor(
                 None, lambda: file_stamps.held(self._service, [row]))
-            return [one.path for one in found if one.kind != "glob"]
+            return [holding.path for holding in found if holding.kind != "glob"]
         name = write_windows.path(row)
         place = str(repository_files.place(self._service, row.worktree, name.rstrip("/")))
         return [place + "/" if row.kind == "dir" else place]
@@ -403,31 +403,31 @@ class Namespaces:
         future = self._asked[number] = self._loop.create_future()
         self._to.write(json.dumps({"n": number, **order}).encode() + b"\n")
         try:
-            said: dict[str, Any] = await asyncio.wait_for(future, ANSWER_S)
+            result: dict[str, Any] = await asyncio.wait_for(future, ANSWER_S)
         except TimeoutError:
             self._lose()
             raise orders.lost() from None
         finally:
             self._asked.pop(number, None)
-        if "lost" in said:
+        if "lost" in result:
             raise orders.lost("it has gone")
-        if "error" in said:
-            raise orders.no_session(said["error"])
-        return said
+        if "error" in result:
+            raise orders.no_session(result["error"])
+        return result
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         try:
             while line := await reader.readline():
-                said = json.loads(line)
-                if "entered" in said:
-                    self._begun(said["entered"], said["pid"])
-                elif "ended" in said:
-                    self._over(said["ended"])
-                elif "gone" in said:
-                    self._numbers.pop(said["gone"], None)
+                message = json.loads(line)
+                if "entered" in message:
+                    self._begun(message["entered"], message["pid"])
+                elif "ended" in message:
+                    self._over(message["ended"])
+                elif "gone" in message:
+                    self._numbers.pop(message["gone"], None)
                     self._note_sessions()
-                elif (future := self._asked.get(said["n"])) is not None and not future.done():
-                    future.set_result(said)
+                elif (future := self._asked.get(message["n"])) is not None and not future.done():
+                    future.set_result(message)
         except OSError:
             pass
         except ValueError as bad:

@@ -42,11 +42,13 @@ class NotedCalls:
     def resume(self, now_ms: int) -> None:
         """What the daemon before has noted runs still, as far as anybody knows. From here on what
         begins and ends is noted."""
-        for one in self._file.read(list[_Noted]) or ():
-            if now_ms - RUNNING_MS < one.began <= now_ms:
-                self._calls.began(Running(one.holder, one.is_command, frozenset(one.words),
-                                          frozenset(one.files)), one.call_id, one.began)
-                self._noted.add((one.holder, one.call_id))
+        for noted_process in self._file.read(list[_Noted]) or ():
+            if now_ms - RUNNING_MS < noted_process.began <= now_ms:
+                self._calls.began(Running(noted_process.holder, noted_process.is_command,
+                                          frozenset(noted_process.words),
+                                          frozenset(noted_process.files)), noted_process.call_id,
+                                          noted_process.began)
+                self._noted.add((noted_process.holder, noted_process.call_id))
         self._calls.changed = self._soon
 
     def close(self) -> None:
@@ -55,7 +57,7 @@ class NotedCalls:
             self._write()
 
     def _soon(self) -> None:
-        if not self._noted <= {(one.holder, call_id) for one, call_id, _ in self._calls.running()}:
+        if not self._noted <= {(run.holder, call_id) for run, call_id, _ in self._calls.running()}:
             self._write()  # what has ended is noted at once: else a person's write is taken for it
         elif self._due is None:
             self._due = self._loop.call_later(AFTER_S, self._write)
@@ -65,7 +67,7 @@ class NotedCalls:
             self._due.cancel()
         self._due = None
         running = self._calls.running()
-        self._noted = {(one.holder, call_id) for one, call_id, _ in running}
+        self._noted = {(run.holder, call_id) for run, call_id, _ in running}
         self._file.write([
-            _Noted(one.holder, call_id, began, one.is_command, sorted(one.words),
-                   sorted(one.files)) for one, call_id, began in running])
+            _Noted(run.holder, call_id, began, run.is_command, sorted(run.words),
+                   sorted(run.files)) for run, call_id, began in running])

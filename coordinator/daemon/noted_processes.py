@@ -54,29 +54,29 @@ class NotedProcesses:
         """Those that the daemon before has noted, if their numbers still mean the same."""
         file = self._file.read(_File)
         if file is not None and self._where and file.where == self._where:
-            self._noted = {one.agent: one for one in file.noted}
+            self._noted = {noted_process.agent: noted_process for noted_process in file.noted}
         return list(self._noted.values())
 
     def note(self, agent: str, process: Process, profile: str = "", session: str = "") -> None:
         """This agent ends with this process."""
-        known = self._noted.get(agent)
+        noted_process = self._noted.get(agent)
         self._keep(Noted(agent, process.pid, process.began, profile, session,
-                         rests=known is not None and known.rests))
+                         rests=noted_process is not None and noted_process.rests))
 
     def rests(self, agent: str, at_rest: bool) -> None:
         """The agent's turn is over; or it is at work."""
-        known = self._noted.get(agent)
-        if known is not None:
-            self._keep(msgspec.structs.replace(known, rests=at_rest))
+        noted_process = self._noted.get(agent)
+        if noted_process is not None:
+            self._keep(msgspec.structs.replace(noted_process, rests=at_rest))
 
     def forget(self, agent: str) -> None:
         """It has ended."""
         if self._noted.pop(agent, None) is not None:
             self._write()
 
-    def _keep(self, one: Noted) -> None:
-        if self._noted.get(one.agent) != one:
-            self._noted[one.agent] = one
+    def _keep(self, noted_process: Noted) -> None:
+        if self._noted.get(noted_process.agent) != noted_process:
+            self._noted[noted_process.agent] = noted_process
             self._write()
 
     def _write(self) -> None:

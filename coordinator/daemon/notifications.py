@@ -127,13 +127,14 @@ class Notifications:
             name = Path(self._service.root).name
             title = f"coord: {len(rows)} things wait in {name}" if len(rows) > 1 else (
                 f"coord: {name}")
-            said = [tell_event(row, stamp=False)[:SENTENCE_CHARS] for row in rows[-SENTENCES:]]
+            sentences = [tell_event(row, stamp=False)[:SENTENCE_CHARS] for row in rows[-SENTENCES:]]
             if len(rows) > SENTENCES:
-                said.append(f"… and {len(rows) - SENTENCES} more")
+                sentences.append(f"… and {len(rows) - SENTENCES} more")
             if self._desktop is not None:
-                self._run(self._desktop(title, "\n".join(said)))
+                self._run(self._desktop(title, "\n".join(sentences)))
             if self._settings.command.strip():
-                body = {"repository": self._service.root, "title": title, "text": "\n".join(said),
+                body = {"repository": self._service.root, "title": title,
+                        "text": "\n".join(sentences),
                         "events": [msgspec.to_builtins(make_event_reply(row)) for row in rows]}
                 self._run(["sh", "-c", self._settings.command], msgspec.json.encode(body))
         except Exception:

@@ -128,19 +128,19 @@ def _operation(operation: Operation, further: HttpPath | None, method: str, path
 
 def _reached(schemas: list[Schema], components: dict[str, Schema]) -> set[str]:
     """Names of all shapes that these consist of."""
-    found: set[str] = set()
+    result: set[str] = set()
     todo: list[Any] = list(schemas)
     while todo:
         one = todo.pop()
         if isinstance(one, dict):
             if isinstance(ref := one.get("$ref"), str) and (
-                    name := ref.rpartition("/")[2]) not in found:
-                found.add(name)
+                    name := ref.rpartition("/")[2]) not in result:
+                result.add(name)
                 todo.append(components[name])
             todo += one.values()
         elif isinstance(one, list):
             todo += one
-    return found
+    return result
 
 
 def _describe(shape: type[Any], schema: Schema, *, answered: bool) -> None:

@@ -32,16 +32,16 @@ class OtherRepositories:
     def roots(self, paths: Sequence[str], cwd: str | None) -> list[str]:
         """The roots of this user's that these paths, which lie outside of this one, lie in. Looks
         at the disk."""
-        found: list[str] = []
+        result: list[str] = []
         for path in paths:
             try:
                 root = find_root(Path(cwd or self._root, path))
                 mine = (root / STATE_DIR).stat().st_uid == ownership.user()
             except (OSError, ValueError):
                 continue
-            if mine and root != self._root and is_prepared(str(root)) and str(root) not in found:
-                found.append(str(root))
-        return found
+            if mine and root != self._root and is_prepared(str(root)) and str(root) not in result:
+                result.append(str(root))
+        return result
 
     def meet(self, session: Session, roots: Sequence[str]) -> None:
         """This session is known there from now on."""

@@ -85,9 +85,9 @@ class SessionProcesses:
                 self._seen[key].hooks += 1  # whatever has become of another with this session
                 return key[1]
         name = session
-        while (known := self._seen.get((profile, name))) is not None or (
+        while (sighting := self._seen.get((profile, name))) is not None or (
                 (profile, name) in self._ending):
-            if known is not None and not self._lives(known):
+            if sighting is not None and not self._lives(sighting):
                 self._drop((profile, name))
                 break
             name += f"-{process.pid}"  # (another session may be called so already)
@@ -98,15 +98,15 @@ class SessionProcesses:
 
     def belongs(self, profile: str, session: str, agent: str) -> None:
         """That session is this agent; from its second hook on its end is watched for."""
-        known = self._seen.get((profile, session))
-        if known is None:
+        sighting = self._seen.get((profile, session))
+        if sighting is None:
             return
-        known.agent = agent
-        if known.hooks > 1 and known.descriptor < 0 and hasattr(os, "pidfd_open"):
+        sighting.agent = agent
+        if sighting.hooks > 1 and sighting.descriptor < 0 and hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError):
-                known.descriptor = os.pidfd_open(known.process.pid)
-                self._loop.add_reader(known.descriptor, self._has_ended, (profile, session))
-                self._noted(agent, known.process, profile, session)
+                sighting.descriptor = os.pidfd_open(sighting.process.pid)
+                self._loop.add_reader(sighting.descriptor, self._has_ended, (profile, session))
+                self._noted(agent, sighting.process, profile, session)
 
     def again(self, profile: str, session: str, agent: str, process: Process) -> None:
         """A session that the daemon before has known."""
@@ -121,25 +121,25 @@ class SessionProcesses:
 
     def path_of(self, profile: str, session: str) -> str | None:
         """The PATH of that session's process, as it was started; None: not known."""
-        known = self._seen.get((profile, session))
-        if known is None:
+        sighting = self._seen.get((profile, session))
+        if sighting is None:
             return None
-        if known.path is None:
-            known.path = _path(known.process.pid)
-        return known.path
+        if sighting.path is None:
+            sighting.path = _path(sighting.process.pid)
+        return sighting.path
 
     def over(self, profile: str, session: str) -> None:
         """The session has said itself that it ends."""
-        known = self._seen.get((profile, session))
+        sighting = self._seen.get((profile, session))
         self._drop((profile, session))
-        if known is not None and known.agent:
-            self._said_over(known.agent)
+        if sighting is not None and sighting.agent:
+            self._said_over(sighting.agent)
 
     def agent_of(self, pid: int) -> str | None:
         """The agent in whose session a process is; None: in none, or in more than one."""
         for process in processes_above(pid):
-            agents = {one.agent for one in self._seen.values()
-                      if one.process == process and one.agent}
+            agents = {sighting.agent for sighting in self._seen.values()
+                      if sighting.process == process and sighting.agent}
             if agents:
                 return agents.pop() if len(agents) == 1 else None
         return None
@@ -149,14 +149,15 @@ class SessionProcesses:
         from may be the terminal of a person who has typed it."""
         for process in processes_above(pid):
             for key in self._sessions.get(process, ()):
-                known, program = self._seen[key], self._program(key[0])
-                if known.hooks > 1 and known.agent and program and _runs(process.pid, program):
-                    return known.agent
+                sighting, program = self._seen[key], self._program(key[0])
+                if sighting.hooks > 1 and sighting.agent and program and _runs(process.pid,
+                                                                               program):
+                    return sighting.agent
         return None
 
     def agents(self) -> list[str]:
         """The agents whose processes are known to live."""
-        return [one.agent for one in self._seen.values() if one.descriptor >= 0]
+        return [sighting.agent for sighting in self._seen.values() if sighting.descriptor >= 0]
 
     def close(self) -> None:
         """Watch no more."""
@@ -165,36 +166,36 @@ class SessionProcesses:
 
     def _tidy(self) -> None:
         """Forget those that ended without a word, and then the oldest."""
-        for key in [key for key, known in self._seen.items()
-                    if process_of(known.process.pid) != known.process]:
+        for key in [key for key, sighting in self._seen.items()
+                    if process_of(sighting.process.pid) != sighting.process]:
             self._drop(key)
         while len(self._seen) >= SEEN_MAX:
             self._drop(next(iter(self._seen)))
 
-    def _lives(self, known: Seen) -> bool:
-        return known.hooks > 1 and process_of(known.process.pid) == known.process
+    def _lives(self, sighting: Seen) -> bool:
+        return sighting.hooks > 1 and process_of(sighting.process.pid) == sighting.process
 
     def _has_ended(self, key: tuple[str, str]) -> None:
         agent = self._seen[key].agent
         self._drop(key)
         self.ends(*key, agent)
 
-    def _add(self, key: tuple[str, str], one: Seen) -> None:
+    def _add(self, key: tuple[str, str], sighting: Seen) -> None:
         self._drop(key)
-        self._seen[key] = one
-        self._sessions.setdefault(one.process, []).append(key)
+        self._seen[key] = sighting
+        self._sessions.setdefault(sighting.process, []).append(key)
 
     def _drop(self, key: tuple[str, str]) -> None:
-        known = self._seen.pop(key, None)
-        if known is None:
+        sighting = self._seen.pop(key, None)
+        if sighting is None:
             return
-        theirs = self._sessions[known.process]
+        theirs = self._sessions[sighting.process]
         theirs.remove(key)
         if not theirs:
-            del self._sessions[known.process]
-        if known.descriptor >= 0:
-            self._loop.remove_reader(known.descriptor)
-            os.close(known.descriptor)
+            del self._sessions[sighting.process]
+        if sighting.descriptor >= 0:
+            self._loop.remove_reader(sighting.descriptor)
+            os.close(sighting.descriptor)
 
 
 def _agents_own(above: list[Process]) -> Process | None:

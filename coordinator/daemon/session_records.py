@@ -74,14 +74,14 @@ def end_uncovered(state: StateDir, covered: Collection[int]) -> list[Ended]:
 
 def kill(namespaces: Collection[int]) -> set[int]:
     """Kill every process that is in one of these mount namespaces; which they were."""
-    found = set()
+    result = set()
     for name in os.listdir("/proc"):
         if name.isdecimal():
             with contextlib.suppress(OSError):
                 if Path("/proc", name, "ns/mnt").stat().st_ino in namespaces:
                     os.kill(int(name), signal.SIGKILL)
-                    found.add(int(name))
-    return found
+                    result.add(int(name))
+    return result
 
 
 def _end(number: int, state: StateDir) -> tuple[int, tuple[int, ...]]:

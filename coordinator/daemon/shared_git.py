@@ -98,8 +98,9 @@ class SharedGit:
         if stamp != self._packed[0]:
             self._packed = stamp, _bytes(path)
         data = self._packed[1]
-        at = data.find(b" " + os.fsencode(ref) + b"\n")
-        return data[data.rfind(b"\n", 0, at) + 1 : at].decode("ascii", "replace") if at > 0 else ""
+        position = data.find(b" " + os.fsencode(ref) + b"\n")
+        return data[data.rfind(b"\n", 0, position)
+                    + 1 : position].decode("ascii", "replace") if position > 0 else ""
 
     def _index_now(self) -> Index:
         assert self._git is not None

@@ -140,21 +140,22 @@ class VerificationTrees:
             now, now, 0)
         self.keep_base(commit)
         gitlinks = self._submodules(commit)
-        changes = {one.work.n: self._changes(one, gitlinks) for one in left
-                   if one.work.state != "good"}
-        works = [one.work._replace(files=frozenset(changes[one.work.n]))
-                 for one in left if one.work.state != "good"]
-        noted = {one.work.n: {self.below + path for path in one.contents}
-                 | set(changes.get(one.work.n, ())) for one in left}
+        changes = {other_leftover.work.n: self._changes(other_leftover, gitlinks)
+                   for other_leftover in left
+                   if other_leftover.work.state != "good"}
+        works = [other_leftover.work._replace(files=frozenset(changes[other_leftover.work.n]))
+                 for other_leftover in left if other_leftover.work.state != "good"]
+        noted = {other_leftover.work.n: {self.below + path for path in other_leftover.contents}
+                 | set(changes.get(other_leftover.work.n, ())) for other_leftover in left}
         made = {max(unit.works): unit for unit in units(works)}
         sequence: list[Unit] = []
         by_hand: dict[Unit, dict[str, Change]] = {}
         heads: list[tuple[Unit | None, str, int]] = []
         #: What belongs to a task, by path: where it was committed, too, it is still that task's.
         known: dict[str, set[Change]] = {}
-        for one in left:
-            if one.work.state in ("broken", "held"):
-                for path, change in changes[one.work.n].items():
+        for leftover in left:
+            if leftover.work.state in ("broken", "held"):
+                for path, change in changes[leftover.work.n].items():
                     known.setdefault(path, set()).add(change)
         stuck: int | None = None
 
@@ -176,11 +177,11 @@ class VerificationTrees:
                 head = upto
 
         newest = since
-        for one in sorted(left, key=lambda one: one.work.n):
-            if one.work.n > since and one.head is not None:
-                committed(one.head, one.work.n)
-            newest = max(newest, one.work.n)
-            unit = made.get(one.work.n)
+        for leftover in sorted(left, key=lambda other_leftover: other_leftover.work.n):
+            if leftover.work.n > since and leftover.head is not None:
+                committed(leftover.head, leftover.work.n)
+            newest = max(newest, leftover.work.n)
+            unit = made.get(leftover.work.n)
             if unit is not None:
                 sequence.append(unit)
                 for n in unit.works:
@@ -188,7 +189,8 @@ class VerificationTrees:
                         known.setdefault(path, set()).add(change)
         committed(now, newest + 1)
         heads.append((None, head, newest if stuck is None else stuck))
-        verified = frozenset(one.work.n for one in left if one.work.state == "good")
+        verified = frozenset(other_leftover.work.n for other_leftover in left
+                             if other_leftover.work.state == "good")
         files = {n: frozenset(paths) for n, paths in noted.items()}
         return Plan(commit, sequence, changes, by_hand, files, verified, heads, gitlinks)
 

@@ -251,8 +251,8 @@ class _Runs:
         Raises:
             GitError.
         """
-        good = tuple(n for one in findings.good for n in one.works)
-        held = [(n, because) for one, because in findings.held for n in one.works]
+        good = tuple(n for unit in findings.good for n in unit.works)
+        held = [(n, because) for unit, because in findings.held for n in unit.works]
         culprits = []
         for unit in findings.broken:
             task = str(unit.task)

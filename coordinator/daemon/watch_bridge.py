@@ -147,9 +147,10 @@ class WatchBridge:
             self._loop.call_soon_threadsafe(self._tell, seen, moved)
         if self._service.impact is not None:
             self._service.impact.note(
-                [*(path for one in seen for path in (one.path, one.moved_from or one.path)),
+                [*(path for sighting in seen for path
+                   in (sighting.path, sighting.moved_from or sighting.path)),
                  *(path for change in moved for path in (change.path, change.to or change.path))])
-        if any(one.path.startswith(self._folders) for one in seen):
+        if any(sighting.path.startswith(self._folders) for sighting in seen):
             self._loop.call_soon_threadsafe(self._archive_changed)
 
     def _committed(self, paths: Sequence[str]) -> dict[str, Bytes]:
@@ -185,7 +186,7 @@ class WatchBridge:
     def _tell(self, seen: list[seen_writes.Seen], moved: list[Change]) -> None:
         now = from_iso(self._router.now())
         self._router.engine.task(self._record(
-            [self._with_calls(one, now) for one in seen], moved))
+            [self._with_calls(sighting, now) for sighting in seen], moved))
 
     def _with_calls(self, change: seen_writes.Seen, now_ms: int) -> seen_writes.Seen:
         """With the calls that ran when it was written; of what is gone, a moment ago."""
@@ -217,10 +218,10 @@ class WatchBridge:
     async def _written_before(self) -> None:
         engine, service = self._router.engine, self._service
         calls = self._calls.running()
-        since = min((began for one, _, began in calls if one.is_command), default=None)
+        since = min((began for run, _, began in calls if run.is_command), default=None)
         if since is not None and service.settings.watch.enabled:
             await self._written_by_commands(since)
-        running = [one for one, _, _ in calls]
+        running = [run for run, _, _ in calls]
         paths = self._router.look(
             lambda view: unseen_writes.to_look_at(service, view, running))
         if not isinstance(paths, list) or not paths:
@@ -282,8 +283,8 @@ class WatchBridge:
                     renames.follow, service, old=change.path, new=change.to, by=by,
                     is_dir=change.is_dir))
             ended = ended_rights.EndedRights()
-            for at in range(0, len(seen), SEEN_AT_ONCE):
-                some, again = seen[at : at + SEEN_AT_ONCE], LOOKED_AGAIN
+            for position in range(0, len(seen), SEEN_AT_ONCE):
+                some, again = seen[position : position + SEEN_AT_ONCE], LOOKED_AGAIN
                 while some:
                     found = await engine.write(partial(seen_writes.seen, service, changes=some,
                                                        ended=ended))
@@ -311,9 +312,9 @@ class WatchBridge:
         if isinstance(found, Refusal):
             return []
         at, result = self._router.now_ms(), list[seen_writes.Seen]()
-        for one, (looked_ms, now) in zip(changes, found, strict=True):
-            fresh = replace(one, looked_ms=looked_ms)
-            if now.stamp != one.now.stamp:  # others may have run when that was written
+        for sighting, (looked_ms, now) in zip(changes, found, strict=True):
+            fresh = replace(sighting, looked_ms=looked_ms)
+            if now.stamp != sighting.now.stamp:  # others may have run when that was written
                 fresh = self._with_calls(replace(fresh, now=now, calls=(), lately=()), at)
             result.append(fresh)
         return result
@@ -324,8 +325,8 @@ class WatchBridge:
         engine, service = self._router.engine, self._service
         for part in [divided for divided in found if isinstance(divided, seen_writes.Divided)]:
             await engine.decide(partial(_beyond, service, part))
-        for one in adoption.most([one for one in found if isinstance(one, Adopted)]):
-            await engine.decide(partial(_adopt, service, one))
+        for other_adoption in adoption.most([one for one in found if isinstance(one, Adopted)]):
+            await engine.decide(partial(_adopt, service, other_adoption))
         by_agent: dict[str | None, list[Foreign]] = {}
         for other in [foreign for foreign in found if isinstance(foreign, Foreign)]:
             by = [other.agent] if other.agent is not None else [
@@ -357,8 +358,8 @@ def _beyond(service: Service, divided: seen_writes.Divided, tx: Tx) -> None:
     seen_writes.beyond(service, tx, divided)
 
 
-def _adopt(service: Service, found: Adopted, tx: Tx) -> None:
-    adoption.adopt(service, tx, found)
+def _adopt(service: Service, found_adoption: Adopted, tx: Tx) -> None:
+    adoption.adopt(service, tx, found_adoption)
 
 
 def _tell_of(service: Service, foreign: Foreign, busy: Collection[str], tx: Tx) -> None:
@@ -366,6 +367,7 @@ def _tell_of(service: Service, foreign: Foreign, busy: Collection[str], tx: Tx) 
 
 
 def _tell_foreign(service: Service, agent: str, foreign: list[Foreign], tx: Tx) -> None:
-    broken = [shell_commands.Broken(one.change.path, one.holder, one.before) for one in foreign]
+    broken = [shell_commands.Broken(other_foreign.change.path, other_foreign.holder,
+                                    other_foreign.before) for other_foreign in foreign]
     for text in shell_commands.violation(service, tx, agent, broken):
         notices.post(tx, agent, "violation", text.removeprefix("[coord] "))

@@ -80,16 +80,16 @@ def decode(table: HookTable, payload: bytes, event: str = "") -> HookCall:
         Refusal: INVALID: not a hook's input.
     """
     try:
-        said = msgspec.json.decode(payload)
+        message = msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise _not_understood(in_words(bad)) from None
-    if not isinstance(said, dict):
+    if not isinstance(message, dict):
         raise _not_understood("it is not an object")
-    if not event and not _str(said, "hook_event_name"):
+    if not event and not _str(message, "hook_event_name"):
         raise _not_understood("it names no event")
     if table.dialect == "copilot":
-        return _copilot(table, said, event)
-    return _snake(table, said, event)
+        return _copilot(table, message, event)
+    return _snake(table, message, event)
 
 
 def _snake(table: HookTable, said: dict[str, Any], event: str) -> HookCall:

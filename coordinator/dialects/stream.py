@@ -87,13 +87,13 @@ class Reader:
 
     def feed(self, line: str) -> list[str]:
         """Take one line; what it comes to for a person, as lines (none: nothing worth showing)."""
-        told = self.told
+        message = self.told
         read = None if self._plain else _json(line)
         if read is None:
             if any(error.search(line) for error in self._errors):
-                told.model_error = line.strip()[:500]
+                message.model_error = line.strip()[:500]
             if line.strip():
-                told.doing = line.strip()[:SHOWN_CHARS]
+                message.doing = line.strip()[:SHOWN_CHARS]
             return [line.rstrip()] if line.strip() else []
         result: list[str] = []
         for rule in self._table.rules:
@@ -102,54 +102,54 @@ class Reader:
         return result
 
     def _apply(self, rule: Rule, read: Any) -> list[str]:
-        told, result = self.told, []
+        message, result = self.told, []
         if rule.session:
-            told.session = _text(read, rule.session) or told.session
+            message.session = _text(read, rule.session) or message.session
         for text in _texts(read, rule.say):
-            told.doing = _one_line(text)
+            message.doing = _one_line(text)
             result.append(text.strip())
         for number, tool in enumerate(_texts(read, rule.tool)):
-            told.tools += 1
+            message.tools += 1
             about = [found[number] for path in rule.about
                      if len(found := _texts(read, path)) > number]
-            told.doing = _one_line(" ".join([tool, *about[:1]]))
-            result.append(f"> {told.doing}")
+            message.doing = _one_line(" ".join([tool, *about[:1]]))
+            result.append(f"> {message.doing}")
         if rule.failed:
-            told.failed = _flag(read, rule.failed)
+            message.failed = _flag(read, rule.failed)
         if rule.result:
-            told.result = _text(read, rule.result) or told.result
-            if any(error.search(told.result) for error in self._errors):
-                told.model_error = _one_line(told.result)
-        told.ended = told.ended or rule.ends
+            message.result = _text(read, rule.result) or message.result
+            if any(error.search(message.result) for error in self._errors):
+                message.model_error = _one_line(message.result)
+        message.ended = message.ended or rule.ends
         if rule.model_error and (why := _text(read, rule.model_error)):
-            told.model_error = _one_line(why)
-            result.append(f"! {told.model_error}")
+            message.model_error = _one_line(why)
+            result.append(f"! {message.model_error}")
         self._count(rule, read)
         return result
 
     def _count(self, rule: Rule, read: Any) -> None:
-        told = self.told
+        message = self.told
         cost = _number(read, rule.cost_usd)
         if cost is not None:
-            told.cost_usd = cost + (told.cost_usd or 0.0 if rule.adds else 0.0)
+            message.cost_usd = cost + (message.cost_usd or 0.0 if rule.adds else 0.0)
         for name, path in (("tokens_in", rule.tokens_in), ("tokens_out", rule.tokens_out),
                            ("turns", rule.turns)):
             count = _number(read, path)
             if count is not None:
-                before = getattr(told, name) or 0
-                setattr(told, name, int(count) + (before if rule.adds else 0))
+                before = getattr(message, name) or 0
+                setattr(message, name, int(count) + (before if rule.adds else 0))
 
     def verdict(self, code: int, success_codes: tuple[int, ...]) -> str:
         """Why the attempt did not succeed, told from stream and exit code; empty if it did."""
-        told = self.told
-        if told.model_error and (told.failed or not told.ended or code not in success_codes
-                                 or _same(told.model_error, told.result)):
-            return f"the model failed: {told.model_error}"
+        message = self.told
+        if message.model_error and (message.failed or not message.ended or code not in success_codes
+                                 or _same(message.model_error, message.result)):
+            return f"the model failed: {message.model_error}"
         if code not in success_codes:
             return f"exit code {code}"
-        if told.failed:
-            return told.result[:500] or "it says that it failed"
-        if self._table.must_end and not told.ended:
+        if message.failed:
+            return message.result[:500] or "it says that it failed"
+        if self._table.must_end and not message.ended:
             return "it ended without saying how it went"
         return ""
 

@@ -127,7 +127,7 @@ def _edits(texts: Texts | None, given: dict[str, Any]) -> tuple[Edit, ...]:
     several = given.get(texts.edits) if texts.edits else None
     if isinstance(several, list):
         edits = [_edit(texts, one) for one in several[: EDITS_MAX + 1]]
-        return tuple(one for one in edits if one) if all(edits) else ()
+        return tuple(edit for edit in edits if edit) if all(edits) else ()
     edit = _edit(texts, given)
     return (edit,) if edit is not None else ()
 

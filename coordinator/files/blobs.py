@@ -98,9 +98,9 @@ class BlobFolder:
             return
         with self._fresh(0 if forced else len(data)) as fresh:
             whole = memoryview(data)
-            for at in range(0, len(data), CHUNK_BYTES):
+            for position in range(0, len(data), CHUNK_BYTES):
                 with self._piece():
-                    _write_on(fresh.fd, whole[at : at + CHUNK_BYTES], at)
+                    _write_on(fresh.fd, whole[position : position + CHUNK_BYTES], position)
             with self._piece():
                 self._finish(fresh, target, len(data))
 

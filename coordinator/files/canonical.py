@@ -127,9 +127,9 @@ class Tree:
             cwd = None if cwd is None else self.worktree_of(cwd)
         if cwd is None and not literal and not self.fold_case:  # nearly always
             plain = plainly_typed(text, self._base, self._bases)
-            found = self._resolve_plain(plain, seen) if plain is not None else None
-            if found is not None:
-                return found
+            located = self._resolve_plain(plain, seen) if plain is not None else None
+            if located is not None:
+                return located
         if literal:
             resource_names.check_text(text)
             return self._resolve_path(text, cwd, seen, link)
@@ -165,8 +165,8 @@ class Tree:
         if not start.isascii() and text[0] != "/":
             resource_names.check_bytes((self.relative(start) or "") + text)
         plain = None if self.fold_case else plainly(text, start, self._bases, self._base)
-        found = self._resolve_plain(plain, seen) if plain is not None else None
-        return found or self._resolve_real(text if text[0] == "/" else start + text, text, link)
+        located = self._resolve_plain(plain, seen) if plain is not None else None
+        return located or self._resolve_real(text if text[0] == "/" else start + text, text, link)
 
     def _resolve_plain(self, plain: Plain, seen: set[str] | None) -> Located | None:
         """The common case, quickly: a path without `..`, links and oddities.
@@ -177,16 +177,16 @@ class Tree:
         path, above = plain.path, plain.above
         try:
             if seen is None or above not in seen:
-                at, look = plain.start, look_at if plain.worktree else look_in_root
-                while (at := path.find("/", at)) > 0:
-                    status = look(path[:at])
+                position, look = plain.start, look_at if plain.worktree else look_in_root
+                while (position := path.find("/", position)) > 0:
+                    status = look(path[:position])
                     if status is None:
                         break  # nor is anything below it
                     if status.st_mode & 0o170000 != _DIR:
                         return None
-                    if is_prepared(path[:at]):
-                        raise separate(path[:at], self._base, path)
-                    at, look = at + 1, look_at
+                    if is_prepared(path[:position]):
+                        raise separate(path[:position], self._base, path)
+                    position, look = position + 1, look_at
                 else:
                     status = look_at(path)
                     if seen is not None:

@@ -93,16 +93,16 @@ class Ignore:
     def _verdict(self, path: str, is_dir: bool) -> bool:
         """What the rules say of this path alone: the nearest rule file that speaks, decides."""
         asked = path + "/" if is_dir else path
-        at = path.rfind("/") + 1
+        position = path.rfind("/") + 1
         while True:
-            spec = self._rules.get(path[:at], _NO_RULES).spec
+            spec = self._rules.get(path[:position], _NO_RULES).spec
             if spec is not None:
-                include = spec.check_file(asked[at:]).include
+                include = spec.check_file(asked[position:]).include
                 if include is not None:
                     return include
-            if at == 0:
+            if position == 0:
                 break
-            at = path.rfind("/", 0, at - 1) + 1
+            position = path.rfind("/", 0, position - 1) + 1
         spec = self._shared.spec
         return bool(spec.check_file(asked).include) if spec is not None else False
 
@@ -112,16 +112,16 @@ class Ignore:
         if self._exclude is not None:
             self._shared, read = _read_rules(self._exclude, self._shared)
             changed |= read
-        at = 0
+        position = 0
         while True:
-            directory = path[:at]
+            directory = path[:position]
             before = self._rules.get(directory, _NO_RULES)
             now, read = _read_rules(f"{self._top}{directory}.gitignore", before)
             if read:
                 self._rules[directory] = now
                 changed = True
-            at = path.find("/", at) + 1
-            if at == 0:
+            position = path.find("/", position) + 1
+            if position == 0:
                 break
         if changed:
             self._directories.clear()
@@ -154,11 +154,11 @@ def manifest(
     """
     try:
         with Root(root) as opened:
-            found = _listed(opened, resource, ignore, files_max)
+            result = _listed(opened, resource, ignore, files_max)
     except OSError:
         return []  # the working tree is gone
-    found.sort()
-    return found
+    result.sort()
+    return result
 
 
 def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> list[str]:
@@ -174,7 +174,7 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
             start = ""  # the disk may spell it in another normal form
     by_name = pattern is None and ignore.ignored(start, True)
     foreign = set(ignore.tree.worktrees())
-    found: list[str] = []
+    result: list[str] = []
     todo = [start]
     while todo:
         directory = todo.pop()
@@ -194,8 +194,8 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
             if kind == "directory":
                 todo.append(name)
                 continue
-            found.append(name)
-            if len(found) > files_max:
+            result.append(name)
+            if len(result) > files_max:
                 raise Refusal(
                     Code.LIMIT,
                     f"{resource.name} stands for more than {files_max:,} files; nothing was done. "
@@ -203,7 +203,7 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
                     resource=resource.name,
                     limit=files_max,
                 )
-    return found
+    return result
 
 
 def _entries(root: Root, directory: str) -> list[tuple[str, str]]:

@@ -97,11 +97,11 @@ def is_everybodys(directory: str) -> bool:
 def foreign_root(base: str, name: str) -> str | None:
     """The directory at or above the path `name` (relative to `base`, which ends with a slash) that
     has a coordinator of its own, absolute; None if there is none below `base`."""
-    at = name.find("/")
-    while at > 0:
-        if is_prepared(base + name[:at]):
-            return base + name[:at]
-        at = name.find("/", at + 1)
+    position = name.find("/")
+    while position > 0:
+        if is_prepared(base + name[:position]):
+            return base + name[:position]
+        position = name.find("/", position + 1)
     return base + name if name and is_prepared(base + name) else None
 
 

@@ -106,7 +106,8 @@ class RunFile:
     def worker(self, worker: Worker) -> None:
         """Note an agent's present process."""
         with self._lock:
-            workers = [one for one in self.record.workers if one.agent != worker.agent]
+            workers = [other_worker for other_worker in self.record.workers
+                       if other_worker.agent != worker.agent]
             self.record.workers = [*workers, worker]
             self._try_to_write()
 

@@ -28,11 +28,11 @@ def check_untracked(root: Path) -> None:
     if listed is False:
         return
     try:
-        said = Git(root).names("-c", "core.fsmonitor=false", "ls-files", "-z", "--", STATE_DIR)
+        sentences = Git(root).names("-c", "core.fsmonitor=false", "ls-files", "-z", "--", STATE_DIR)
     except GitError as no:
-        said = [f"by its index; git said {no.said!r}"] if listed else []
-    if said:
-        raise tracked(root, said[0])
+        sentences = [f"by its index; git said {no.said!r}"] if listed else []
+    if sentences:
+        raise tracked(root, sentences[0])
 
 
 def tracked(root: Path, name: str) -> Refusal:

@@ -119,9 +119,9 @@ def is_mixed(fd: int, old: Source, new: Source) -> bool:
     size, before, after = os.fstat(fd).st_size, _size(old), _size(new)
     if size not in (before, after) and not before < size < after:
         return False
-    for at in range(0, size, CHUNK_BYTES):
-        now = os.pread(fd, CHUNK_BYTES, at)
-        data, other = _part(old, at), _part(new, at)
+    for position in range(0, size, CHUNK_BYTES):
+        now = os.pread(fd, CHUNK_BYTES, position)
+        data, other = _part(old, position), _part(new, position)
         for block in range(0, len(now), BLOCK):
             here = slice(block, min(block + BLOCK, len(now)))
             parts = [part[here] for part in (now, data, other)]

@@ -95,8 +95,8 @@ class CommitCheck:
         # it is staged in the one that stays.
         apart = any(name in saved for name in names) or self._env.get(
             "GIT_INDEX_FILE", "").endswith(".lock")
-        shared = [name for name, one in zip(typed, names, strict=True) if any(
-            item.path == one and kind_of(item.resource) == "region" for item in held)]
+        shared = [name for name, other_name in zip(typed, names, strict=True) if any(
+            item.path == other_name and kind_of(item.resource) == "region" for item in held)]
         step = ("name your own files: git commit -- FILE…" if apart
                 else f"git restore --staged -- {_quoted(typed)}")
         doing = under_way(own or Path(repository.git("rev-parse", "--absolute-git-dir",

@@ -113,17 +113,17 @@ def staged(place: Path, own: Path | None = None) -> list[str]:
     Args:
         own: `WorkTree.own`, where it is known: git need not be asked whether this is a merge.
     """
-    found = git_listings.staged(git("diff", "--cached", "--raw", "-z", "--no-renames",
+    result = git_listings.staged(git("diff", "--cached", "--raw", "-z", "--no-renames",
                                     "--ignore-submodules=none", cwd=place))
     if own is not None:
         merges = (own / "MERGE_HEAD").is_file()
     else:
         merges = maybe("rev-parse", "-q", "--verify", "MERGE_HEAD", cwd=place) is not None
     if not merges:
-        return found
+        return result
     other = _names(git("diff", "--cached", "--name-only", "-z", "--no-renames", "MERGE_HEAD",
                        cwd=place))
-    return [path for path in found if path in other]
+    return [path for path in result if path in other]
 
 
 def unstaged(place: Path) -> list[str]:
@@ -200,4 +200,4 @@ def _names(raw: bytes) -> set[str]:
 def listed(paths: Iterable[str], size: int) -> list[list[str]]:
     """The paths in portions of at most `size`."""
     every = list(paths)
-    return [every[at : at + size] for at in range(0, len(every), size)]
+    return [every[position : position + size] for position in range(0, len(every), size)]

@@ -104,9 +104,9 @@ def known(svc: Service, view: View, asker: str | None, asked: Once) -> msgspec.R
             done=True,
         )
     if _MADE_AGAIN.encode() in answer:
-        told = msgspec.json.decode(answer)
-        _again(svc, told, asked.key)
-        answer = msgspec.json.encode(told)
+        message = msgspec.json.decode(answer)
+        _again(svc, message, asked.key)
+        answer = msgspec.json.encode(message)
     return msgspec.Raw(answer)
 
 

@@ -80,13 +80,14 @@ def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, 
         lapse.look_first(svc, tx, agent, task.task_id)
     regions = []
     room = KEPT_BYTES_MAX
-    for one in tried:
-        data = None if one.text is None else one.text.encode("utf-8", "surrogatepass")
+    for other_tried in tried:
+        data = None if other_tried.text is None else other_tried.text.encode("utf-8",
+                                                                             "surrogatepass")
         kept = None if data is None else digest(data)
         if kept is not None and data is not None and len(data) <= room:
             room -= len(data)
             tx.keep(kept, data, None)
-        regions.append((one.resource, one.base, kept))
+        regions.append((other_tried.resource, other_tried.base, kept))
     got = _widened(svc, tx, actor, task, agent, names) if names else None
     note(tx, task, agent, refusal.code, remedy, regions, refusal.message)
     told = _told(task, agent, refusal, rounds, names, got)
@@ -229,7 +230,8 @@ def _widened(svc: Service, tx: Tx, actor: Actor, task: TaskRow, agent: str,
         return got
     tx.record(ev.TaskResourcesLearned(
         task=task.task_id, agent=agent,
-        resources=[(one.name, one.kind, one.scope, "exclusive") for one in asked]))
+        resources=[(other_resource.name, other_resource.kind, other_resource.scope, "exclusive")
+                   for other_resource in asked]))
     return got
 
 

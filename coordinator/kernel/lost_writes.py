@@ -26,12 +26,13 @@ LOST = frozenset({Code.VERSION_CHANGED, Code.REGION_CHANGED})
 def note(svc: Service, tx: Tx, agent: str, located: Sequence[Located], refusal: Refusal) -> Refusal:
     """An agent has lost a write of these: counted; after too many in a row it stands in line for a
     lease on them. The refusal, with what follows from that."""
-    counted = [one for one in located if one.resource.name == refusal.facts.get("resource")]
+    counted = [other_located for other_located in located if other_located.resource.name
+               == refusal.facts.get("resource")]
     most = 0
-    for one in counted or list(located)[:1]:
-        asked = one.resource
+    for located_resource in counted or list(located)[:1]:
+        asked = located_resource.resource
         tx.record(ev.WriteLost(agent=agent, resource=asked.name, scope=asked.scope,
-                               wasted_ms=wasted(tx, agent, one)))
+                               wasted_ms=wasted(tx, agent, located_resource)))
         most = max(most, in_a_row(tx, agent, asked))
     if most < svc.settings.strategies.losses_max:
         return refusal
@@ -85,11 +86,11 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.LostWrites) -> rq.Lo
     ])
 
 
-def wasted(tx: Tx, agent: str, one: Located) -> int:
+def wasted(tx: Tx, agent: str, located: Located) -> int:
     """How long ago the agent has read the file (ms), where its hooks told."""
-    if one.resource.kind != "file":
+    if located.resource.kind != "file":
         return 0
-    row = tx.first(ReadRow, "read_get", agent, copy_name(one.resource.name, one.worktree))
+    row = tx.first(ReadRow, "read_get", agent, copy_name(located.resource.name, located.worktree))
     return max(0, tx.now_ms - from_iso(row.at)) if row is not None else 0
 
 

@@ -218,7 +218,7 @@ def committed(svc: Service, paths: Sequence[str]) -> dict[str, Bytes]:
     git = Git(svc.tree.root)
     try:
         above = git.text("rev-parse", "--show-prefix")  # the root may lie below git's own
-        entries = {above + path: of for path, of in git.entries("HEAD", paths).items()}
+        entries = {above + path: entry for path, entry in git.entries("HEAD", paths).items()}
         found = from_git(svc, git, entries)
     except GitError:
         return {}

@@ -24,15 +24,16 @@ def claimed(svc: Service, wanted: Sequence[Wanted]) -> list[Wanted]:
     """What a claim has to lease: the rest is leased at its write, or not at all."""
     if not svc.settings.strategies.by_glob:
         return list(wanted)
-    return [(one, mode) for one, mode in wanted if of(svc, one.resource) == "pessimistic"]
+    return [(located, mode) for located,
+            mode in wanted if of(svc, located.resource) == "pessimistic"]
 
 
 def written(svc: Service, wanted: Sequence[Located]) -> list[Located]:
     """What a write has to lease: in a launch's worktree nothing of what is shared by branches."""
     if not svc.settings.strategies.by_glob:
         return list(wanted)
-    return [one for one in wanted if not (
-        of(svc, one.resource) == "isolated" and svc.is_launched_worktree(one.worktree))]
+    return [located for located in wanted if not (
+        of(svc, located.resource) == "isolated" and svc.is_launched_worktree(located.worktree))]
 
 
 def lands_free(svc: Service, asked: Resource) -> bool:
@@ -43,4 +44,4 @@ def lands_free(svc: Service, asked: Resource) -> bool:
 def for_the_write(svc: Service, wanted: Sequence[Located]) -> bool:
     """Whether all of these are leased for the moment of a write only."""
     return bool(svc.settings.strategies.by_glob) and bool(wanted) and all(
-        of(svc, one.resource) == "optimistic" for one in wanted)
+        of(svc, located.resource) == "optimistic" for located in wanted)

@@ -162,11 +162,11 @@ class AgentWorker(threading.Thread):
             if outcome == "done" and launch.isolation.has_landed(task.task):
                 ended = replace(ended, changed=True)  # work that it took over counts, too
         spent = time.monotonic() - started
-        told = ended.told or Told()
+        message = ended.told or Told()
         launch.note(Attempt(task=task.task, attempt=self._number, agent=self.agent,
                           seconds=round(spent, 4), outcome=outcome, why=why,
-                          changed=ended.changed, turns=told.turns, cost_usd=told.cost_usd,
-                          tokens_in=told.tokens_in, tokens_out=told.tokens_out))
+                          changed=ended.changed, turns=message.turns, cost_usd=message.cost_usd,
+                          tokens_in=message.tokens_in, tokens_out=message.tokens_out))
         self.task, self._log, self._shown, self.title = None, None, None, ""
         nothing = outcome == "done" and ended.changed is False
         how = (f"{outcome} after {spent:.1f} s" + (f": {why}" if why and outcome != "done" else "")
@@ -314,8 +314,8 @@ class AgentWorker(threading.Thread):
         if not ended.ok or ended.changed is not False:
             return ended
         items = self.launch.steady(rq.Events(agent=self.agent, tail=True, limit=1000)).items
-        asked = [one for one in items
-                 if one.seq > before and one.kind in ("acquisition_refused", "lease_granted")]
+        asked = [item for item in items
+                 if item.seq > before and item.kind in ("acquisition_refused", "lease_granted")]
         if not asked or asked[-1].kind == "lease_granted":
             return ended
         names = ", ".join(str(name) for name in asked[-1].data.get("resources", [])[:3])

@@ -176,37 +176,37 @@ class _Watch:
 
     def may_be_taken_over(self) -> bool:
         """Whether its conversation can be found again, and is not at its end."""
-        told = self.told()
-        return told is not None and bool(told.session) and not told.ended
+        message = self.told()
+        return message is not None and bool(message.session) and not message.ended
 
     def stopped_for_a_person(self, code: int) -> Ended:
         """It was stopped, so that a person goes on; unless it had just finished its task. (An end
         that it tells because it was stopped is none.)"""
-        told = self._stream.poll(over=True) if self._stream is not None else None
-        if told is not None and told.ended:
+        message = self._stream.poll(over=True) if self._stream is not None else None
+        if message is not None and message.ended:
             ended = self.ended(next(iter(self._profile.success_codes), 0))
             if ended.ok:
                 return ended
-        return Ended("taken over", code, "a person took it over", told=told)
+        return Ended("taken over", code, "a person took it over", told=message)
 
     def ended(self, code: int) -> Ended:
         """How it went, told from its exit code and its stream."""
-        told, codes = None, self._profile.success_codes
+        message, codes = None, self._profile.success_codes
         if self._stream is not None:
-            told = self._stream.poll(over=True)
+            message = self._stream.poll(over=True)
         if code < 0:
             why = f"killed by signal {-code}"
         elif self._stream is not None:
             why = self._stream.reader.verdict(code, codes)
         else:
             why = "" if code in codes else f"exit code {code}"
-        if told is not None and told.tools and self._is_unhooked(why):
-            return Ended("unhooked", code, UNHOOKED + (f"; {why}" if why else ""), told=told)
+        if message is not None and message.tools and self._is_unhooked(why):
+            return Ended("unhooked", code, UNHOOKED + (f"; {why}" if why else ""), told=message)
         if not why:
-            return Ended("exited", code, "", ok=True, told=told, changed=self._signs.changed())
+            return Ended("exited", code, "", ok=True, told=message, changed=self._signs.changed())
         text = last_line(self._log) if self._stream is None else ""
-        model = told is not None and bool(told.model_error) and why.startswith("the model")
-        return Ended("exited", code, why + (f": {text}" if text else ""), model=model, told=told)
+        model = message is not None and bool(message.model_error) and why.startswith("the model")
+        return Ended("exited", code, why + (f": {text}" if text else ""), model=model, told=message)
 
     def _is_unhooked(self, why: str) -> bool:
         """Whether its hooks never reported in. `why` it did not succeed, if it did not: then it is
@@ -250,15 +250,15 @@ class _Watch:
         return self._beat(now)
 
     def _beat(self, now: float) -> tuple[How, str, float] | None:
-        limits, told = self._limits, self.told()
+        limits, message = self._limits, self.told()
         try:
-            if told is not None and told.tools and not self._reported():
+            if message is not None and message.tools and not self._reported():
                 return "unhooked", UNHOOKED, limits.grace_s
         except Refusal as refusal:
             if refusal.code in LOST:
                 return "lapsed", f"its claim is gone: {refusal.message}", limits.grace_s
         # The words must differ from beat to beat: that is what tells moving from being alive.
-        text = (told.doing if told is not None else last_line(self._log))[:200]
+        text = (message.doing if message is not None else last_line(self._log))[:200]
         progress = f"{text} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
         found = self._claim.renewed(progress if self._moves else None, now - self._moved_at)
         if self._claim.answered_at >= now:

@@ -350,15 +350,15 @@ def only_ignored(work: Workplace, main: Path, leases: Sequence[rq.Lease]) -> lis
     if not names:
         return []
     try:
-        found = Git(work.place).names("--literal-pathspecs", "ls-files", "-z", "--others",
+        result = Git(work.place).names("--literal-pathspecs", "ls-files", "-z", "--others",
                                       "--ignored", "--exclude-standard", "--", *names)
     except GitError:
         return []
     try:
         with Root(work.place) as there, Root(main.resolve()) as here:
-            return [name for name in found if _differs(there, here, name)]
+            return [name for name in result if _differs(there, here, name)]
     except OSError:
-        return found
+        return result
 
 
 def _differs(root: Root, other: Root, name: str) -> bool:

@@ -71,8 +71,8 @@ class MergeMeaning:
                     git, path, mine.get(path), theirs.get(path), merged.get(path), inside))]
                 size = sum(len(data or b"") for file in files
                            for data in (file.base, file.ours, file.theirs, file.merged))
-                said = self._asked(git, tip, files, inside) if 0 < size <= BYTES_MAX else []
-                self._last = asked, said
+                sentences = self._asked(git, tip, files, inside) if 0 < size <= BYTES_MAX else []
+                self._last = asked, sentences
             return self._last[1]
 
     def close(self) -> None:

@@ -65,14 +65,14 @@ class Signs:
 
     def _picture(self) -> dict[str, tuple[int, ...]] | None:
         """What each file below the leases is; None: there are too many."""
-        found: dict[str, tuple[int, ...]] = {}
+        result: dict[str, tuple[int, ...]] = {}
         for place in self._places:
             for entry in _entries(place):
-                if entry not in found and (facts := _facts(entry)):
-                    found[entry] = facts
-                    if len(found) > COMPARED_MAX:
+                if entry not in result and (facts := _facts(entry)):
+                    result[entry] = facts
+                    if len(result) > COMPARED_MAX:
                         return None
-        return found
+        return result
 
 
 def _places(root: Path, resources: Sequence[str]) -> Iterator[Path]:

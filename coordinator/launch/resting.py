@@ -44,8 +44,9 @@ class Resting:
         on. What an agent says of limits while its work goes on, or succeeds, is its work."""
         if ended.ok or ended.how != "exited":
             return False
-        told = ended.told
-        text = output if told is None else f"{told.result}\n{told.model_error}\n{ended.why}"
+        message = ended.told
+        text = output if message is None else (
+            f"{message.result}\n{message.model_error}\n{ended.why}")
         asked = rest_asked(self._table, text, SystemClock().now_ms())
         if asked is None:
             return False

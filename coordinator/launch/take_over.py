@@ -98,8 +98,8 @@ def accompany(person: AtTerminal, claim: Claim, limits: Limits, hard: threading.
         now = time.monotonic()
         if now >= next_beat:
             next_beat = now + min(BEAT_S, limits.ttl_s / 4)
-            found = _look(claim, f"taken over by a person ({now - began:.1f} s)")
-            over = over or found
+            ending = _look(claim, f"taken over by a person ({now - began:.1f} s)")
+            over = over or ending
         hard.wait(TICK_S)
     person.end(FAREWELL_S)
     return over or _look(claim, f"handed back by a person ({time.monotonic() - began:.1f} s)")

@@ -199,7 +199,7 @@ def in_submodules(work: Workplace) -> list[str]:
     Raises:
         GitError
     """
-    found = []
+    result = []
     for line in Git(work.top).names("ls-files", "--stage", "-z"):
         about, _, path = line.partition("\t")
         if not about.startswith(SUBMODULE):
@@ -215,8 +215,8 @@ def in_submodules(work: Workplace) -> list[str]:
         except (OSError, GitError):
             left = True  # nobody can tell that it holds nothing
         if left:
-            found.append(path)
-    return found
+            result.append(path)
+    return result
 
 
 def left_by(target: Target, folder: Path) -> list[Workplace]:

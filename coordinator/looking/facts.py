@@ -313,11 +313,11 @@ class Looked(msgspec.Struct):
             Unready; Refusal: what the look met.
         """
         fact = self.facts.get(need)
-        found = fact[0] if fact is not None else None
-        if not isinstance(found, Located):
-            found = self._get(need)
-            assert isinstance(found, Located)
-        return found
+        found_located = fact[0] if fact is not None else None
+        if not isinstance(found_located, Located):
+            found_located = self._get(need)
+            assert isinstance(found_located, Located)
+        return found_located
 
     def content(self, path: str) -> Bytes:
         """What is at an absolute path.

@@ -345,8 +345,8 @@ class Looker:
                     self._take_in(root, name, files, stamps)
             linked = self._linked(root, need.root.rstrip("/") + "/", stamps)
         return Listing(
-            {name: found.hash for name, found in files.items() if found.hash is not None}, linked,
-            [name for name, found in files.items() if not found.kept],
+            {name: file.hash for name, file in files.items() if file.hash is not None}, linked,
+            [name for name, file in files.items() if not file.kept],
         )
 
     def _linked(self, root: Root, base: str,

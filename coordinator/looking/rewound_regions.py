@@ -46,8 +46,8 @@ def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
     """
     parts = _with_one_beginning(regions, path, parts)
     for together in _in_turn(parts):
-        changed = [one for one in together if not _is_same(
-            one.was, regions.part(path, data, one.name))]
+        changed = [earlier for earlier in together if not _is_same(
+            earlier.was, regions.part(path, data, earlier.name))]
         if changed:
             back = _put_back(regions, path, data, changed,
                              _whole_for(regions, path, changed, parts), others)
@@ -66,9 +66,9 @@ def _is_same(was: bytes | None, now: bytes | None) -> bool:
 def _with_one_beginning(regions: FileRegions, path: str, parts: Sequence[Then]) -> list[Then]:
     """The same; what an older one of these had become when it was leased once more, by its new
     name, was not there when the work on it began."""
-    return [one._replace(was=None) if any(
-        _has_become(regions, path, older, one) for older in parts[n + 1:]) else one
-        for n, one in enumerate(parts)]
+    return [earlier._replace(was=None) if any(
+        _has_become(regions, path, older, earlier) for older in parts[n + 1:]) else earlier
+        for n, earlier in enumerate(parts)]
 
 
 def _has_become(regions: FileRegions, path: str, old: Then, new: Then) -> bool:
@@ -96,8 +96,8 @@ def _whole_for(regions: FileRegions, path: str, changed: Sequence[Then],
     """The last content of the file in which all that was there is found; else the first."""
     wholes = [part.whole for part in parts if part.whole is not None]
     return next((whole for whole in wholes if all(
-        one.was is None or regions.found(path, whole, one.name) is not None
-        for one in changed)), wholes[-1] if wholes else None)
+        earlier.was is None or regions.found(path, whole, earlier.name) is not None
+        for earlier in changed)), wholes[-1] if wholes else None)
 
 
 def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
@@ -105,18 +105,19 @@ def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
     other the newer one first. (What goes with an older one around it is nothing for itself.)"""
     result: list[list[Then]] = []
     turns: list[tuple[Then, int]] = []
-    for n, one in enumerate(parts):
-        if any(_is_covered(one.name, [older.name]) for older in parts[n + 1:]) or (
-                one.was is None and any(other.was is None and other.name != one.name
-                                        and _is_covered(one.name, [other.name])
+    for n, earlier in enumerate(parts):
+        if any(_is_covered(earlier.name, [older.name]) for older in parts[n + 1:]) or (
+                earlier.was is None and any(other.was is None and other.name != earlier.name
+                                        and _is_covered(earlier.name, [other.name])
                                         for other in parts)):
             continue
-        turn = 1 + max((at for newer, at in turns if _is_covered(newer.name, [one.name])
-                        or _is_covered(one.name, [newer.name])), default=-1)
-        turns.append((one, turn))
+        turn = 1 + max((position for newer,
+                        position in turns if _is_covered(newer.name, [earlier.name])
+                        or _is_covered(earlier.name, [newer.name])), default=-1)
+        turns.append((earlier, turn))
         if turn == len(result):
             result.append([])
-        result[turn].append(one)
+        result[turn].append(earlier)
     return result
 
 
@@ -173,13 +174,14 @@ def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
               whole: bytes | None, become: Mapping[str, str],
               others: Collection[str]) -> bytes | None:
     """The same where each region is found by its name, or by the one that it has now."""
-    names = {one.name for one in parts}
+    names = {earlier.name for earlier in parts}
     outline = regions.outline(path, data)
     old = None if whole is None else regions.outline(path, whole)
     if whole is not None and old is not None and _is_another(old, outline, parts, others):
         return whole
     if HEADER in names or outline.note:
-        first = next((one.was for one in parts if one.name == HEADER or outline.note), None)
+        first = next((earlier.was for earlier in parts if earlier.name == HEADER or outline.note),
+                     None)
         return data if first is None else first
     pieces: list[tuple[int, int, int, bytes]] = []
     for part in parts:
@@ -194,8 +196,9 @@ def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
         elif part.was:
             place = None if old is None or whole is None else _slot(
                 old, whole, outline, data, part.name, become)
-            at = _end_of_container(outline, part.name, len(data))
-            pieces.append((at, at, 0, _new_line(data, at) + part.was) if place is None else
+            position = _end_of_container(outline, part.name, len(data))
+            pieces.append((position, position, 0, _new_line(data, position) + part.was)
+                          if place is None else
                           (place.at, place.at, place.was_at, place.before + part.was))
             if not part.was.endswith(b"\n") and outline.language != "json":
                 pieces[-1] = *pieces[-1][:3], pieces[-1][3] + _line_end(data, pieces[-1][0])
@@ -209,7 +212,7 @@ def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
               whole: bytes) -> bytes | None:
     """The same where the grammar cannot tell where these regions are now: by the lines that they
     had in `whole`."""
-    names = {one.name for one in parts}
+    names = {earlier.name for earlier in parts}
     earlier, new = [], []
     for part in parts:
         if _is_covered(part.name, names - {part.name}):
@@ -265,7 +268,8 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
     """Whether what was put back by its lines has taken nothing of others with it: where the file
     can be read, their regions are there as they are (but those that are new of these); else those
     that were there before."""
-    before, after = {one.name for one in old.regions}, {one.name: one for one in then.regions}
+    before, after = {region.name for region in old.regions}, {region.name: region for region
+                                                              in then.regions}
     if not (now.broken or then.broken) and not after.keys().isdisjoint(new):
         return False  # it is there twice
     for region in now.regions:
@@ -288,10 +292,10 @@ def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequen
     """By what name each of these regions is there that is not there by its own: one that is new in
     its place, or leased with it, and like it. What others' have become that are not there either is
     theirs. Where it is not known what others have leased, only what is plainly that."""
-    before, there = ({one.name for one in outline.regions} for outline in (old, now))
+    before, there = ({region.name for region in outline.regions} for outline in (old, now))
     mine = {part.name for part in parts if part.was is None}
-    gone = {one.name: whole[one.start:one.end] for one in old.regions
-            if one.name not in there and one.name != HEADER}
+    gone = {region.name: whole[region.start:region.end] for region in old.regions
+            if region.name not in there and region.name != HEADER}
     gone |= {part.name: part.was for part in parts if part.was and part.name not in there}
     names = {part.name for part in parts if part.was}
     found = []
@@ -362,12 +366,14 @@ def _is_another(old: Outline, now: Outline, parts: Sequence[Then],
 def _between(old: Outline, now: Outline, name: str, size: int) -> tuple[int, int]:
     """The bytes between what is still there of what stood before a definition and behind it."""
     was, there = _siblings(old, name), {region.name: region for region in now.regions}
-    at = next((n for n, region in enumerate(was) if region.name == name), None)
-    if at is None:
+    position = next((n for n, region in enumerate(was) if region.name == name), None)
+    if position is None:
         return 0, size
-    first = next((there[region.name].end for region in reversed(was[:at]) if region.name in there),
+    first = next((there[region.name].end for region in reversed(was[:position]) if region.name
+                  in there),
                  0)
-    last = next((there[region.name].start for region in was[at + 1:] if region.name in there), size)
+    last = next((there[region.name].start for region in was[position + 1:] if region.name
+                 in there), size)
     return first, last
 
 
@@ -377,11 +383,11 @@ def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
     have `become`; None: that cannot be told."""
     was, there = _siblings(old, name), {region.name: region for region in _siblings(now, name)}
     there |= {one: there[other] for one, other in become.items() if other in there}
-    at = next((n for n, region in enumerate(was) if region.name == name), None)
-    if at is None:
+    position = next((n for n, region in enumerate(was) if region.name == name), None)
+    if position is None:
         return None
-    before = next((region for region in reversed(was[:at]) if region.name in there), None)
-    after = next((region for region in was[at + 1:] if region.name in there), None)
+    before = next((region for region in reversed(was[:position]) if region.name in there), None)
+    after = next((region for region in was[position + 1:] if region.name in there), None)
     if before is None and after is None:
         return None
     start = there[before.name].end if before is not None else 0
@@ -390,9 +396,9 @@ def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
     taken = any(region.name not in known and start <= region.start and region.end <= end
                 for region in there.values())
     if after is not None:
-        return _Slot(end, was[at].start, is_taken=taken)
-    return _Slot(start, was[at].start,
-                 _blanks(whole[:was[at].start])[len(_blanks(data[:start])):], is_taken=taken)
+        return _Slot(end, was[position].start, is_taken=taken)
+    return _Slot(start, was[position].start,
+                 _blanks(whole[:was[position].start])[len(_blanks(data[:start])):], is_taken=taken)
 
 
 def _blanks(text: bytes) -> bytes:
@@ -410,11 +416,11 @@ def _end_of_container(outline: Outline, name: str, size: int) -> int:
     return size
 
 
-def _is_followed(old: Outline | None, whole: bytes | None, one: Then) -> bool:
+def _is_followed(old: Outline | None, whole: bytes | None, earlier: Then) -> bool:
     """Whether something stood behind a region then: what was between the two was its own."""
-    region = None if old is None else find(old, one.name)
+    region = None if old is None else find(old, earlier.name)
     if region is None or whole is None:
-        return one.was is None or one.was.endswith(b"\n")
+        return earlier.was is None or earlier.was.endswith(b"\n")
     return region.end < len(whole)
 
 
@@ -426,13 +432,13 @@ def _ending(text: bytes, data: bytes, region: Region) -> bytes:
     return text.rstrip() + there[len(there.rstrip()):]
 
 
-def _line_end(data: bytes, at: int) -> bytes:
+def _line_end(data: bytes, position: int) -> bytes:
     """What has to stand behind a last line that is put here, if it has no end."""
-    if at == len(data):
+    if position == len(data):
         return b""
     return b"\r\n" if b"\r\n" in data else b"\n"
 
 
-def _new_line(data: bytes, at: int) -> bytes:
+def _new_line(data: bytes, position: int) -> bytes:
     """What has to stand before a line that is put here."""
-    return b"" if at == 0 or data[at - 1] == 0x0A else b"\n"
+    return b"" if position == 0 or data[position - 1] == 0x0A else b"\n"

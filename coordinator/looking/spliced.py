@@ -128,8 +128,8 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     if pieces and added:
         _check_read(regions, path, shown, data, made, texts)
     for new_text in added:
-        at, text = _added(regions, path, made, new_text, shown)
-        made = joined(path, data, made[:at] + text + made[at:])
+        position, text = _added(regions, path, made, new_text, shown)
+        made = joined(path, data, made[:position] + text + made[position:])
     _check(regions, path, shown, data, made, texts, proposed=proposed)
     for new_text in added:
         fitted[new_text.name] = b"", regions.part(path, made, new_text.name) or b""
@@ -252,8 +252,8 @@ def _between_keys(regions: FileRegions, path: str, data: bytes, above: str) -> i
 def _holds(regions: FileRegions, path: str, data: bytes, place: tuple[int, bytes],
            name: str) -> bool:
     """Whether the file has this region with a text put in there."""
-    at, text = place
-    made = joined(path, data, data[:at] + text + data[at:])
+    position, text = place
+    made = joined(path, data, data[:position] + text + data[position:])
     return regions.span(path, made, name) is not None
 
 

@@ -92,7 +92,7 @@ async def give_back(
 ) -> None:
     """Nobody is told of this reply: give back the leases, or the task, that the call has got, and
     none that its agent had before. `since`: when it was asked (ISO text, UTC)."""
-    new = ([one for one in reply.leases if not one.reentrant]
+    new = ([lease for lease in reply.leases if not lease.reentrant]
            if isinstance(reply, rq.Acquired) else [])
     for lease in new:  # by its token: of the same name in another working tree it had one before
         with contextlib.suppress(Refusal):

@@ -126,7 +126,7 @@ class StdioServer:
 
     def _profile(self, caller: Caller) -> Profile | None:
         if self._profiles is None:
-            self._profiles = {one.name: one for one in profiles(self._root)}
+            self._profiles = {profile.name: profile for profile in profiles(self._root)}
         for profile in self._profiles.values():
             if profile.mcp is not None and caller.client.startswith(profile.mcp.clients or ("\0",)):
                 return profile  # also where it has read another agent's settings

@@ -126,25 +126,26 @@ class Annotations(Following):
                     "Generic", "Protocol"):
                 continue
             parts = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-            for one in self.base(value.path, scope, base):
+            for other_value in self.base(value.path, scope, base):
                 args = tuple(self.annotated(value.path, scope.above or "", part, value) for part
                              in parts)
-                values = self._stands_for(Value("object", one.path, one.scope, args), name)
+                values = self._stands_for(Value("object", other_value.path, other_value.scope,
+                                                args), name)
                 if values:
                     return values
         return NOTHING
 
     def _variables(self, scope: Scope) -> list[str]:
         """The type variables of a class, in order."""
-        found: list[str] = []
+        result: list[str] = []
         for base in scope.bases:
             tree = annotation_tree(base) if "[" in base and not base.endswith("[]") else None
             if isinstance(tree, ast.Subscript):
                 names = [node.id for node in ast.walk(tree.slice) if isinstance(node, ast.Name)]
                 if _last_of(tree.value) in ("Generic", "Protocol"):
                     return names
-                found += [name for name in names if name not in found]
-        return found
+                result += [name for name in names if name not in result]
+        return result
 
     def _annotated_with(
         self, path: str, at: str, head: ast.expr, parts: list[ast.expr], of: Value | None,
@@ -220,8 +221,8 @@ class Annotations(Following):
 
     def _is_typevar(self, value: Value, scope: Scope, name: str) -> bool:
         order, _ = self.order(value.path, value.scope)
-        for one in order:
-            hits = self.names(one.path, "", name)
+        for other_value in order:
+            hits = self.names(other_value.path, "", name)
             for hit in hits or []:
                 found_scope = self.scope(hit.place.path, hit.place.scope)
                 bound = found_scope.bindings.get(hit.place.name,

@@ -116,9 +116,9 @@ def _passes_through(resolver: Resolver, path: str, at: str, text: str) -> bool:
                 if given.strip() != back.strip(" ,]") or not given.strip():
                     return False
                 continue
-            inner = [one for one in resolver.world.facts(value.path).scopes.values()
-                     if one.kind == "function" and one.above == value.scope
-                     and one.name in scope.given]
+            inner = [other_scope for other_scope in resolver.world.facts(value.path).scopes.values()
+                     if other_scope.kind == "function" and other_scope.above == value.scope
+                     and other_scope.name in scope.given]
             if not inner or not all(_is_same(scope) for scope in inner):
                 return False
         elif not _is_same(scope):
@@ -135,19 +135,20 @@ def of_class(resolver: Resolver, value: Value) -> list[Signature]:
     """What a class accepts when an object of it is made."""
     order, complete = resolver.order(value.path, value.scope)
     made = Value("object", value.path, value.scope)
-    for position, one in enumerate(order):
-        scope = resolver.scope(one.path, one.scope)
+    for position, other_value in enumerate(order):
+        scope = resolver.scope(other_value.path, other_value.scope)
         if scope is None:
             return []
         if any(text.startswith("metaclass=") and not text.endswith("ABCMeta")
                for text in scope.options):
             return []
         for name in ("__init__", "__new__"):
-            if name == "__init__" and (fields := _data(resolver, order[position:], one, scope)):
+            if name == "__init__" and (fields := _data(resolver, order[position:], other_value,
+                                                       scope)):
                 return [fields]
             if name in scope.bindings:
-                return _own(resolver, one, scope, name, made)
-        if any(_outside_base(resolver, one.path, scope, base) for base in scope.bases):
+                return _own(resolver, other_value, scope, name, made)
+        if any(_outside_base(resolver, other_value.path, scope, base) for base in scope.bases):
             return []
     return [Signature((), Place(value.path, value.scope, "__init__"))] if complete else []
 

@@ -106,11 +106,12 @@ def _taken(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str
         return ""
     if _said(before) == _said(after):
         return ""
-    for one in before:
-        if not any(_kept(one, other_one) for other_one in after):
+    for other_scope in before:
+        if not any(_kept(other_scope, other_one) for other_one in after):
             return "it is called in another way"
-    for one in after:  # what is called is the last one, whatever the overloads before it say
-        if not any(_kept(other_one, one) for other_one in before):
+    # What is called is the last one, whatever the overloads before it say.
+    for other_scope in after:
+        if not any(_kept(other_one, other_scope) for other_one in before):
             return "it is called in another way"
     return ""
 

@@ -58,11 +58,11 @@ class Following(ABC):
             order, complete = self.order(value.path, value.scope)
             if value.kind == "super":
                 order = order[1:]
-            for one in order:
-                scope = self.scope(one.path, one.scope)
+            for other_value in order:
+                scope = self.scope(other_value.path, other_value.scope)
                 if scope is not None and name in scope.bindings:
                     of = value.of if value.kind == "super" and value.of is not None else value
-                    hits = self.follow(Place(one.path, one.scope, name))
+                    hits = self.follow(Place(other_value.path, other_value.scope, name))
                     return [Hit(hit.place, of) for hit in hits or []], hits is not None
             return [], complete and not self.answers(value, name)
         return [], False
@@ -75,14 +75,14 @@ class Following(ABC):
             return module is not None and "__getattr__" in module.bindings
         if hasattr(object, name):
             return True
-        for one in self.order(value.path, value.scope)[0]:
-            scope = self.scope(one.path, one.scope)
+        for other_value in self.order(value.path, value.scope)[0]:
+            scope = self.scope(other_value.path, other_value.scope)
             if scope is None:
                 continue
             if "__getattr__" in scope.bindings or "__getattribute__" in scope.bindings:
                 return True
             for base in scope.bases:
-                for origin in self.evaluate(one.path, scope.above or "",
+                for origin in self.evaluate(other_value.path, scope.above or "",
                                                  base.partition("[")[0]):
                     kind = vars(builtins).get(origin.scope) if origin.kind == "type" else None
                     if kind is not None and hasattr(kind, name):
@@ -99,7 +99,7 @@ class Following(ABC):
         seen.add(place)
         scope = self.scope(place.path, place.scope)
         bound = scope.bindings.get(place.name, []) if scope is not None else []
-        if any(one.kind != "import" for one in bound):
+        if any(binding.kind != "import" for binding in bound):
             return [Hit(place)]
         found_hits: list[Hit] = []
         outside = False

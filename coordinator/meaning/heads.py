@@ -33,7 +33,7 @@ def all_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.ex
     args = node.args
     every = [*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg]
     nodes = [node.annotation for node in every if node is not None]
-    return [one for one in [*nodes, node.returns] if one is not None]
+    return [other_node for other_node in [*nodes, node.returns] if other_node is not None]
 
 
 def decorator(text: Text, node: ast.expr) -> str:

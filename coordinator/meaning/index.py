@@ -204,7 +204,7 @@ def rows_of(facts: Facts) -> set[tuple[str, str]]:
     for key, scope in facts.scopes.items():
         if scope.kind in ("module", "class"):
             rows |= {(name, "d") for name, bound in scope.bindings.items()
-                     if any(one.kind != "import" for one in bound)}
+                     if any(binding.kind != "import" for binding in bound)}
         elif scope.name and key:
             rows.add((scope.name, "d"))
         for name, bound in scope.bindings.items():

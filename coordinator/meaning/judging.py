@@ -153,21 +153,21 @@ class _Judge:
 
     def _aliases(self, names: set[str]) -> set[str]:
         """These names, and those under which they are brought in elsewhere."""
-        found = set(names)
+        result = set(names)
         waiting = list(names)
-        while waiting and len(found) < 2000:
+        while waiting and len(result) < 2000:
             name = waiting.pop()
             for file in self.old.world.files_with(name, "a", FILES_MAX):
                 for scope in self._world_of(file).facts(file).scopes.values():
                     for other, bound in scope.bindings.items():
-                        if other not in found and any(
+                        if other not in result and any(
                             binding.name == name if binding.kind == "import" else
                             binding.kind == "value" and last_name(binding.text) == name
                             for binding in bound
                         ):
-                            found.add(other)
+                            result.add(other)
                             waiting.append(other)
-        return found
+        return result
 
     def _files(self, names: set[str], made: set[Value]) -> list[str]:
         found = {value.path for value in made} | {self.path}
@@ -236,37 +236,38 @@ class _Judge:
 
     def _site(self, file: str, facts: Facts, site: Site) -> None:
         here = self._resolver(file)
-        one = term(site.text)
-        if one.kind == "name":
-            at = one.scope if one.scope is not None else site.scope
-            was = named(self.old, file, at, one.name)
-            now = named(self.new, file, at, one.name)
+        other_term = term(site.text)
+        if other_term.kind == "name":
+            at = other_term.scope if other_term.scope is not None else site.scope
+            was = named(self.old, file, at, other_term.name)
+            now = named(self.new, file, at, other_term.name)
             if was and now is not None:
-                self._compared(_Use(file, facts, site, one), None, was, now)
+                self._compared(_Use(file, facts, site, other_term), None, was, now)
             return
-        if one.kind != "attribute" or one.of is None:
+        if other_term.kind != "attribute" or other_term.of is None:
             return
-        values = here.term(file, site.scope, one.of)
+        values = here.term(file, site.scope, other_term.of)
         if not values and file == self.path:
-            values = self.old.term(file, site.scope, one.of)
+            values = self.old.term(file, site.scope, other_term.of)
         for value in sorted(values, key=str):
-            now = self.new.members(value, one.name)[0]
-            if now or not self.new.answers(value, one.name):
-                self._compared(_Use(file, facts, site, one), value,
-                               self.old.members(value, one.name)[0], now)
+            now = self.new.members(value, other_term.name)[0]
+            if now or not self.new.answers(value, other_term.name):
+                self._compared(_Use(file, facts, site, other_term), value,
+                               self.old.members(value, other_term.name)[0], now)
         if not values:
-            self._guessed(file, facts, site, one)
+            self._guessed(file, facts, site, other_term)
 
-    def _guessed(self, file: str, facts: Facts, site: Site, one: Term) -> None:
+    def _guessed(self, file: str, facts: Facts, site: Site, other_term: Term) -> None:
         """A receiver that is not known, with a name that only one class has."""
-        if one.name in COMMON or one.name in _CONSTRUCTORS or row_of(file) is not None:
+        if (other_term.name in COMMON or other_term.name in _CONSTRUCTORS
+                or row_of(file) is not None):
             return  # (of other languages the names that all objects have are not known)
-        places = [place for place in self.changes.places if place.name == one.name]
+        places = [place for place in self.changes.places if place.name == other_term.name]
         if len(places) != 1 or not self._is_alone(places[0]):
             return
         value = Value("object", self.path, places[0].scope)
-        self._compared(_Use(file, facts, site, one), value, [Hit(places[0], value)],
-                       self.new.members(value, one.name)[0], sure=False)
+        self._compared(_Use(file, facts, site, other_term), value, [Hit(places[0], value)],
+                       self.new.members(value, other_term.name)[0], sure=False)
 
     def _is_alone(self, place: Place) -> bool:
         """Whether no other class, but for those below it, has a member of this name."""
@@ -288,20 +289,20 @@ class _Judge:
     def _compared(self, use: _Use, value: Value | None, was: list[Hit], now: list[Hit], *,
                   sure: bool = True) -> None:
         """Report a use that led to what changed, and does not fit any more."""
-        file, facts, site, one = use
+        file, facts, site, other_term = use
         for hit in was:
             before = self._signatures(self.old, hit)
             target = self._touched(hit, before)
             if target is None:
                 continue
-            kind = _kind(site, one, value)
+            kind = _kind(site, other_term, value)
             if not now:
                 self._lines(file, facts, site, kind, target, "it is gone", sure)
                 continue
             if site.shape is None:
                 continue
             after = [made for hit in now for made in self._signatures(self.new, hit)]
-            why = self._unfit(before, after, site.shape, one.name)
+            why = self._unfit(before, after, site.shape, other_term.name)
             if why:
                 self._lines(file, facts, site, kind, target, why, sure)
             elif site.shape.star or site.shape.stars:
@@ -412,9 +413,9 @@ class _Judge:
         ))
 
 
-def _kind(site: Site, one: Term, value: Value | None) -> BreakKind:
-    if one.of is None:
+def _kind(site: Site, other_term: Term, value: Value | None) -> BreakKind:
+    if other_term.of is None:
         return "name"
-    if one.of.text in ("self", "cls", "super()", "self.__class__"):
+    if other_term.of.text in ("self", "cls", "super()", "self.__class__"):
         return "self"
     return "name" if value is not None and value.kind in ("module", "folder") else "receiver"

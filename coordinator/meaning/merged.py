@@ -40,19 +40,20 @@ def misfits(stored: Stored, files: Sequence[Versions]) -> list[Break]:
     if any(facts.note for facts in known.values()):
         return []
     breaks = {*_added(stored, base, ours, theirs, both), *_added(stored, base, theirs, ours, both)}
-    return sorted(breaks, key=lambda one: (one.path, one.line, one.target, one.why))
+    return sorted(breaks, key=lambda breakage: (breakage.path, breakage.line, breakage.target,
+                                                breakage.why))
 
 
 def _added(stored: Stored, base: _Tree, mine: _Tree, other: _Tree, both: _Tree) -> list[Break]:
     """What the change from `base` to `mine` breaks where `other` is there, and did not without."""
-    alone = {_key(one) for one in _broken(stored, base, mine)}
-    return [one for one in _broken(stored, other, both) if _key(one) not in alone]
+    alone = {_key(breakage) for breakage in _broken(stored, base, mine)}
+    return [breakage for breakage in _broken(stored, other, both) if _key(breakage) not in alone]
 
 
 def _broken(stored: Stored, before: _Tree, after: _Tree) -> list[Break]:
-    return [one for path in before if before[path] is not after[path]
-            for one in breaks_of(stored, path, before[path], after) if one.sure]
+    return [breakage for path in before if before[path] is not after[path]
+            for breakage in breaks_of(stored, path, before[path], after) if breakage.sure]
 
 
-def _key(one: Break) -> tuple[str, str, str]:
-    return one.path, one.region, one.target
+def _key(breakage: Break) -> tuple[str, str, str]:
+    return breakage.path, breakage.region, breakage.target

@@ -73,8 +73,10 @@ def concluded(
         held: resources that the asker has leases on: a file, `path::Region`, or one that contains
             it. A break there is the asker's own to mend, and asks for no further lock.
     """
-    ordered = sorted(set(breaks), key=lambda one: (one.path, one.line, one.target, one.why))
-    required = sorted({one.resource for one in ordered if not _is_held(one.resource, held)})
+    ordered = sorted(set(breaks), key=lambda breakage: (breakage.path, breakage.line,
+                                                        breakage.target, breakage.why))
+    required = sorted({breakage.resource for breakage in ordered
+                       if not _is_held(breakage.resource, held)})
     verdict: Verdict = "REQUIRE_ADDITIONAL_LOCKS" if required else "ALLOW"
     if len(ordered) > BREAKS_MAX:
         note = note or f"it breaks {len(ordered)} places, more than {BREAKS_MAX}"

@@ -19,27 +19,27 @@ def regions_of(tree: ast.Module, data: bytes) -> list[tuple[int, int, str]]:
     """(first line, last line, name) of each region but `<header>`, outer before inner."""
     lines = data.split(b"\n")
     ids = names.Ids()
-    found: list[tuple[int, int, str]] = []
+    result: list[tuple[int, int, str]] = []
     fused: tuple[str, int] | None = None
     for node in tree.body:
         first, last = node.lineno, node.end_lineno or node.lineno
         if isinstance(node, _DEFINITIONS):
-            _define(node, (), ids, found)
+            _define(node, (), ids, result)
         elif isinstance(node, _BLOCKS):
             start = b"\n".join(lines[first - 1:min(last, first + 30)])[node.col_offset:]
             end = len(b"\n".join(lines[first - 1:last])) - node.col_offset
             path = ids.take((ids.block(start[:min(1000, end)]),))
-            found.append((first, last, ".".join(path)))
+            result.append((first, last, ".".join(path)))
         elif (name := _assigned(node, lines)) is not None:
             part = names.part(name.encode())
             if fused is not None and fused[0] == part:
-                found[fused[1]] = (found[fused[1]][0], last, found[fused[1]][2])
+                result[fused[1]] = (result[fused[1]][0], last, result[fused[1]][2])
             else:
-                found.append((first, last, ".".join(ids.take((part,)))))
-            fused = (part, len(found) - 1)
+                result.append((first, last, ".".join(ids.take((part,)))))
+            fused = (part, len(result) - 1)
             continue
         fused = None
-    return found
+    return result
 
 
 def _define(
@@ -47,7 +47,7 @@ def _define(
     ids: names.Ids, found: list[tuple[int, int, str]],
 ) -> None:
     path = ids.take((*above, names.part(node.name.encode())))
-    first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+    first = min([node.lineno, *(other_node.lineno for other_node in node.decorator_list)])
     found.append((first, node.end_lineno or node.lineno, ".".join(path)))
     if isinstance(node, ast.ClassDef):
         for member in _members(node.body):
@@ -65,11 +65,11 @@ def _members(
             continue
         for field in ("body", "handlers", "orelse", "finalbody", "cases"):
             inner = getattr(node, field, None)
-            for one in inner if isinstance(inner, list) else ():
-                if isinstance(one, ast.ExceptHandler | ast.match_case):
-                    found += _members(one.body)
-                elif isinstance(one, ast.stmt):
-                    found += _members([one])
+            for other_node in inner if isinstance(inner, list) else ():
+                if isinstance(other_node, ast.ExceptHandler | ast.match_case):
+                    found += _members(other_node.body)
+                elif isinstance(other_node, ast.stmt):
+                    found += _members([other_node])
     return sorted(found, key=lambda one: (one.lineno, one.col_offset))
 
 

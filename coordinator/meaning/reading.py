@@ -81,9 +81,9 @@ class _Reader(Binder):
         for field in node._fields:
             value = getattr(node, field, None)
             if isinstance(value, list):
-                for one in value:
-                    if isinstance(one, ast.AST):
-                        self.visit(one)
+                for other_node in value:
+                    if isinstance(other_node, ast.AST):
+                        self.visit(other_node)
             elif isinstance(value, ast.AST):
                 self.visit(value)
 
@@ -91,8 +91,8 @@ class _Reader(Binder):
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         self._decorated(node.decorator_list)
         self._defaults(node.args)
-        for one in heads.all_annotations(node):
-            self._annotation(one)
+        for other_node in heads.all_annotations(node):
+            self._annotation(other_node)
         scope = Scope(
             "function", node.name, self.at, node.lineno, node.end_lineno or node.lineno,
             params=heads.parameters(node.args), returns=annotation(node.returns),
@@ -115,7 +115,8 @@ class _Reader(Binder):
         self._walk(keyword.value for keyword in node.keywords)
         scope = Scope(
             "class", node.name, self.at, node.lineno, node.end_lineno or node.lineno,
-            decorators=[heads.decorator(self.text, one) for one in node.decorator_list],
+            decorators=[heads.decorator(self.text, other_node) for other_node
+                        in node.decorator_list],
             bases=[heads.base(self.text, base) for base in node.bases],
             options=[f"{keyword.arg}={self.text(keyword.value)}" for keyword in node.keywords
                      if keyword.arg],
@@ -172,17 +173,17 @@ class _Reader(Binder):
 
     def _annotation(self, node: ast.expr) -> None:
         """What an annotation names is used, also where it stands in quotes."""
-        for one in ast.walk(node):
-            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+        for other_node in ast.walk(node):
+            if isinstance(other_node, ast.Constant) and isinstance(other_node.value, str):
                 try:
-                    inner = ast.parse(one.value.strip(), mode="eval")
+                    inner = ast.parse(other_node.value.strip(), mode="eval")
                 except (SyntaxError, ValueError, RecursionError, MemoryError):
                     continue
                 for name in ast.walk(inner):
                     if isinstance(name, ast.Name | ast.Attribute):
-                        self.site(self.text(name), one.lineno)
-            elif isinstance(one, ast.Name | ast.Attribute):
-                self.site(self.text(one), one.lineno)
+                        self.site(self.text(name), other_node.lineno)
+            elif isinstance(other_node, ast.Name | ast.Attribute):
+                self.site(self.text(other_node), other_node.lineno)
 
     def _import(self, node: ast.AST) -> None:
         assert isinstance(node, ast.Import)
@@ -282,28 +283,29 @@ class _Reader(Binder):
         self.visit(node.subject)
         subject = self.text(node.subject)
         for case in node.cases:
-            for one in ast.walk(case.pattern):
-                if isinstance(one, ast.MatchClass):
-                    made = self.text(one.cls) + "()"
+            for other_node in ast.walk(case.pattern):
+                if isinstance(other_node, ast.MatchClass):
+                    made = self.text(other_node.cls) + "()"
                     self.scopes[self.at].narrowed.setdefault(subject, []).append(made)
-                elif isinstance(one, ast.MatchAs) and one.name:
-                    inner = one.pattern
-                    self.bind(one.name, "value",
+                elif isinstance(other_node, ast.MatchAs) and other_node.name:
+                    inner = other_node.pattern
+                    self.bind(other_node.name, "value",
                                self.text(inner.cls) + "()" if isinstance(inner, ast.MatchClass)
-                               else UNKNOWN, one.lineno)
-                elif isinstance(one, ast.MatchStar | ast.MatchMapping):
-                    rest = one.name if isinstance(one, ast.MatchStar) else one.rest
+                               else UNKNOWN, other_node.lineno)
+                elif isinstance(other_node, ast.MatchStar | ast.MatchMapping):
+                    rest = other_node.name if isinstance(other_node,
+                                                         ast.MatchStar) else other_node.rest
                     if rest:
-                        self.bind(rest, "value", UNKNOWN, one.lineno)
+                        self.bind(rest, "value", UNKNOWN, other_node.lineno)
             self.visit(case)
 
     def _case(self, node: ast.AST) -> None:
         assert isinstance(node, ast.match_case)
-        for one in ast.walk(node.pattern):
-            if isinstance(one, ast.MatchClass):
-                self.visit(one.cls)
-            elif isinstance(one, ast.MatchValue):
-                self.visit(one.value)
+        for other_node in ast.walk(node.pattern):
+            if isinstance(other_node, ast.MatchClass):
+                self.visit(other_node.cls)
+            elif isinstance(other_node, ast.MatchValue):
+                self.visit(other_node.value)
         self._walk([node.guard, *node.body])
 
     def _return(self, node: ast.AST) -> None:

@@ -55,11 +55,12 @@ class Resolver(Annotations):
         """What an expression may stand for, seen from a scope."""
         return self.term(path, at, term(text))
 
-    def term(self, path: str, at: str, one: Term) -> Values:
-        if one.kind in ("unknown", "alias", "typevar"):
+    def term(self, path: str, at: str, other_term: Term) -> Values:
+        if other_term.kind in ("unknown", "alias", "typevar"):
             return NOTHING
-        key = (path, at, one.text if one.scope is None else f"{one.scope}:{one.text}")
-        plain = one.kind not in ("any", "cast", "builtin") and one.scope is None
+        key = (path, at, other_term.text if other_term.scope is None
+               else f"{other_term.scope}:{other_term.text}")
+        plain = other_term.kind not in ("any", "cast", "builtin") and other_term.scope is None
         if plain and key in self._values:
             return self._values[key]
         if not self._depth:
@@ -73,9 +74,9 @@ class Resolver(Annotations):
             self._open.add(key)
         self._depth += 1
         try:
-            values = self._once(path, at, one)
-            if one.kind in ("name", "attribute"):
-                values |= self._narrowed(path, at, one.text)
+            values = self._once(path, at, other_term)
+            if other_term.kind in ("name", "attribute"):
+                values |= self._narrowed(path, at, other_term.text)
         finally:
             self._depth -= 1
             self._open.discard(key)
@@ -97,24 +98,26 @@ class Resolver(Annotations):
             here = scope.above
         return values
 
-    def _once(self, path: str, at: str, one: Term) -> Values:
-        match one.kind:
+    def _once(self, path: str, at: str, other_term: Term) -> Values:
+        match other_term.kind:
             case "name":
-                return self._name(path, one.scope if one.scope is not None else at, one.name)
+                return self._name(path, other_term.scope if other_term.scope is not None else at,
+                                  other_term.name)
             case "any":
-                return union(self.term(path, at, part) for part in one.parts)
+                return union(self.term(path, at, part) for part in other_term.parts)
             case "builtin":
-                return NOTHING if one.name == "NoneType" else builtin(one.name)
+                return NOTHING if other_term.name == "NoneType" else builtin(other_term.name)
             case "cast":
-                tree = annotation_tree(one.name)
+                tree = annotation_tree(other_term.name)
                 return self.annotated(path, at, tree) if tree is not None else NOTHING
-        assert one.of is not None
-        if one.kind == "call" and one.of.kind == "name" and one.of.name == "super":
+        assert other_term.of is not None
+        if (other_term.kind == "call" and other_term.of.kind == "name"
+                and other_term.of.name == "super"):
             return self._super(path, at)
-        values = self.term(path, at, one.of)
-        match one.kind:
+        values = self.term(path, at, other_term.of)
+        match other_term.kind:
             case "attribute":
-                return union(self.attribute(value, one.name) for value in values)
+                return union(self.attribute(value, other_term.name) for value in values)
             case "list":
                 return listed(values)
             case "class":
@@ -123,9 +126,9 @@ class Resolver(Annotations):
         does: dict[str, Callable[[Value], Values]] = {
             "call": self.called, "each": self._each, "await": self._awaited,
             "enter": self._entered, "part": lambda value: frozenset({value}),
-            "item": lambda value: self._item(value, one.name),
+            "item": lambda value: self._item(value, other_term.name),
         }
-        return union(does[one.kind](value) for value in values)
+        return union(does[other_term.kind](value) for value in values)
 
     def _name(self, path: str, at: str, name: str) -> Values:
         hits = self.names(path, at, name)
@@ -300,19 +303,21 @@ class Resolver(Annotations):
                 made = self.attribute(value, name)
                 if made:
                     return union(
-                        self._each(one) if one != value else self._next(value)
-                        for function in made for one in self.called(function)
+                        self._each(other_value) if other_value != value else self._next(value)
+                        for function in made for other_value in self.called(function)
                     )
-            return union(self.called(one) for one in self.attribute(value, "__getitem__"))
+            return union(self.called(other_value) for other_value
+                         in self.attribute(value, "__getitem__"))
         if value.kind == "class":  # of an Enum
             return frozenset({Value("object", value.path, value.scope)})
         return OUTSIDE if value.kind == "outside" else NOTHING
 
     def _next(self, value: Value) -> Values:
-        values = union(self.called(one) for one in self.attribute(value, "__next__"))
+        values = union(self.called(other_value) for other_value
+                       in self.attribute(value, "__next__"))
         return values or union(
-            self._awaited(given) for one in self.attribute(value, "__anext__")
-            for given in self.called(one)
+            self._awaited(given) for other_value in self.attribute(value, "__anext__")
+            for given in self.called(other_value)
         )
 
     def _awaited(self, value: Value) -> Values:
@@ -326,10 +331,11 @@ class Resolver(Annotations):
                 return value.args[0] if value.args else NOTHING
             return frozenset({value})
         if value.kind == "object":
-            given = union(self.called(one) for one in self.attribute(value, "__enter__"))
+            given = union(self.called(other_value) for other_value
+                          in self.attribute(value, "__enter__"))
             return given or union(
-                self._awaited(made) for one in self.attribute(value, "__aenter__")
-                for made in self.called(one)
+                self._awaited(made) for other_value in self.attribute(value, "__aenter__")
+                for made in self.called(other_value)
             )
         return OUTSIDE if value.kind == "outside" else NOTHING
 
@@ -337,7 +343,8 @@ class Resolver(Annotations):
         if value.kind == "builtin":
             return item_of(value, place)
         if value.kind == "object":
-            return union(self.called(one) for one in self.attribute(value, "__getitem__"))
+            return union(self.called(other_value) for other_value
+                         in self.attribute(value, "__getitem__"))
         if value.kind in ("class", "type"):
             return frozenset({value})
         return OUTSIDE if value.kind == "outside" else NOTHING

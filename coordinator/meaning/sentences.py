@@ -35,13 +35,13 @@ def does(site: Site) -> str:
     if site.shape is None:
         return f"uses {_written(site)}"
     count = site.shape.positional
-    said = [f"{_number(count)} argument{'s' * (count != 1)}"] if count else []
-    said += [f"{name}=" for name in site.shape.keywords]
+    sentences = [f"{_number(count)} argument{'s' * (count != 1)}"] if count else []
+    sentences += [f"{name}=" for name in site.shape.keywords]
     if site.shape.star:
-        said.append("*more")
+        sentences.append("*more")
     if site.shape.stars:
-        said.append("**more")
-    return f"calls {called(site)} with {', '.join(said) or 'no arguments'}"
+        sentences.append("**more")
+    return f"calls {called(site)} with {', '.join(sentences) or 'no arguments'}"
 
 
 def _written(site: Site) -> str:

@@ -29,7 +29,7 @@ def misfit(params: Sequence[Param], shape: Shape) -> str:
         for name in shape.keywords:
             if name not in by_name:
                 return f"it has no argument {name!r} now"
-    given = {one.name for one in placed[:shape.positional]}
+    given = {param.name for param in placed[:shape.positional]}
     for param in placed[:shape.positional]:
         if param.kind == "" and param.name in shape.keywords:
             return f"it would get {param.name!r} twice now"

@@ -92,8 +92,8 @@ def _primary(text: str, position: int, depth: int) -> tuple[Term, int]:
     if sign == "(":
         parts: list[Term] = []
         while text[position] in "(|":
-            one, position = _term(text, position + 1, depth + 1)
-            parts.append(one)
+            other_term, position = _term(text, position + 1, depth + 1)
+            parts.append(other_term)
         if text[position] != ")":
             raise ValueError
         return Term("any", parts=tuple(parts)), position + 1
@@ -123,12 +123,13 @@ def _primary(text: str, position: int, depth: int) -> tuple[Term, int]:
     return Term("name", name[0], text=name[0]), name.end()
 
 
-def _seen_from(one: Term, scope: str) -> Term:
-    if one.kind == "name":
-        return one._replace(scope=one.scope if one.scope is not None else scope)
-    return one._replace(
-        of=_seen_from(one.of, scope) if one.of is not None else None,
-        parts=tuple(_seen_from(part, scope) for part in one.parts),
+def _seen_from(other_term: Term, scope: str) -> Term:
+    if other_term.kind == "name":
+        return other_term._replace(scope=other_term.scope if other_term.scope is not None
+                                   else scope)
+    return other_term._replace(
+        of=_seen_from(other_term.of, scope) if other_term.of is not None else None,
+        parts=tuple(_seen_from(part, scope) for part in other_term.parts),
     )
 
 

@@ -57,12 +57,12 @@ def read(data: bytes, row: Row) -> Facts:
     """The facts of these bytes. Whatever they are, there is an answer."""
     if len(data) > FILE_BYTES_MAX:
         return Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes")
-    found = grammar.read(data, row.name)
-    if found.tree is None:
-        return Facts(note=found.outline.note)
+    reading = grammar.read(data, row.name)
+    if reading.tree is None:
+        return Facts(note=reading.outline.note)
     cursor = QueryCursor(_query(row.name, row.query_text()))
-    reader = _Reader(row, [one for _, one in cursor.matches(found.tree.root_node)])
-    return Facts(reader.scopes, reader.sites(), [], None, _regions(found.outline))
+    reader = _Reader(row, [one for _, one in cursor.matches(reading.tree.root_node)])
+    return Facts(reader.scopes, reader.sites(), [], None, _regions(reading.outline))
 
 
 @dataclass(slots=True)
@@ -207,7 +207,8 @@ class _Reader:
             scope = self.scopes[mark.id]
             if scope.kind == "class":
                 continue
-            params = [one for _, (_, one) in sorted(mark.params.items(), key=lambda one: one[0])]
+            params = [param for _,
+                      (_, param) in sorted(mark.params.items(), key=lambda one: one[0])]
             for number, param in enumerate(params):
                 if param.name.startswith("<"):
                     params[number] = Param(f"argument {number + 1}", param.kind, param.required)

@@ -67,8 +67,8 @@ class World:
 
     def files_with(self, name: str, role: str, limit: int) -> list[str]:
         """The files that have this to do with a name (`index`), at most about so many."""
-        found = [one for one in self._stored.files_with(name, role, limit)
-                 if one not in self._other]
+        found = [text for text in self._stored.files_with(name, role, limit)
+                 if text not in self._other]
         return sorted(found + [path for path, rows in self._rows.items() if (name, role) in rows])
 
     def module(self, written: str, importer: str) -> str | None:
@@ -90,9 +90,9 @@ class World:
         if row is None or row.modules != "directory":
             return []
         folder = path.rpartition("/")[0]
-        return [one for one in self.files_with(name, "d", FILES_MAX) if one != path
-                and one.rpartition("/")[0] == folder and row_of(one) == row
-                and name in self.facts(one).scopes[""].bindings]
+        return [text for text in self.files_with(name, "d", FILES_MAX) if text != path
+                and text.rpartition("/")[0] == folder and row_of(text) == row
+                and name in self.facts(text).scopes[""].bindings]
 
     def submodule(self, path: str, name: str) -> str | None:
         """The file of a module in the package that `path` is the `__init__.py` of."""

@@ -347,7 +347,8 @@ class _Merging:
     ) -> list[int]:
         """What both sides added at one place: ours first, but what one of them needs before it.
         Each side's own order stays."""
-        queues = [list(zip(side, of, strict=True)) for side, of in zip(sides, items, strict=True)]
+        queues = [list(zip(side, item, strict=True)) for side,
+                  item in zip(sides, items, strict=True)]
         out: list[int] = []
         while all(queues):
             (mine, other) = queues

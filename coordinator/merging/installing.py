@@ -106,16 +106,16 @@ def install(place: Path, *, for_user: bool) -> list[str]:
     """
     where = Place(place, for_user)
     file = where.attributes()
-    told = []
+    result = []
     for key, value in zip(_KEYS, (NAME, command(), "text"), strict=True):
         if where.git("config", where.scope, f"merge.coord.{key}") != value:
             where.must("config", where.scope, "--replace-all", f"merge.coord.{key}", value)
-            told.append(f"git config {where.scope} merge.coord.{key}: set")
+            result.append(f"git config {where.scope} merge.coord.{key}: set")
     patterns = [pattern for row in languages().values() for pattern in row.files]
     lines = "".join(f"{pattern} merge=coord\n" for pattern in dict.fromkeys(patterns))
     if _change(file, lines):
-        told.append(f"{file}: {len(dict.fromkeys(patterns))} kinds of files are merged by coord")
-    return told
+        result.append(f"{file}: {len(dict.fromkeys(patterns))} kinds of files are merged by coord")
+    return result
 
 
 def remove(place: Path, *, for_user: bool) -> list[str]:
@@ -126,9 +126,9 @@ def remove(place: Path, *, for_user: bool) -> list[str]:
     """
     where = Place(place, for_user)
     file = where.attributes()
-    told = []
+    result = []
     if _change(file, ""):
-        told.append(f"{file}: coord's lines are out of it")
+        result.append(f"{file}: coord's lines are out of it")
     names = where.git("config", where.scope, "--name-only", "--get-regexp", r"^merge\.coord\.")
     if names:
         if set(names.split("\n")) <= {f"merge.coord.{key}" for key in _KEYS}:
@@ -136,10 +136,10 @@ def remove(place: Path, *, for_user: bool) -> list[str]:
         else:  # somebody has added to it
             for key in _KEYS:
                 where.git("config", where.scope, "--unset-all", f"merge.coord.{key}")
-        told.append(f"git config {where.scope}: merge.coord is out of it")
+        result.append(f"git config {where.scope}: merge.coord is out of it")
         if for_user:
             _without_empty(Path(os.environ.get("GIT_CONFIG_GLOBAL") or Path.home() / ".gitconfig"))
-    return told
+    return result
 
 
 def _without_empty(file: Path) -> None:

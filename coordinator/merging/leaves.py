@@ -168,8 +168,8 @@ def brought_in(item: Item) -> list[bytes]:
     """What an import brings in: a text for each name, with where it is from; else for each line."""
     parsed = _import(item.text)
     if parsed is None:
-        return [line for one in item.text.splitlines()
-                if (line := one.strip()) and not _COMMENT.match(line)]
+        return [line for other_line in item.text.splitlines()
+                if (line := other_line.strip()) and not _COMMENT.match(line)]
     return [parsed.where + b" " + name for name in parsed.names]
 
 
@@ -202,7 +202,7 @@ def _folded(name: bytes) -> bytes:
 
 def _written(mine: _Import, other: _Import, names: list[bytes]) -> bytes:
     """In the way of the side that has more lines."""
-    like = max((mine, other), key=lambda one: one.text.count(b"\n"))
+    like = max((mine, other), key=lambda other_import: other_import.text.count(b"\n"))
     head = b"from " + like.where + b" import "
     flat = head + (b"(%s)" if like.enclosed else b"%s") % b", ".join(names)
     if like.indent is None and len(flat) <= LINE_MAX:

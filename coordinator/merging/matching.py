@@ -35,23 +35,23 @@ def likeness(data: bytes, other: bytes) -> float:
 
 def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
     """Positions in `base` -> positions in `side` of what is the same item, without renames."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     named = {item.key: index for index, item in enumerate(side) if item.key}
     for position, item in enumerate(base):
         if item.key and item.key in named:
-            found[position] = named[item.key]
+            result[position] = named[item.key]
     mine = [item.key or item.text.strip() for item in base]
     theirs = [item.key or item.text.strip() for item in side]
-    taken = set(found.values())
+    taken = set(result.values())
     for block in SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         for step in range(block.size):
             a, b = block.a + step, block.b + step
-            if a not in found and b not in taken and not base[a].key and not side[b].key:
-                found[a] = b
+            if a not in result and b not in taken and not base[a].key and not side[b].key:
+                result[a] = b
                 taken.add(b)
-    _by_text(base, side, found, taken)
-    _between(base, side, found, taken)
-    return found
+    _by_text(base, side, result, taken)
+    _between(base, side, result, taken)
+    return result
 
 
 def _by_text(

@@ -224,7 +224,7 @@ def _marked(
     if form is not None and None not in forms:
         texts = [_plain(one) for one in (*versions, data)]
         made = [items(text, read(text)) for text in texts]
-    listed = [one for one in made if one is not None]
+    listed = [other_items for other_items in made if other_items is not None]
     words = [name for fault in faults for name in fault.names]
     if len(listed) == 4 and words:
         pattern = re.compile("|".join(rf"(?<!\w){re.escape(_last(word))}(?!\w)" for word in words)
@@ -252,7 +252,7 @@ def _blamed(
 ) -> Segments | None:
     """The items of a result, those in conflict that have one of these names in them and that are
     not the same on both sides; None if there are none."""
-    by_name = [{item.key or item.text: item for item in one} for one in listed[:3]]
+    by_name = [{item.key or item.text: item for item in other_items} for other_items in listed[:3]]
     segments: Segments = []
     found = False
     for item in listed[3]:

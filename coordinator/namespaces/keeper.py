@@ -389,17 +389,17 @@ class Keeper:
 
 def _users_above(pid: int) -> set[int]:
     """The user namespaces of a process: its own, and those that this was made in."""
-    found = set[int]()
+    result = set[int]()
     try:
         at = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return found
+        return result
     while True:
-        found.add(os.fstat(at).st_ino)
+        result.add(os.fstat(at).st_ino)
         try:
             up = fcntl.ioctl(at, _NS_GET_PARENT)
         except OSError:
-            return found
+            return result
         finally:
             os.close(at)
         at = up

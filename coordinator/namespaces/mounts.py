@@ -120,12 +120,12 @@ class Session:
 
     def _opened(self, path: str) -> dict[str, int]:
         """What stays writable below a path, which is to be covered."""
-        found = {}
+        result = {}
         for place in self.own:
             if place.startswith(path + "/"):
                 with suppress(OSError):
-                    found[place] = kernel.open_path(os.fsencode(place))
-        return found
+                    result[place] = kernel.open_path(os.fsencode(place))
+        return result
 
     def _show(self, opened: dict[str, int]) -> None:
         """What was opened before, as it was."""

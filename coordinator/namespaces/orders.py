@@ -102,10 +102,10 @@ def ask(link: socket.socket, order: dict[str, Any]) -> dict[str, Any]:
             data += piece
     except OSError as bad:
         raise lost(bad.strerror or str(bad)) from None
-    said: dict[str, Any] = json.loads(data)
-    if "error" in said:
-        raise no_session(said["error"], inside="inside" in said)
-    return said
+    result: dict[str, Any] = json.loads(data)
+    if "error" in result:
+        raise no_session(result["error"], inside="inside" in result)
+    return result
 
 
 def start_outside(root: Path) -> bool:

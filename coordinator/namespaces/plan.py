@@ -68,7 +68,7 @@ class Plan:
 
 def _above(path: str) -> Iterator[str]:
     """The directories that a path lies in."""
-    at = path.rfind("/")
-    while at > 0:
-        yield path[:at]
-        at = path.rfind("/", 0, at)
+    position = path.rfind("/")
+    while position > 0:
+        yield path[:position]
+        position = path.rfind("/", 0, position)

@@ -42,27 +42,27 @@ class Watches:
 
     def changed(self) -> set[str]:
         """The held paths at which something was put since, or that have a directory now."""
-        found: set[str] = set()
+        result: set[str] = set()
         for number, mask, name in kernel.seen(self.descriptor):
             if mask & kernel.IN_Q_OVERFLOW:
-                found |= self._from.keys()
+                result |= self._from.keys()
                 continue
             directory = self._directory.get(number)
             if directory is None:
                 continue
             around = self._around.get(directory, set())
             if not name:  # the directory itself was moved or removed
-                found |= around
+                result |= around
                 self._drop(number, directory)
                 continue
             path = f"{directory.rstrip('/')}/{os.fsdecode(name)}"
             if path in around:
-                found.add(path)
+                result.add(path)
             elif around:
-                found |= {text for text in around if text.startswith(path + "/")}
-        for path in found:
+                result |= {text for text in around if text.startswith(path + "/")}
+        for path in result:
             self._again(path)
-        return found
+        return result
 
     def _again(self, path: str) -> None:
         """Its directory may be there by now, or be another one."""

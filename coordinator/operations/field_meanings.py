@@ -47,19 +47,20 @@ def _of_module(name: str) -> dict[tuple[str, str], str]:
     module: ModuleType = sys.modules[name]
     text = inspect.getsource(module)
     remarks = _remarks(text)
-    found: dict[tuple[str, str], str] = {}
+    result: dict[tuple[str, str], str] = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ClassDef):
             said = _attributes(ast.get_docstring(node) or "")
-            for number, one in enumerate(node.body):
-                if not isinstance(one, ast.AnnAssign) or not isinstance(one.target, ast.Name):
+            for number, other_node in enumerate(node.body):
+                if not isinstance(other_node, ast.AnnAssign) or not isinstance(other_node.target,
+                                                                               ast.Name):
                     continue
                 below = node.body[number + 1] if number + 1 < len(node.body) else None
-                field = one.target.id
-                remark = _text(below) or remarks.get(one.end_lineno or 0) or said.get(field)
+                field = other_node.target.id
+                remark = _text(below) or remarks.get(other_node.end_lineno or 0) or said.get(field)
                 if remark:
-                    found[node.name, field] = _sentence(remark)
-    return found
+                    result[node.name, field] = _sentence(remark)
+    return result
 
 
 def _remarks(text: str) -> dict[int, str]:

@@ -120,8 +120,8 @@ class Follower:
 
 def interrupted(log: Path, table: StreamTable) -> str:
     """The session of the attempt with this log, if that was cut off; else empty."""
-    told = Follower(log, table).poll(over=True)
-    return "" if told.ended else told.session
+    message = Follower(log, table).poll(over=True)
+    return "" if message.ended else message.session
 
 
 def readable(path: Path, table: StreamTable | None) -> str:

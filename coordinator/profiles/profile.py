@@ -151,7 +151,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
         for word in words:
             if word == "{options}":
                 for name, value in (options or {}).items():
-                    result += [one.replace("{value}", value) for one in self._option(name)]
+                    result += [text.replace("{value}", value) for text in self._option(name)]
             elif word == "{files}":
                 for path in files:
                     result += [text.replace("{value}", path) for text
@@ -245,7 +245,8 @@ def load(name: str, root: Path) -> Profile:
             Code.UNTRUSTED, f"The profile {OWN}/{name}.toml lies in the repository, and no person "
             "has trusted it. It was not used.", profile=name,
         )
-    near = [one for one in names(root) if one.startswith(name)] or difflib.get_close_matches(
+    near = [other_name for other_name in names(root)
+            if other_name.startswith(name)] or difflib.get_close_matches(
         name, names(root), 1)
     meant = f"; did you mean {near[0]}?" if name and near else "."
     raise Refusal(

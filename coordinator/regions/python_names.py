@@ -74,13 +74,13 @@ def _defined(tree: ast.Module) -> dict[str, int]:
 def _class(node: ast.ClassDef) -> ClassNames:
     used: Counter[str] = Counter()
     members: set[str] = set()
-    for one in node.body:
-        if isinstance(one, (*_FUNCTIONS, ast.ClassDef)):
-            members.add(one.name)
+    for other_node in node.body:
+        if isinstance(other_node, (*_FUNCTIONS, ast.ClassDef)):
+            members.add(other_node.name)
             continue
-        members |= {inner.id for inner in ast.walk(one)
+        members |= {inner.id for inner in ast.walk(other_node)
                     if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)}
-        members |= {inner.name for inner in ast.walk(one)
+        members |= {inner.name for inner in ast.walk(other_node)
                     if isinstance(inner, (*_FUNCTIONS, ast.ClassDef))}
     for inner in ast.walk(node):
         if (isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name)
@@ -232,13 +232,13 @@ class _Order:
         if found is None or function.id in self._calling or len(self._calling) >= CALLS_MAX:
             return
         self._calling.append(function.id)
-        own = {one.id for one in ast.walk(found)
-               if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
-        own |= {one.arg for one in ast.walk(found) if isinstance(one, ast.arg)}
-        own |= {one.asname or one.name.partition(".")[0] for one in ast.walk(found)
-                if isinstance(one, ast.alias)}
-        own |= {one.name for one in ast.walk(found)
-                if isinstance(one, (*_FUNCTIONS, ast.ClassDef)) and one is not found}
+        own = {node.id for node in ast.walk(found)
+               if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+        own |= {node.arg for node in ast.walk(found) if isinstance(node, ast.arg)}
+        own |= {node.asname or node.name.partition(".")[0] for node in ast.walk(found)
+                if isinstance(node, ast.alias)}
+        own |= {node.name for node in ast.walk(found)
+                if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and node is not found}
         for node in ast.walk(found):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self._read(node.id, own)

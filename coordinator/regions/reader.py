@@ -23,14 +23,14 @@ NAME_BYTES_MAX = 200
 
 def read(data: bytes, language: str | None) -> Reading:
     """All that a merge asks of these bytes. Whatever they are, there is an answer."""
-    found = grammar.read(data, language)
-    if found.tree is None or language is None:
-        return Reading(found.outline)
-    root = found.tree.root_node
+    reading = grammar.read(data, language)
+    if reading.tree is None or language is None:
+        return Reading(reading.outline)
+    root = reading.tree.root_node
     imports = frozenset(languages()[language].imports)
     pieces = [_piece(node, imports, -1) for node in root.named_children]
     bodies = []
-    for mark in found.marks:
+    for mark in reading.marks:
         if mark.kind not in ("class", "namespace", "function", "method"):
             continue
         node = root.descendant_for_byte_range(mark.start, mark.end)
@@ -45,7 +45,7 @@ def read(data: bytes, language: str | None) -> Reading:
             pieces += [_piece(child, imports, body.start_byte)
                        for child in (*inside, *body.named_children)]
     return Reading(
-        found.outline, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
+        reading.outline, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
         python_names.read(data) if language == "python" else None,
     )
 

@@ -127,7 +127,7 @@ def either(command: str) -> list[Either]:
         return []
     eithers = (_either(below, _bare(words)) for below, words in _placed(command)
              if words[:1] == ["git"])
-    return list(dict.fromkeys(one for one in eithers if one is not None))
+    return list(dict.fromkeys(other_either for other_either in eithers if other_either is not None))
 
 
 def _either(below: str | None, words: Sequence[str]) -> Either | None:
@@ -169,7 +169,8 @@ def targets(command: str) -> tuple[Target, ...]:
         if below is None:
             break
         begins = git_commands.folder(words) if words[:1] == ["git"] else ""
-        written = (one.seen_from(begins or "") for one in _written(_bare(words)) if one.path)
+        written = (target.seen_from(begins or "") for target in _written(_bare(words))
+                   if target.path)
         for target in (*map(Target, _redirected(words)), *written):
             if target.is_known:
                 found.setdefault(target.seen_from(below))
@@ -177,9 +178,9 @@ def targets(command: str) -> tuple[Target, ...]:
 
 
 def _redirected(words: Sequence[str]) -> Iterator[str]:
-    for at, word in enumerate(words[:-1]):
-        if redirects(word) and word in _TO_FILE and not words[at + 1].isdigit():
-            yield words[at + 1]
+    for position, word in enumerate(words[:-1]):
+        if redirects(word) and word in _TO_FILE and not words[position + 1].isdigit():
+            yield words[position + 1]
 
 
 def _bare(words: Sequence[str]) -> list[str]:
@@ -282,9 +283,9 @@ def _operands(name: str, args: Sequence[str]) -> list[str]:
     def takes_next(word: str) -> bool:
         if word[:2] == "--":
             return word[2:] in full
-        for at, letter in enumerate(word[1:], 2):
+        for position, letter in enumerate(word[1:], 2):
             if letter in letters or (letter == "i" and name in _IN_PLACE):  # (`-i` takes a suffix)
-                return letter in letters and at == len(word)
+                return letter in letters and position == len(word)
         return False
 
     result: list[str] = []
@@ -312,12 +313,12 @@ def _into(place: str, sources: Sequence[str], link: Link, inside: Sequence[Link]
 
 def _folder(args: Sequence[str]) -> str | None:
     """What `-t` says of where all is put."""
-    for at, word in enumerate(args):
+    for position, word in enumerate(args):
         if word.startswith("--target-directory="):
             return word.partition("=")[2]
         if word == "--target-directory" or (
                 word[:1] == "-" and word[:2] != "--" and _VALUED.split(word)[0].endswith("t")):
-            return "".join(args[at + 1 : at + 2]) or None
+            return "".join(args[position + 1 : position + 2]) or None
     return None
 
 

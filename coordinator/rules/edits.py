@@ -41,16 +41,16 @@ def candidate(data: bytes, edits: Sequence[Edit]) -> bytes | None:
     """
     if not edits or len(edits) > EDITS_MAX:
         return None
-    at = 0
+    position = 0
     for edit in edits:
-        made = _applied(data, edit, at)
+        made = _applied(data, edit, position)
         if made is None:
             return None
-        data, at = made
+        data, position = made
     return data
 
 
-def _applied(data: bytes, edit: Edit, at: int) -> tuple[bytes, int] | None:
+def _applied(data: bytes, edit: Edit, position: int) -> tuple[bytes, int] | None:
     """The bytes after one edit, and where it ended."""
     crlf = b"\r\n" in data and "\r\n" not in (edit.old or "") + edit.new
     try:
@@ -61,44 +61,44 @@ def _applied(data: bytes, edit: Edit, at: int) -> tuple[bytes, int] | None:
     if old is None:
         return new, 0
     if edit.lines:
-        return _lines(data, edit, old, new, at, crlf)
+        return _lines(data, edit, old, new, position, crlf)
     count = data.count(old) if old else 0
     if count == 0 or (count > 1 and not edit.every):
         return None
     return data.replace(old, new), 0
 
 
-def _lines(data: bytes, edit: Edit, old: bytes, new: bytes, at: int,
+def _lines(data: bytes, edit: Edit, old: bytes, new: bytes, position: int,
            crlf: bool) -> tuple[bytes, int] | None:
     for anchor in edit.anchors:
-        found = _line_like(data, anchor.strip().encode("utf-8", "surrogatepass"), at)
+        found = _line_like(data, anchor.strip().encode("utf-8", "surrogatepass"), position)
         if found is None:
             return None
-        at = found
+        position = found
     if not old:  # nothing but additions: behind the anchors, else at the end
         if not edit.anchors:
-            at = len(data)
+            position = len(data)
             if data and not data.endswith(b"\n"):
                 new = (b"\r\n" if crlf else b"\n") + new
-        return data[:at] + new + data[at:], at + len(new)
-    start = data.find(old, at)
+        return data[:position] + new + data[position:], position + len(new)
+    start = data.find(old, position)
     while start > 0 and data[start - 1] != 0x0A:
         start = data.find(old, start + 1)
-    if start < 0 and (b"\n" + data[at:]).endswith(b"\n" + old.rstrip(b"\r\n")):
+    if start < 0 and (b"\n" + data[position:]).endswith(b"\n" + old.rstrip(b"\r\n")):
         start, old = len(data) - len(old.rstrip(b"\r\n")), old.rstrip(b"\r\n")
     if start < 0:
         return None
     return data[:start] + new + data[start + len(old):], start + len(new)
 
 
-def _line_like(data: bytes, wanted: bytes, at: int) -> int | None:
+def _line_like(data: bytes, wanted: bytes, position: int) -> int | None:
     """Where the line after the next one that reads so begins."""
-    while at < len(data):
-        end = data.find(b"\n", at)
+    while position < len(data):
+        end = data.find(b"\n", position)
         end = len(data) if end < 0 else end + 1
-        if data[at:end].strip() == wanted:
+        if data[position:end].strip() == wanted:
             return end
-        at = end
+        position = end
     return None
 
 

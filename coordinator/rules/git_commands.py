@@ -63,20 +63,21 @@ def git_command(words: Sequence[str]) -> list[str]:
 def folder(words: Sequence[str]) -> str | None:
     """Where its options (`-C`) have git begin, seen from where it is called, of words that begin
     with `git`; empty: there. None: they name another repository or working tree."""
-    at, text = 1, ""
-    while at < len(words) and words[at].startswith("-"):
-        option = words[at]
-        if option.partition("=")[0] in _GIT_ELSEWHERE or _sets_worktree(words, at):
+    position, text = 1, ""
+    while position < len(words) and words[position].startswith("-"):
+        option = words[position]
+        if option.partition("=")[0] in _GIT_ELSEWHERE or _sets_worktree(words, position):
             return None
-        if option == "-C" and at + 1 < len(words):
-            text = posixpath.join(text, words[at + 1])
-        at += 2 if option in _GIT_VALUED else 1
+        if option == "-C" and position + 1 < len(words):
+            text = posixpath.join(text, words[position + 1])
+        position += 2 if option in _GIT_VALUED else 1
     return text
 
 
-def _sets_worktree(words: Sequence[str], at: int) -> bool:
+def _sets_worktree(words: Sequence[str], position: int) -> bool:
     """Whether the option here is a setting that has git's files lie elsewhere."""
-    return words[at] == "-c" and "".join(words[at + 1 : at + 2]).lower().startswith(
+    return words[position] == "-c" and "".join(words[position + 1 : position
+                                                     + 2]).lower().startswith(
         "core.worktree")
 
 
@@ -369,10 +370,10 @@ def asks_the_user(rest: Sequence[str]) -> bool:
 def names_from(rest: Sequence[str]) -> str | None:
     """The file from which it reads what it takes; None where it reads that from none."""
     text, args = None, list(_options(rest[0], rest[1:]))
-    for at, word in enumerate(args):
+    for position, word in enumerate(args):
         option, given, value = word.partition("=")
         if _is_short_for(option, _FROM_FILE):
-            text = value if given else "".join(args[at + 1 : at + 2])
+            text = value if given else "".join(args[position + 1 : position + 2])
     return text
 
 
@@ -407,20 +408,20 @@ def _parsed(name: str, args: Sequence[str]) -> tuple[list[str], list[str]]:
 def _without_value(name: str, word: str) -> str:
     if word.startswith("--"):
         return word.partition("=")[0]
-    for at, letter in enumerate(word[1:], 2):
+    for position, letter in enumerate(word[1:], 2):
         if letter in _VALUED_SHORT.get(name, "") or (name == "commit" and letter in "uS"):
-            return word[:at]
+            return word[:position]
     return word
 
 
 def _options(name: str, args: Sequence[str]) -> Sequence[str]:
     """What comes before the word that ends the options."""
     taken = False
-    for at, word in enumerate(args):
+    for position, word in enumerate(args):
         if taken:
             taken = False
         elif word in _ENDS:
-            return args[:at]
+            return args[:position]
         else:
             taken = _takes_the_next(name, word)
     return args
@@ -431,9 +432,9 @@ def _takes_the_next(name: str, word: str) -> bool:
         return any(_is_short_for(word, full) for full in (*_VALUED.get(name, ()), _FROM_FILE))
     if not word.startswith("-"):
         return False
-    for at, letter in enumerate(word[1:], 2):
+    for position, letter in enumerate(word[1:], 2):
         if letter in _VALUED_SHORT.get(name, ""):
-            return at == len(word)
+            return position == len(word)
         if name == "commit" and letter in "uS":
             return False  # the rest is its value
     return False

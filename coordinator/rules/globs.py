@@ -257,10 +257,10 @@ def _over(what: str, limit: int) -> Refusal:
 
 def _parse_part(text: str, pattern: str) -> Part:
     out: list[Ranges | None] = []
-    at = 0
-    while at < len(text):
-        sign = text[at]
-        at += 1
+    position = 0
+    while position < len(text):
+        sign = text[position]
+        position += 1
         if sign == "*":
             if not out or out[-1] is not None:
                 out.append(None)
@@ -269,28 +269,28 @@ def _parse_part(text: str, pattern: str) -> Part:
             out.append(_without_slash([(0, _LAST)]))
             continue
         if sign == "[":
-            end = _class_end(text, at)
+            end = _class_end(text, position)
             # As in a shell, a bracket that is never closed is only a bracket.
             if end > 0:
-                out.append(_parse_class(text[at:end], pattern))
-                at = end + 1
+                out.append(_parse_class(text[position:end], pattern))
+                position = end + 1
                 continue
-        elif sign == "\\" and at < len(text):
-            sign = text[at]
-            at += 1
+        elif sign == "\\" and position < len(text):
+            sign = text[position]
+            position += 1
         out.append(((ord(sign), ord(sign)),))
     return tuple(out)
 
 
-def _class_end(text: str, at: int) -> int:
-    """Where the class that opened before `at` is closed; -1 if it is not."""
-    if text[at : at + 1] in ("!", "^"):
-        at += 1
-    if text[at : at + 1] == "]":  # first of all, it is a member
-        at += 1
-    while at < len(text) and text[at] != "]":
-        at += 2 if text[at] == "\\" else 1
-    return at if at < len(text) else -1
+def _class_end(text: str, position: int) -> int:
+    """Where the class that opened before `position` is closed; -1 if it is not."""
+    if text[position : position + 1] in ("!", "^"):
+        position += 1
+    if text[position : position + 1] == "]":  # first of all, it is a member
+        position += 1
+    while position < len(text) and text[position] != "]":
+        position += 2 if text[position] == "\\" else 1
+    return position if position < len(text) else -1
 
 
 def _parse_class(body: str, pattern: str) -> Ranges:
@@ -303,23 +303,23 @@ def _parse_class(body: str, pattern: str) -> Ranges:
         )
     negated = body[0] in "!^"
     signs: list[tuple[int, bool]] = []  # code point, and whether it is a live hyphen
-    at = 1 if negated else 0
-    while at < len(body):
-        live = body[at] == "-"
-        if body[at] == "\\" and at + 1 < len(body):
-            at += 1
-        signs.append((ord(body[at]), live))
-        at += 1
+    position = 1 if negated else 0
+    while position < len(body):
+        live = body[position] == "-"
+        if body[position] == "\\" and position + 1 < len(body):
+            position += 1
+        signs.append((ord(body[position]), live))
+        position += 1
     ranges: list[tuple[int, int]] = []
-    at = 0
-    while at < len(signs):
-        low = high = signs[at][0]
-        if at + 2 < len(signs) and signs[at + 1][1]:
-            high = signs[at + 2][0]
-            at += 2
+    position = 0
+    while position < len(signs):
+        low = high = signs[position][0]
+        if position + 2 < len(signs) and signs[position + 1][1]:
+            high = signs[position + 2][0]
+            position += 2
         if low <= high:
             ranges.append((low, high))
-        at += 1
+        position += 1
     if negated:
         edges = [(-1, -1), *sorted(ranges), (_LAST + 1, _LAST + 1)]
         ranges, reached = [], -1

@@ -210,8 +210,8 @@ def unseen(changes: Iterable[Change], moved: Sequence[str]) -> list[str]:
     in_order = sorted(known)
     result = []
     for change in changes:
-        at = bisect.bisect_left(in_order, change.scope)
-        below = at < len(in_order) and in_order[at].startswith(change.scope)
+        position = bisect.bisect_left(in_order, change.scope)
+        below = position < len(in_order) and in_order[position].startswith(change.scope)
         if below or not known.isdisjoint(ancestors(change.scope)):
             result.append(change.path)
     return result

@@ -38,10 +38,10 @@ def applied(text: str, patch: str) -> str:
     out: list[str] = []
     done = 0
     for n, hunk in enumerate(hunks, 1):
-        at = _place(lines, hunk, done, n)
-        out += lines[done:at]
+        position = _place(lines, hunk, done, n)
+        out += lines[done:position]
         out += hunk.new
-        done = at + len(hunk.old)
+        done = position + len(hunk.old)
     made = "".join([*out, *lines[done:]])
     return made if ending == "\n" else made.replace("\n", "\r\n")
 
@@ -81,12 +81,12 @@ def _hunks(patch: str) -> list[_Hunk]:
 def _end_of_file(patch: str, hunks: list[_Hunk]) -> None:
     """A line before `\\ No newline at end of file` has none."""
     lines = patch.splitlines()
-    for at, line in enumerate(lines):
-        if line.startswith(_NO_NEWLINE) and at:
+    for position, line in enumerate(lines):
+        if line.startswith(_NO_NEWLINE) and position:
             last = hunks[-1]
-            if lines[at - 1][:1] in ("-", " ") and last.old:
+            if lines[position - 1][:1] in ("-", " ") and last.old:
                 last.old[-1] = last.old[-1].rstrip("\n")
-            if lines[at - 1][:1] in ("+", " ") and last.new:
+            if lines[position - 1][:1] in ("+", " ") and last.new:
                 last.new[-1] = last.new[-1].rstrip("\n")
 
 
@@ -98,7 +98,8 @@ def _place(lines: list[str], hunk: _Hunk, done: int, n: int) -> int:
         return said
     if not size:
         raise DoesNotApply(f"its hunk {n} stands at line {hunk.at}, which is not there")
-    found = [at for at in range(done, len(lines) - size + 1) if lines[at : at + size] == hunk.old]
+    found = [position for position in range(done, len(lines) - size + 1)
+             if lines[position : position + size] == hunk.old]
     if len(found) == 1:
         return found[0]
     why = "are not in the file" if not found else f"stand at {len(found)} places"

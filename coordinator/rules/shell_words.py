@@ -35,7 +35,7 @@ _RUNNERS: dict[str, tuple[frozenset[str], int]] = {
 _PLAIN_SHELLS = frozenset({"sh", "dash", "ash"})
 _SIGNS = frozenset("();<>|&")
 #: Signs that are quoted, as long as the words are told apart; such letters are in no command.
-_HIDDEN = {ord(sign): 0xF8E0 + at for at, sign in enumerate("();<>|&[]")}
+_HIDDEN = {ord(sign): 0xF8E0 + position for position, sign in enumerate("();<>|&[]")}
 _SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
 #: What is nothing but arithmetic: operands with operators between them.
 _ARITHMETIC = re.compile(r"(?!.*[\w$] +[\w$])[\w $+*/%<>=!&|^~?:,-]*")
@@ -67,22 +67,22 @@ def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterat
                 yield from simple_commands(inner[1], depth + 1, plain)
         tokens = tokens_of(_BACKTICKS.sub("$_", line))
         words: list[str] = []
-        at = 0
-        while at < len(tokens):
-            word = tokens[at]
-            end = 0 if plain else _end_of_test(tokens, at, words)
+        position = 0
+        while position < len(tokens):
+            word = tokens[position]
+            end = 0 if plain else _end_of_test(tokens, position, words)
             if end:
-                words += map(str, tokens[at:end])
-                at = end
+                words += map(str, tokens[position:end])
+                position = end
                 continue
             if separates(word):
-                end = 0 if plain else _end_of_arithmetic(tokens, at, words)
+                end = 0 if plain else _end_of_arithmetic(tokens, position, words)
                 yield from _one(words, depth, plain)
                 words = []
-                at = max(at, end)
+                position = max(position, end)
             elif words or word not in KEYWORDS:
                 words.append(word)
-            at += 1
+            position += 1
         yield from _one(words, depth, plain)
 
 
@@ -107,12 +107,12 @@ def _hidden(line: str) -> str:
     if any(chr(letter) in line for letter in _SHOWN):
         return line
     out: list[str] = []
-    quote, at = "", 0
-    while at < len(line):
-        sign = line[at]
+    quote, position = "", 0
+    while position < len(line):
+        sign = line[position]
         if sign == "\\" and quote != "'":
-            out += sign, line[at + 1 : at + 2].translate(_HIDDEN)
-            at += 2
+            out += sign, line[position + 1 : position + 2].translate(_HIDDEN)
+            position += 2
             continue
         if quote:
             quote = "" if sign == quote else quote
@@ -126,15 +126,15 @@ def _hidden(line: str) -> str:
             if not first or out[first - 1].isspace() or out[first - 1] in _SIGNS:
                 del out[first:]
         out.append(sign)
-        at += 1
+        position += 1
     return "".join(out)
 
 
-def _end_of_test(tokens: Sequence[str], at: int, before: Sequence[str]) -> int:
+def _end_of_test(tokens: Sequence[str], position: int, before: Sequence[str]) -> int:
     """Behind `[[ … ]]` that begins here, where nothing in it is run; 0: it is none."""
-    if before or tokens[at] != "[[" or not isinstance(tokens[at], Sign):
+    if before or tokens[position] != "[[" or not isinstance(tokens[position], Sign):
         return 0
-    for end, word in enumerate(tokens[at:], at):
+    for end, word in enumerate(tokens[position:], position):
         if isinstance(word, Sign):
             if "(" in word or ")" in word:
                 break
@@ -143,14 +143,14 @@ def _end_of_test(tokens: Sequence[str], at: int, before: Sequence[str]) -> int:
     return 0
 
 
-def _end_of_arithmetic(tokens: Sequence[str], at: int, before: Sequence[str]) -> int:
+def _end_of_arithmetic(tokens: Sequence[str], position: int, before: Sequence[str]) -> int:
     """The token before the end of `((…))` that begins here; 0: it is none, for certain."""
     loop = before == ["for"]
-    if not tokens[at].endswith("((") or not (loop or not before or before[-1].endswith("$")):
+    if not tokens[position].endswith("((") or not (loop or not before or before[-1].endswith("$")):
         return 0
-    for end, word in enumerate(tokens[at + 1 :], at + 1):
+    for end, word in enumerate(tokens[position + 1 :], position + 1):
         if isinstance(word, Sign) and ("(" in word or ")" in word):
-            text = " ".join(tokens[at + 1 : end])
+            text = " ".join(tokens[position + 1 : end])
             parts = text.split(";") if loop else [text]
             clear = word.startswith("))") and all(map(_ARITHMETIC.fullmatch, parts))
             return end - 1 if clear else 0
@@ -184,78 +184,78 @@ def _given_to_a_shell(words: Sequence[str]) -> str:
     if words and words[0] == "eval":
         return " ".join(words[1:])
     if words and words[0].rpartition("/")[2] in _SHELLS:
-        for at, word in enumerate(words[:-1]):
+        for position, word in enumerate(words[:-1]):
             if word[:1] == "-" and word[:2] != "--" and word.endswith("c"):
-                return words[at + 1]
+                return words[position + 1]
     return ""
 
 
 def lines_of(text: str) -> Iterator[str]:
     """Its lines, split where no quote is open; without the bodies of here-documents."""
-    quote, start, at = "", 0, 0
+    quote, start, position = "", 0, 0
     ends: list[tuple[str, bool]] = []
-    while at < len(text):
-        sign = text[at]
+    while position < len(text):
+        sign = text[position]
         if sign == "\\" and quote != "'":
-            at += 2
+            position += 2
             continue
         if sign == quote:
             quote = ""
         elif not quote and sign in "'\"":
             quote = sign
-        elif not quote and sign == "#" and (at == start or text[at - 1] in " \t\n;&|("):
-            end = text.find("\n", at)
+        elif not quote and sign == "#" and (position == start or text[position - 1] in " \t\n;&|("):
+            end = text.find("\n", position)
             end = len(text) if end < 0 else end
-            text = text[:at] + text[end:]  # a comment
+            text = text[:position] + text[end:]  # a comment
             continue
-        elif not quote and text.startswith("<<", at) and not text.startswith("<<<", at):
-            mark = _HEREDOC.match(text, at)
+        elif not quote and text.startswith("<<", position) and not text.startswith("<<<", position):
+            mark = _HEREDOC.match(text, position)
             if mark is not None:
                 ends.append((mark[2] or mark[3] or mark[4], bool(mark[1])))
-                at = mark.end()
+                position = mark.end()
                 continue
-        elif not quote and text.startswith("<<<", at):
-            at += 3
+        elif not quote and text.startswith("<<<", position):
+            position += 3
             continue
         elif not quote and sign == "\n":
-            yield text[start:at].replace("\\\n", " ")
-            at = start = _after(text, at + 1, ends)
+            yield text[start:position].replace("\\\n", " ")
+            position = start = _after(text, position + 1, ends)
             ends = []
             continue
-        at += 1
+        position += 1
     yield text[start:].replace("\\\n", " ")
 
 
-def _after(text: str, at: int, ends: Sequence[tuple[str, bool]]) -> int:
+def _after(text: str, position: int, ends: Sequence[tuple[str, bool]]) -> int:
     """Where the text goes on after these here-documents."""
     for end, stripped in ends:
-        while at < len(text):
-            line, _, _ = text[at:].partition("\n")
-            at += len(line) + 1
+        while position < len(text):
+            line, _, _ = text[position:].partition("\n")
+            position += len(line) + 1
             if (line.lstrip("\t") if stripped else line) == end:
                 break
-    return min(at, len(text))
+    return min(position, len(text))
 
 
 def program_words(words: list[str]) -> list[str]:
     """Without what stands before the program's own name; that without its folder, if it is one of
     programs."""
-    at = 0
-    while at < len(words):
-        word = words[at]
+    position = 0
+    while position < len(words):
+        word = words[position]
         runner = _RUNNERS.get(word.rpartition("/")[2])
         if word == "!" or _ASSIGNED.match(word):  # (`time !` is said, too)
-            at += 1
+            position += 1
         elif runner is not None:
-            at = _after_runner(words, at + 1, *runner)
+            position = _after_runner(words, position + 1, *runner)
         else:
             break
-    if at >= len(words):
+    if position >= len(words):
         return []
-    if redirects(words[at]):  # they may stand before the name, too
-        return [*program_words(words[at + 2 :]), *words[at : at + 2]]
-    folder, _, name = words[at].rpartition("/")
-    return [name if folder.endswith("bin") else words[at], *words[at + 1 :]]
+    if redirects(words[position]):  # they may stand before the name, too
+        return [*program_words(words[position + 2 :]), *words[position : position + 2]]
+    folder, _, name = words[position].rpartition("/")
+    return [name if folder.endswith("bin") else words[position], *words[position + 1 :]]
 
 
 def redirects(word: str) -> bool:
@@ -263,7 +263,7 @@ def redirects(word: str) -> bool:
     return isinstance(word, Sign) and ("<" in word or ">" in word)
 
 
-def _after_runner(words: list[str], at: int, valued: frozenset[str], before: int) -> int:
-    while at < len(words) and words[at].startswith("-"):
-        at += 2 if words[at] in valued else 1
-    return at + before
+def _after_runner(words: list[str], position: int, valued: frozenset[str], before: int) -> int:
+    while position < len(words) and words[position].startswith("-"):
+        position += 2 if words[position] in valued else 1
+    return position + before

@@ -94,7 +94,8 @@ def units(works: Iterable[Work]) -> list[Unit]:
         own = work.task if repairs.get(work.task) == work.n else None
         parts = [work]
         if own is not None:
-            parts = sorted([one for one in in_order if one.n < work.n and one.because == own]
+            parts = sorted([other_work for other_work in in_order if other_work.n < work.n
+                            and other_work.because == own]
                            + joined.get(own, [])) + parts
         files = frozenset[str]().union(*(work.files for work in parts))
         below = next((because for n, because, there in spoilt

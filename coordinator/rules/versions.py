@@ -31,13 +31,13 @@ class Known(NamedTuple):
     the agent's session ran."""
 
 
-def replaced(known: Known, agent: str) -> bool:
+def replaced(knowledge: Known, agent: str) -> bool:
     """Whether what the agent has in mind is not what is there, by somebody else's doing."""
-    if known.read == known.now:
+    if knowledge.read == knowledge.now:
         return False
-    if known.last == known.now and known.last_by == agent and not known.partial:
+    if knowledge.last == knowledge.now and knowledge.last_by == agent and not knowledge.partial:
         return False
-    return not known.held_since_read or known.by_others
+    return not knowledge.held_since_read or knowledge.by_others
 
 
 def carries(base: str, told: str, now: str, new: str) -> bool:
@@ -62,10 +62,10 @@ def lost(before: str, after: str, now: str) -> bool:
     that the edit brought stand there no more, or, where it brought none, all that it took away is
     back."""
     old, new, here = (text.splitlines() for text in (before, after, now))
-    came = {at for at in range(len(new)) if new[at].strip()} - _matching(new, old)
+    came = {position for position in range(len(new)) if new[position].strip()} - _matching(new, old)
     if came:
         return not came <= _matching(new, here)
-    went = {at for at in range(len(old)) if old[at].strip()} - _matching(old, new)
+    went = {position for position in range(len(old)) if old[position].strip()} - _matching(old, new)
     return bool(went) and went <= _matching(old, here)
 
 
@@ -83,7 +83,7 @@ def _matching(lines: Sequence[str], others: Sequence[str]) -> set[int]:
     left, right = lines[first:end], others[first : len(others) - last]
     if len(left) + len(right) > DIFFERENT_MAX:
         there = set(right)
-        return result | {first + at for at, line in enumerate(left) if line in there}
+        return result | {first + position for position, line in enumerate(left) if line in there}
     for block in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
         result.update(range(first + block.a, first + block.a + block.size))
     return result

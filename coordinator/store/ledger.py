@@ -365,8 +365,8 @@ class Tx(View):
     def flush(self) -> None:
         """Write what was gathered in memory; called just before the commit."""
         events, whole = self._events, len(self._events) // EVENTS_AT_ONCE * EVENTS_AT_ONCE
-        for at in range(0, whole, EVENTS_AT_ONCE):
-            some = chain.from_iterable(events[at : at + EVENTS_AT_ONCE])
+        for position in range(0, whole, EVENTS_AT_ONCE):
+            some = chain.from_iterable(events[position : position + EVENTS_AT_ONCE])
             self.cursor.execute(_APPEND_SOME, tuple(some))
         for event in events[whole:]:
             self.cursor.execute(_APPEND, event)

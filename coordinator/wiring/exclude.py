@@ -64,7 +64,7 @@ def _change(git: Git, more: list[str], fewer: list[str]) -> None:
     path = git.place / text
     try:
         before = path.read_text("utf-8", "surrogateescape") if path.exists() else ""
-        begin = next((one for one in (_BEGIN, _BEGIN_JOINED) if one in before), "")
+        begin = next((name for name in (_BEGIN, _BEGIN_JOINED) if name in before), "")
         head, inner, tail = before, "", ""
         if begin and _END in before.partition(begin)[2]:
             head, _, rest = before.partition(begin)

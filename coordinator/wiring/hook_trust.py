@@ -103,9 +103,9 @@ def _listed(command: tuple[str, ...], root: Path) -> list[dict[str, Any]]:
             process.stdin.write(json.dumps(one).encode() + b"\n")
         process.stdin.flush()
         for line in process.stdout:
-            said = json.loads(line)
-            if said.get("id") == 2:
-                return [hook for place in said["result"]["data"] for hook in place["hooks"]]
+            message = json.loads(line)
+            if message.get("id") == 2:
+                return [hook for place in message["result"]["data"] for hook in place["hooks"]]
         raise ValueError("no answer")
     finally:
         killer.cancel()

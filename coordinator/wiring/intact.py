@@ -42,13 +42,15 @@ def wired(state: StateDir) -> list[_Wired]:
 def protected(state: StateDir) -> list[str]:
     """The files in the repository, absolute, that hold coord's wiring and nothing else that a
     person or git has put there: coord has made them."""
-    paths = [state.root / one.path for one in wired(state) if one.before is None]
+    paths = [state.root / other_wired.path for other_wired in wired(state)
+             if other_wired.before is None]
     return [str(path) for path in paths if path.is_relative_to(state.root) and path.is_file()]
 
 
 def watched(state: StateDir, home: Path) -> list[Path]:
     """The files on which it depends whether its agents are guarded."""
-    paths = [state.path / "wired.json", *(state.root / one.path for one in wired(state))]
+    paths = [state.path / "wired.json",
+             *(state.root / other_wired.path for other_wired in wired(state))]
     for profile in _wired_profiles(state):
         for switch in profile.off:
             paths += [_named(state, home, name) for name in switch.files]
@@ -85,7 +87,7 @@ def put_back(state: StateDir, home: Path, name: str) -> list[str]:
 
 
 def _wired_profiles(state: StateDir) -> list[Profile]:
-    names = {one.profile for one in wired(state)}
+    names = {other_wired.profile for other_wired in wired(state)}
     try:
         return [profile for profile in profiles(state.root, broken=False) if profile.name in names]
     except Refusal:

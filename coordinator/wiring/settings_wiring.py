@@ -163,7 +163,8 @@ class Wirer:
         wired = self._wired()
         for change in changes:
             known_wired = self._known(wired, change.path)
-            wired = {key: one for key, one in wired.items() if one is not known_wired}
+            wired = {key: other_wired for key,
+                     other_wired in wired.items() if other_wired is not known_wired}
             if change.after is None:
                 with suppress(OSError):
                     change.path.unlink(missing_ok=True)
@@ -181,8 +182,8 @@ class Wirer:
         if wired is not None and wired.folders is not None:
             folders = [self._state.root / name for name in wired.folders]
         else:  # who made them, nobody knows
-            folders = [one for one in (path.parent, path.parent.parent)
-                       if one not in (self._home, self._state.root)]
+            folders = [other_path for other_path in (path.parent, path.parent.parent)
+                       if other_path not in (self._home, self._state.root)]
         for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
             try:
                 folder.rmdir()  # only if nothing else is in it
@@ -359,7 +360,7 @@ class Wirer:
         key = self._key(path)
         if key in wired or Path(key).is_absolute():
             return wired.get(key)
-        return next((one for name, one in wired.items() if name.endswith(f"/{key}")
+        return next((other_wired for name, other_wired in wired.items() if name.endswith(f"/{key}")
                      and name != str(self._home / key)), None)
 
     def _save(self, wired: dict[str, _Wired]) -> None:

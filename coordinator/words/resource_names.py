@@ -253,8 +253,8 @@ def path_in(scope: str) -> str:
 
     Empty for the whole repository. The inverse of `path_scope` up to that normal form.
     """
-    at = scope.find("/::")
-    path = scope[2:at] if at > 0 else scope[2:-1]
+    position = scope.find("/::")
+    path = scope[2:position] if position > 0 else scope[2:-1]
     if "\\" in path:
         path = "/".join(p[1:] if p.startswith("\\") else p for p in path.split("/"))
     return path
@@ -299,8 +299,8 @@ def region_of(name: str) -> str:
 
 def file_scope(scope: str) -> str:
     """The scope of the file that a region's scope lies in; any other scope unchanged."""
-    at = scope.find("/::")
-    return scope[: at + 1] if at > 0 else scope
+    position = scope.find("/::")
+    return scope[: position + 1] if position > 0 else scope
 
 
 def ancestors(scope: str) -> tuple[str, ...]:
@@ -310,10 +310,10 @@ def ancestors(scope: str) -> tuple[str, ...]:
     """
     out = []
     end = len(scope) - 1
-    at = scope.find("/") + 1
-    while 0 < at <= end:
-        out.append(scope[:at])
-        at = scope.find("/", at) + 1
+    position = scope.find("/") + 1
+    while 0 < position <= end:
+        out.append(scope[:position])
+        position = scope.find("/", position) + 1
     return tuple(out)
 
 
@@ -378,10 +378,11 @@ def escape(path: str) -> str:
 
 def _region_at(text: str) -> int:
     """Where `::` splits a path from a region; -1 if the text is not written so."""
-    at = text.rfind("::")
-    if at <= 0 or at + 2 == len(text) or text[at - 1] == "/" or "/" in text[at + 2 :]:
+    position = text.rfind("::")
+    if (position <= 0 or position + 2 == len(text) or text[position - 1] == "/"
+            or "/" in text[position + 2 :]):
         return -1
-    return at
+    return position
 
 
 def _check_region(text: str, path: str, region: str) -> None:

@@ -85,7 +85,7 @@ def _inside(kind: msgspec.inspect.Type, field: str) -> list[msgspec.inspect.Type
     if isinstance(kind, msgspec.inspect.UnionType):
         return [inner for type_ in kind.types for inner in _inside(type_, field)]
     if isinstance(kind, msgspec.inspect.StructType) and field:
-        return [one.type for one in kind.fields if one.encode_name == field]
+        return [other_field.type for other_field in kind.fields if other_field.encode_name == field]
     if isinstance(kind, msgspec.inspect.DictType) and not field:
         return [kind.value_type]
     if isinstance(kind, msgspec.inspect.ListType) and not field:

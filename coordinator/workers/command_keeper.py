@@ -43,15 +43,15 @@ def main(arguments: list[str]) -> int:
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
     if libc is not None:
         libc.prctl(_SUBREAPER, 1, 0, 0, 0)
-    told = _Told()
-    signal.signal(signal.SIGTERM, told.end)
+    message = _Told()
+    signal.signal(signal.SIGTERM, message.end)
     with log.open("ab") as out:
         process = subprocess.Popen(
             ["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
             start_new_session=True,
             preexec_fn=None if libc is None else lambda: _die_with_parent(libc),
         )
-    why = _wait(process, time.monotonic() + seconds, told)
+    why = _wait(process, time.monotonic() + seconds, message)
     if why == TOO_LONG:
         _signal(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -78,10 +78,10 @@ def _die_with_parent(libc: ctypes.CDLL) -> None:
     libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
 
 
-def _wait(process: subprocess.Popen[bytes], until: float, told: _Told) -> str:
+def _wait(process: subprocess.Popen[bytes], until: float, message: _Told) -> str:
     """Wait for its end; why it is to be ended, if it has not come to it by itself."""
     while process.poll() is None:
-        if told.over:
+        if message.over:
             return NOBODY
         if time.monotonic() > until:
             return TOO_LONG
@@ -104,12 +104,12 @@ def _end_orphans() -> None:
 
 
 def _children() -> list[int]:
-    own, found = str(os.getpid()), []
+    own, result = str(os.getpid()), []
     for entry in os.listdir("/proc") if Path("/proc/self").exists() else ():
         fields = stat_fields(int(entry)) if entry.isdecimal() else None
         if fields is not None and fields[1] == own:
-            found.append(int(entry))
-    return found
+            result.append(int(entry))
+    return result
 
 
 def _signal(group: int, number: int) -> None:

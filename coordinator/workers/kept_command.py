@@ -69,17 +69,17 @@ def run(command: str, *, cwd: Path, env: Mapping[str, str], log: Path, seconds: 
             data, errors = keeper.communicate()
     if stopped:
         return Ended(None, "was stopped with the coordinator")
-    told = {}
+    message = {}
     with contextlib.suppress(ValueError):
-        told = json.loads(data)
-    if not isinstance(told, dict) or "code" not in told:
+        message = json.loads(data)
+    if not isinstance(message, dict) or "code" not in message:
         last = errors.decode("utf-8", "replace").strip().splitlines()
         return Ended(None, f"could not be run: {last[-1] if last else 'its keeper was killed'}")
-    if told["why"] == "time":
-        return Ended(int(told["code"]), f"took over {seconds:g} s and was stopped", late=True)
-    if told["why"]:
+    if message["why"] == "time":
+        return Ended(int(message["code"]), f"took over {seconds:g} s and was stopped", late=True)
+    if message["why"]:
         return Ended(None, "was stopped from outside")
-    return Ended(int(told["code"]))
+    return Ended(int(message["code"]))
 
 
 def how(ended: Ended) -> str:

@@ -155,13 +155,13 @@ def _members(group: int) -> list[int]:
         except OSError:
             return []
         return [group]
-    found = []
+    result = []
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
             fields = stat_fields(int(entry))
             if fields is not None and fields[2] == str(group) and fields[0] != "Z":
-                found.append(int(entry))
-    return found
+                result.append(int(entry))
+    return result
 
 
 def started_with(pid: int, name: str, value: str) -> bool:

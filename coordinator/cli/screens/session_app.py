@@ -48,10 +48,10 @@ class SessionApp(App[ReturnType]):
             try:
                 return await asyncio.to_thread(self.session.call, request)
             except Refusal as refusal:
-                said = [in_line(refusal.message), in_line(refusal.next)]
+                sentences = [in_line(refusal.message), in_line(refusal.next)]
                 if refusal.code is Code.DAEMON_DOWN:
-                    said.reverse()  # what is cut off is a path, not what to do
-                self.say(" ".join(said))
+                    sentences.reverse()  # what is cut off is a path, not what to do
+                self.say(" ".join(sentences))
                 return None
 
     def say(self, text: str) -> None:

@@ -47,7 +47,7 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
         if req.unique:
             taken = set(tx.values("agents_named", name))
             tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
-            name = next(one for one in tries if one not in taken)
+            name = next(other_try for other_try in tries if other_try not in taken)
         elif not _only_a_label(row):
             raise Refusal(
                 Code.NAME_TAKEN, f"{name} is the name of a session that is live (heard of at "

@@ -62,7 +62,7 @@ def entry(
                       asked_at=waiter.asked_at, acquisition=row.request_id, agreed=name))
     shared = {lease.fencing_token for lease in leases}
     others = [lease for lease in blockers.leases if lease.fencing_token not in shared]
-    beside = [one for lease in leases for one in _beside(tx, lease, name)]
+    beside = [other_lease for lease in leases for other_lease in _beside(tx, lease, name)]
     own = [lease for lease in beside
            if lease.locked_by == row.requested_by
            and not _is(lease, asked)]  # (that one is replaced)

@@ -403,7 +403,8 @@ def _places(tx: Tx, holder: str, asked: Resource, mode: str, step: int) -> list[
         (*rule.standing(row.priority, row.asked_at, tx.now_ms, step), row.acquisition_id)
         for row in rows if row.mode in ("exclusive", mode) and not rule.dead(row.until, tx.now)
         and not unserved.rests(tx, "waiter", row.acquisition_id)
-        and any(within(one, asked) for one in _wanted(tx, row.acquisition_id))]
+        and any(within(other_resource, asked) for other_resource
+                in _wanted(tx, row.acquisition_id))]
 
 
 def _wanted(tx: Tx, acquisition: str) -> list[Resource]:

@@ -224,7 +224,7 @@ def _search(
             if wait.on not in met:
                 met.add(wait.on)
                 todo.append(wait.on)
-    members = rule.members({one: [w.on for w in found] for one, found in waits.items()}, agent)
+    members = rule.members({one: [w.on for w in wait] for one, wait in waits.items()}, agent)
     return _chosen(view, waits, members) if members else None
 
 

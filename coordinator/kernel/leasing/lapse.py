@@ -61,9 +61,9 @@ def due(view: View, most: int = 200) -> list[Lapsed]:
     """Groups of leases and claims that have ended by now and were not closed, the oldest first."""
     if not view.has("any_lapsed", view.now):
         return []
-    found = (Lapsed(row.locked_by, row.task_id)
+    lapses = (Lapsed(row.locked_by, row.task_id)
              for row in view.each(LapsedRow, "lapsed_groups", view.now, most))
-    return [one for one in found if not unserved.rests(view, "lapse", subject(one))]
+    return [lapse for lapse in lapses if not unserved.rests(view, "lapse", subject(lapse))]
 
 
 class LapsedRow(Row, frozen=True):
@@ -133,9 +133,9 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     for text in family:  # grows while it is read; each name once, whatever names its parent
         family += [str(child) for child in tx.values("agent_children", text)
                    if child not in family]
-    at_rest = {one for one in family if clean and not tx.has("tasks_of_holder", one)}
+    at_rest = {name for name in family if clean and not tx.has("tasks_of_holder", name)}
     partial_work.look_at(svc, tx, [
-        row for one in family if one not in at_rest for row in _leases_of(tx, one)])
+        row for name in family if name not in at_rest for row in _leases_of(tx, name)])
     for text in family:
         kept_edits.look_at(svc, tx, text)
     for text in family:

@@ -129,7 +129,7 @@ def acquire_located(
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
     task = tasks.named(tx, req.task)
     row = agents.may_act(tx, actor, req.agent)
-    wanted = [(one, req.mode) for one in located]
+    wanted = [(located_resource, req.mode) for located_resource in located]
     before = (
         waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
@@ -185,7 +185,8 @@ def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
     before, blockers, stands = blocked.before, blocked.blockers, blocked.stands
     other = redirect.offer(svc, tx, req.agent)
     circle = circles.find(
-        svc, tx, req.agent, blockers, [one.resource for one in located], priority=req.priority,
+        svc, tx, req.agent, blockers, [located_resource.resource for located_resource in located],
+        priority=req.priority,
         before=before.acquisition_id if before is not None else None,
     ) if blocked.waits and (stands or req.wait_s > 0 or not req.passing) else None
     contents = since_asked.contents(
@@ -234,8 +235,8 @@ def had_by_another(blockers: Blockers, located: Sequence[Located], req: rq.Acqui
     Raises:
         Refusal: LOCKED.
     """
-    rows = [row for one in located
-            if (row := blockers.own.get(own_key(one.resource))) is not None
+    rows = [row for located_resource in located
+            if (row := blockers.own.get(own_key(located_resource.resource))) is not None
             and row.purpose != purposes.OFFERED]
     if not rows:
         return

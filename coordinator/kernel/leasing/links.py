@@ -27,7 +27,8 @@ def with_links(view: View, located: Sequence[Located]) -> list[Located]:
     Raises:
         Unready: they were not looked at yet.
     """
-    needs = {path: Place(path, None, True, "itself") for one in located for path in one.through}
+    needs = {path: Place(path, None, True, "itself") for located_resource in located for path
+             in located_resource.through}
     if not needs:
         return list(located)
     view.looked.require([*needs.values(), *map(Content, needs)])
@@ -47,9 +48,10 @@ def noted_links(view: View, noted: Sequence[Wanted]) -> list[Wanted]:
     Raises:
         Unready: they were not looked at yet.
     """
-    passed = {path for one, _ in noted for path in one.through[1:]}
-    return [(link, mode) for one, mode in noted if not one.through or one.through[0] not in passed
-            for link in with_links(view, [one])]
+    passed = {path for located, _ in noted for path in located.through[1:]}
+    return [(link, mode) for located,
+            mode in noted if not located.through or located.through[0] not in passed
+            for link in with_links(view, [located])]
 
 
 def as_they_lead(tx: Tx, located: Sequence[Located],
@@ -60,8 +62,9 @@ def as_they_lead(tx: Tx, located: Sequence[Located],
     Raises:
         Unready: that was not looked at yet.
     """
-    then = {one.path: was for one in located if one.path is not None
-            and is_link(was := asked.get(one.resource.name, ""))}
+    then = {located_resource.path: was for located_resource in located
+            if located_resource.path is not None
+            and is_link(was := asked.get(located_resource.resource.name, ""))}
     tx.looked.require(map(Content, then))
     changed = {path for path, was in then.items() if _now(tx, path) != was}
     targets = _targets(tx, then)
@@ -70,7 +73,8 @@ def as_they_lead(tx: Tx, located: Sequence[Located],
         way = [path, *_way(targets, path)]
         first = next((at for at, one in enumerate(way) if one in changed), len(way))
         gone.update(way[first + 1:])
-    return _with_what_they_lead_to(tx, [one for one in located if one.path not in gone])
+    return _with_what_they_lead_to(tx, [located_resource for located_resource in located
+                                        if located_resource.path not in gone])
 
 
 def _now(tx: Tx, path: str) -> str | None:
@@ -81,7 +85,8 @@ def _now(tx: Tx, path: str) -> str | None:
 
 
 def _with_what_they_lead_to(view: View, located: list[Located]) -> list[Located]:
-    needs = [Place(one.path, None, True) for one in located if one.is_link and one.path is not None]
+    needs = [Place(located_resource.path, None, True) for located_resource in located
+             if located_resource.is_link and located_resource.path is not None]
     if not needs:
         return located
     view.looked.require(needs)
@@ -89,7 +94,7 @@ def _with_what_they_lead_to(view: View, located: list[Located]) -> list[Located]
     for need in needs:
         with suppress(Refusal):  # it leads out of the repository, or in a circle
             found.append((view.looked.located(need), ""))
-    return once([*located, *(one for one, _ in noted_links(view, found))])
+    return once([*located, *(located for located, _ in noted_links(view, found))])
 
 
 def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
@@ -99,10 +104,10 @@ def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]
         if not is_link(row.content_hash or ""):
             continue
         held = tx.each(LeaseRow, "leases_of_holder", row.locked_by)
-        places = {svc.where(one.worktree, one.file_path.rstrip("/")): one for one in held
-                  if one.kind in ("file", "dir")}
-        targets = _targets(tx, {path: one.content_hash or "" for path, one in places.items()
-                                if is_link(one.content_hash or "")})
+        places = {svc.where(lease.worktree, lease.file_path.rstrip("/")): lease for lease in held
+                  if lease.kind in ("file", "dir")}
+        targets = _targets(tx, {path: lease.content_hash or "" for path, lease in places.items()
+                                if is_link(lease.content_hash or "")})
         for path in _way(targets, svc.where(row.worktree, row.file_path)):
             lease = places.get(path)
             if lease is not None and lease.acquisition_id == row.acquisition_id:

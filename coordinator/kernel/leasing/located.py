@@ -53,16 +53,16 @@ def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> l
     keys = {text: _key(text) for text in texts}
     view.looked.require(Place(text, cwd) for text, key in keys.items() if key is None)
     places = [keys[text] or view.looked.place(text, cwd) for text in texts]
-    found = once(places)
-    trees = {one.resource.scope: one.worktree for one in found}
-    twice = next((one for one in places if one.worktree != trees[one.resource.scope]
-                  and one.resource.name in {other.resource.name for other in found}), None)
+    result = once(places)
+    trees = {located.resource.scope: located.worktree for located in result}
+    twice = next((located for located in places if located.worktree != trees[located.resource.scope]
+                  and located.resource.name in {other.resource.name for other in result}), None)
     if twice is not None:
         raise Refusal(
             Code.INVALID, f"{shown(twice.resource.name)} is named in two working trees: one "
             "request means one of its copies. Nothing was changed.",
             next="Name each in a request of its own.", resource=twice.resource.name)
-    return found
+    return result
 
 
 def _key(text: str) -> Located | None:

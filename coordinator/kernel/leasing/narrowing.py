@@ -59,9 +59,9 @@ def kept(
         else None
     check_known(svc, tx, parts, row.holder, cwd)
     result = []
-    for one in parts:
-        part = one.resource
-        around = [lease for lease in leases if lease.worktree == one.worktree and within(
+    for located in parts:
+        part = located.resource
+        around = [lease for lease in leases if lease.worktree == located.worktree and within(
             rule.as_resource(lease.file_path, lease.kind, lease.scope), part)]
         # What it has alone it goes on having alone.
         lease = min(around, key=lambda lease: (lease.mode != "exclusive", lease.fencing_token),
@@ -69,13 +69,13 @@ def kept(
         if lease is None:
             raise _no(row, me, f"{shown(part.name)} is no part of {whole}, which {row.holder} "
                       "holds")
-        same_file = there is not None and there.inode is not None and there.inode == one.inode
+        same_file = there is not None and there.inode is not None and there.inode == located.inode
         if overlaps(part, asked) or (same_file and "region" not in (part.kind, asked.kind)):
             raise _no(row, me, f"{shown(part.name)} is what {row.requested_by} asks for, or has a "
                       "part of it")
         if lease.kind == "region" and part.scope != lease.scope:
             _check_unchanged(svc, tx, row, lease, me)
-        result.append(Kept(one, lease, earlier_content.was_there(svc, tx, lease, one)))
+        result.append(Kept(located, lease, earlier_content.was_there(svc, tx, lease, located)))
     return result
 
 
@@ -90,15 +90,15 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
     """Record the leases on what is kept, in place of those that have just ended."""
     leases = []
     first: str | None = None
-    for one in parts:
-        part, of = one.part.resource, one.of
+    for kept_item in parts:
+        part, of = kept_item.part.resource, kept_item.of
         if any(row.locked_by == of.locked_by and row.kind == part.kind
-               and row.file_path == part.name and row.worktree == one.part.worktree
+               and row.file_path == part.name and row.worktree == kept_item.part.worktree
                for row in tx.each(LeaseRow, "leases_at_scope", part.scope)):
             continue  # it has a lease of its own on that, which stays
-        content_hash, baselines = one.was
+        content_hash, baselines = kept_item.was
         token = in_its_place(tx, msgspec.structs.replace(
-            of, file_path=part.name, kind=part.kind, scope=part.scope, inode=one.part.inode,
+            of, file_path=part.name, kind=part.kind, scope=part.scope, inode=kept_item.part.inode,
             content_hash=content_hash,
             goes_with=of.goes_with if part.name == of.file_path else None),
             baselines, first)

@@ -79,7 +79,7 @@ def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Off
         # Who does not stand in line for this is waited out: nobody gives way to it.
         circle = circles.in_line(svc, tx, agent)
     conflicts_ = _conflicts(tx, blockers)
-    names = [one.resource.name for one in located]
+    names = [located_resource.resource.name for located_resource in located]
     paths = [c["resource"] for c in conflicts_] or names
     quotes = excerpts(svc, [*names, *paths], " ".join(c["description"] for c in conflicts_))
     offered: dict[str, Any] | None = None

@@ -47,11 +47,13 @@ def _of_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
         parties = tx.values("unlocks_shared", row.scope, since, row.locked_by)
         for name in sorted(set(parties) - {row.locked_by, *go_on}):
             gone.setdefault(name, []).append(row.file_path)
-    said = [f" {who} shares {listed(names)} with it and goes on: what {who} had written there by "
+    sentences = [f" {who} shares {listed(names)} with it and goes on: what {who} had written "
+                 "there by "
             "then is among it." for who, names in here.items()]
-    said += [f" {who} shared {listed(names)} with it and has ended: what {who} had written there "
+    sentences += [f" {who} shared {listed(names)} with it and has ended: what {who} had written "
+                  "there "
              "is among it, and a revert takes it out, too." for who, names in gone.items()]
-    return "".join(said)
+    return "".join(sentences)
 
 
 def _of_what_is_together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:

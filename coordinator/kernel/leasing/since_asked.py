@@ -33,19 +33,21 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
     result: dict[str, str] = {}
     if before is not None:
         result = then(tx, before)
-    for one in located[:FILES_MAX]:
-        if one.resource.name in result or one.path is None or not one.has_content:
+    for located_resource in located[:FILES_MAX]:
+        name = located_resource.resource.name
+        if (name in result or located_resource.path is None
+                or not located_resource.has_content):
             continue
-        whole = one.resource.kind == "file"
-        if one.resource.kind not in ("file", "region") or (
-                whole and not tx.looked.has(Content(one.path))):
+        whole = located_resource.resource.kind == "file"
+        if located_resource.resource.kind not in ("file", "region") or (
+                whole and not tx.looked.has(Content(located_resource.path))):
             continue
         try:
-            found = tx.looked.content(one.path)
+            found = tx.looked.content(located_resource.path)
         except Refusal:
             continue
         if found.hash is not None and tx.keep_found(found):
-            result[one.resource.name] = found.hash
+            result[located_resource.resource.name] = found.hash
     return result
 
 
@@ -62,25 +64,27 @@ def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.Chang
         Unready: it was not looked at.
     """
     asked = then(tx, acquisition)
-    files = [(one, str(one.path), asked[one.resource.name]) for one, _ in wanted
-             if one.resource.name in asked and one.path is not None]
+    files = [(located_resource, str(located_resource.path), asked[located_resource.resource.name])
+             for located_resource, _ in wanted
+             if located_resource.resource.name in asked and located_resource.path is not None]
     needs: list[AnyNeed] = [Content(path) for _, path, _ in files]
     tx.looked.require(needs)
-    moved = [(one, path, before) for one, path, before in files if _now(tx, path) != before]
+    moved = [(located_resource, path, before) for located_resource, path,
+             before in files if _now(tx, path) != before]
     tx.looked.require([Between(path, before) for _, path, before in moved])
     changed_sinces = []
-    for one, path, before in moved:
+    for located, path, before in moved:
         regions = _regions(tx, path, before)
-        if one.resource.kind == "region" and regions is not None:
-            own = region_of(one.resource.name)
+        if located.resource.kind == "region" and regions is not None:
+            own = region_of(located.resource.name)
             if not any(f"{own}.".startswith(f"{r}.") or f"{r}.".startswith(f"{own}.")
                        for r in regions):
                 continue  # the rest of the file is none of its business
         try:
-            diff = make_difference(tx, one.resource.name, before, tx.looked.content(path)) or ""
+            diff = make_difference(tx, located.resource.name, before, tx.looked.content(path)) or ""
         except Refusal:
             diff = ""
-        changed_sinces.append(rq.ChangedSince(resource=one.resource.name, regions=regions or [],
+        changed_sinces.append(rq.ChangedSince(resource=located.resource.name, regions=regions or [],
                                               diff=diff))
     return changed_sinces
 

@@ -32,9 +32,9 @@ def check_known(tx: Tx, located: Sequence[Located]) -> None:
     Raises:
         Refusal: UNKNOWN_TASK.
     """
-    for one in located:
-        if is_task(one.resource):
-            tasks.find(tx, task_of(one.resource.scope))
+    for located_resource in located:
+        if is_task(located_resource.resource):
+            tasks.find(tx, task_of(located_resource.resource.scope))
 
 
 def with_itself(tx: Tx, task: str, wanted: Sequence[Wanted]) -> list[Wanted]:

@@ -44,7 +44,7 @@ def same_again(
     """The place of an agent that asks again for what it waits for. It keeps that place (its age
     counts on), and has only the one: two grants would surprise. But one that a request is held open
     for is not another's that wants it in another `mode`: that request would be left without."""
-    names = sorted(one.resource.name for one in located)
+    names = sorted(located_resource.resource.name for located_resource in located)
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
         wanted = [place.name for place in
                   tx.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)]
@@ -257,7 +257,8 @@ def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None,
     found = once(_lie(tx, waiter.acquisition_id))
     if not handed:
         found = as_they_lead(tx, found, since_asked.then(tx, waiter.acquisition_id))
-    wanted: list[Wanted] = [(one, waiter.mode if agreed is None else "shared") for one in found]
+    wanted: list[Wanted] = [(located, waiter.mode if agreed is None else "shared") for located
+                            in found]
     blockers = find_blockers(
         svc, tx, waiter.agent, wanted, Asking(priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=waiter.acquisition_id, agreed=agreed),
@@ -341,9 +342,9 @@ def stop_holding(
     tx.looked.require(_places(tx, acquisition))
     located = _known(tx, acquisition)
     # (Who is granted a turn to write later would not be there to write.)
-    is_turn = all(one.resource.name.startswith(WINDOW) for one in located)
+    is_turn = all(located_resource.resource.name.startswith(WINDOW) for located_resource in located)
     stay = stay and not is_turn
-    wanted: list[Wanted] = [(one, waiter.mode) for one in located]
+    wanted: list[Wanted] = [(located_resource, waiter.mode) for located_resource in located]
     blockers = find_blockers(
         svc, tx, waiter.agent, wanted, Asking(priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=acquisition),
@@ -353,7 +354,8 @@ def stop_holding(
         return None
     other = redirect.offer(svc, tx, waiter.agent)
     circle = circles.find(
-        svc, tx, waiter.agent, blockers, [one.resource for one in located],
+        svc, tx, waiter.agent, blockers,
+        [located_resource.resource for located_resource in located],
         priority=waiter.priority, before=acquisition,
     ) if blockers.leases or blockers.waiters else None
     if last:

@@ -32,13 +32,13 @@ def by_nobody(tx: Tx, since: Mapping[str, str]) -> dict[str, str]:
     first = min(since.values())
 
     def written(view: View) -> dict[str, str]:
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for row in view.each(
                 WrittenRow, "unleased_last_since", last_before(view, first), first):
             name = row.resource
             path = name if name in since else name.rpartition("::")[0]  # or of a part of it
-            found[path] = max(found.get(path, ""), row.at)
-        return found
+            result[path] = max(result.get(path, ""), row.at)
+        return result
 
     last = tx.looked.after(f"written without a lease since {first}", apart(tx, written))
     return {path: last[path] for path in sorted(since) if last.get(path, "") >= since[path]}

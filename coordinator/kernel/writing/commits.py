@@ -103,7 +103,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
         review=journal.review, agent=agent, task=None, what="commit",
         outcome="taken back" if refusal is not None else "done",
         why=refusal.message if refusal is not None else " ".join(warnings),
-        saved=[(one.path, one.name) for one in done.saved],
+        saved=[(saved.path, saved.name) for saved in done.saved],
     ))
     if refusal is not None:
         return refusal
@@ -114,7 +114,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     noted, known = _noted(journal.verdict.note)
     for name, now in (*noted, *known):
         tree = trees.get(path_of(name, "region") or name)
-        seen += [(one, now, agent) for one in _seen_as(svc, tx, agent, name, tree)]
+        seen += [(text, now, agent) for text in _seen_as(svc, tx, agent, name, tree)]
     blackboard.committed(svc, tx, agent, noted)
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
@@ -133,12 +133,13 @@ def answer(op: str, journal: Journal, warnings: list[str]
            ) -> rq.RegionsCommitted | rq.ProposalApplied:
     """The answer to this operation, of which the journal alone is left."""
     written, _ = _noted(journal.verdict.note)
-    said = [line.removeprefix(WARNED) for line in journal.verdict.note.splitlines()
+    sentences = [line.removeprefix(WARNED) for line in journal.verdict.note.splitlines()
             if line.startswith(WARNED)]
     if op == rq.Propose.op:
-        return rq.ProposalApplied(proposal=journal.review, warnings=[*said, *warnings], changes=[
+        return rq.ProposalApplied(proposal=journal.review, warnings=[*sentences, *warnings],
+                                  changes=[
             rq.Proposed(resource=one, version=now) for one, now in written])
-    return rq.RegionsCommitted(commit=journal.review, warnings=[*said, *warnings], regions=[
+    return rq.RegionsCommitted(commit=journal.review, warnings=[*sentences, *warnings], regions=[
         rq.CommittedRegion(resource=one, content_hash=now) for one, now in written])
 
 
@@ -159,9 +160,9 @@ def _note_known(tx: Tx, agent: str,
     changed since it read it, what it had read, and no more: it has not seen the rest by this."""
     reads = {path: tx.first(ReadRow, "read_get", agent, path) for path, _, _ in steps}
     whole = [(path, new) for path, old, new in steps
-             if (known := reads[path]) is None or known.hash in (None, old)]
-    partly: list[tuple[str, str | None]] = [(path, known.hash) for path, old, _ in steps
-              if (known := reads[path]) is not None and known.hash not in (None, old)]
+             if (reading := reads[path]) is None or reading.hash in (None, old)]
+    partly: list[tuple[str, str | None]] = [(path, reading.hash) for path, old, _ in steps
+              if (reading := reads[path]) is not None and reading.hash not in (None, old)]
     if whole:
         tx.record(ev.ContentRead(agent=agent, reads=whole))
     if partly:

@@ -44,17 +44,18 @@ def taken_back(svc: Service, journal: Journal, done: Performed) -> Refusal:
     path, outcome = done.first
     what = _DONE[journal.verdict.what]
     changed = outcome.state != "failed"
-    said = [f"{file_names.shown(path)} was not written: {outcome.why}." if changed
+    sentences = [f"{file_names.shown(path)} was not written: {outcome.why}." if changed
             else f"{file_names.shown(path)} could not be written: {outcome.why}."]
     if done.left:
         names = listed([file_names.shown(name) for name, _ in done.left])
-        said.append(f"All other files are as they were before, except {names}: somebody changed "
+        sentences.append(f"All other files are as they were before, except {names}: somebody "
+                         "changed "
                     "that in between, and it stays as they left it.")
     else:
-        said.append(f"Nothing was {what}: all files are as they were before.")
-    said += _kept_aside(svc, done)
+        sentences.append(f"Nothing was {what}: all files are as they were before.")
+    sentences += _kept_aside(svc, done)
     return Refusal(
-        Code.VERSION_CHANGED if changed else Code.STORAGE, " ".join(said),
+        Code.VERSION_CHANGED if changed else Code.STORAGE, " ".join(sentences),
         next=f"{where_to_look(journal)}, then repeat." if changed else
         f"Make room or restore access, then repeat; {where_to_look(journal)}.",
         path=path, left=[name for name, _ in done.left],

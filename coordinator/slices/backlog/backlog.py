@@ -205,7 +205,8 @@ def checked(
                   in with_links(tx, [tx.looked.place(_named(text), cwd)])]
     wanted = once_wanted(modes)
     return title, attempts, [
-        (one.resource.name, one.resource.kind, one.resource.scope, mode) for one, mode in wanted
+        (located.resource.name, located.resource.kind, located.resource.scope, mode) for located,
+        mode in wanted
     ]
 
 

@@ -85,7 +85,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         grant.check_looked(svc, tx, wanted, blockers)
     agents.acting(tx, actor, req.agent)
     if blockers.blocked:
-        asked = redirect.Unserved(req.agent, [one for one, _ in wanted], task=named.task_id)
+        asked = redirect.Unserved(req.agent, [located for located, _ in wanted], task=named.task_id)
         return redirect.locked(svc, tx, asked, blockers, other)
     if blockers.closed:
         return grant.quarantined(blockers)
@@ -205,13 +205,14 @@ def _nearest(tx: Tx, wanted: Sequence[Wanted]) -> list[str]:
         Unready: their files were not looked at.
     """
     out: dict[str, None] = {}
-    for one, _ in wanted:
-        if one.resource.kind != "region" or one.inode is None or one.path is None:
+    for located, _ in wanted:
+        if located.resource.kind != "region" or located.inode is None or located.path is None:
             continue
-        region = region_of(one.resource.name)
-        if tx.looked.part(one.path, region).hash is None:
-            path = path_of(one.resource.name, "region")
-            out |= {f"{path}::{name}": None for name in nearest(region, tx.looked.names(one.path))}
+        region = region_of(located.resource.name)
+        if tx.looked.part(located.path, region).hash is None:
+            path = path_of(located.resource.name, "region")
+            out |= {f"{path}::{name}": None for name
+                    in nearest(region, tx.looked.names(located.path))}
     return list(out)
 
 
@@ -296,8 +297,8 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     task = _own_claim(svc, tx, actor, req.agent, req.task, req.force)
     learned: list[tuple[str, str, str, str]] = []
     if req.blocked:
-        for one in locate(svc, tx, req.blocked, req.cwd):
-            resource = one.resource
+        for located in locate(svc, tx, req.blocked, req.cwd):
+            resource = located.resource
             learned.append((resource.name, resource.kind, resource.scope, "exclusive"))
     place = req.unlanded.worktree if req.unlanded is not None else None
     lapse.look_first(svc, tx, str(task.claimed_by), task.task_id, place)

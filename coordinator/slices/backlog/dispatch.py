@@ -57,16 +57,16 @@ def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -
         for need in needed])))
 
 
-def _divided(svc: Service, one: Located) -> Located:
+def _divided(svc: Service, located: Located) -> Located:
     """A file of a kind without regions is leased as a whole, whatever a task calls a part of it:
     nobody could tell whose part was changed."""
-    if one.resource.kind != "region":
-        return one
-    path = path_of(one.resource.name, "region")
+    if located.resource.kind != "region":
+        return located
+    path = path_of(located.resource.name, "region")
     if language_of(path) is not None or "." not in path.rpartition("/")[2].strip("."):
-        return one  # (without an ending, its first line tells)
+        return located  # (without an ending, its first line tells)
     return msgspec.structs.replace(
-        one, resource=resource(path, "file", fold_case=svc.fold_case))
+        located, resource=resource(path, "file", fold_case=svc.fold_case))
 
 
 def _places(view: View, task_id: str, worktree: str | None = None) -> list[AnyNeed]:

@@ -105,8 +105,8 @@ def _after(tx: Tx, task: TaskRow, names: list[str]) -> list[str]:
     Raises:
         Refusal: UNKNOWN_TASK; INVALID: they wait for the task itself.
     """
-    found = list(dict.fromkeys(tasks.find(tx, name).task_id for name in names))
-    for name in found:
+    result = list(dict.fromkeys(tasks.find(tx, name).task_id for name in names))
+    for name in result:
         way = _way(tx, name, task.task_id)
         if way:
             named = " -> ".join([task.task_id, *way])
@@ -114,7 +114,7 @@ def _after(tx: Tx, task: TaskRow, names: list[str]) -> list[str]:
                 Code.INVALID, f"These tasks would wait for each other: {named}. {NOTHING}",
                 next="Remove one of these `after`.", cycle=[task.task_id, *way],
             )
-    return found
+    return result
 
 
 def _way(view: View, begin: str, end: str) -> list[str]:

@@ -28,15 +28,15 @@ def among(view: View, items: Sequence[Item], names: Sequence[str]) -> dict[int, 
     by_title: defaultdict[str, list[TaskRow]] = defaultdict(list)
     for row in rows.values():
         by_title[_plain(row.title)].append(row)
-    found: dict[int, TaskRow] = {}
+    result: dict[int, TaskRow] = {}
     for n, item in enumerate(items):
         left = by_title[_plain(item.title)]
         same = next((row for row in left if row.state not in _OVER
                      or item.prompt.strip() == row.prompt.strip()), None)
         if same is not None:
             left.remove(same)
-            found[n] = same
-    return found
+            result[n] = same
+    return result
 
 
 def remarks(view: View, items: Sequence[Item], names: Sequence[str],
@@ -48,13 +48,14 @@ def remarks(view: View, items: Sequence[Item], names: Sequence[str],
     task_ids = {row.task_id for row in found.values()}
     unnamed = (name for name in dict.fromkeys(names) if name not in task_ids)
     gone = [row for row in view.each_of(TaskRow, "task_get", unnamed) if row.state not in _OVER]
-    said = [f"{name} stays as it was added, and the text says otherwise now: `coord task edit "
+    sentences = [f"{name} stays as it was added, and the text says otherwise now: `coord task edit "
             f"{name}`." for name in other[:TOLD_MAX]]
-    said += [f"{row.task_id} ({quoted(row.title, 40)}) is not in the text any more, and stays in "
+    sentences += [f"{row.task_id} ({quoted(row.title, 40)}) is not in the text any more, and "
+                  "stays in "
              f"the backlog: `coord task cancel {row.task_id}` takes it out."
              for row in gone[:TOLD_MAX]]
     left = max(0, len(other) - TOLD_MAX) + max(0, len(gone) - TOLD_MAX)
-    return [*said, f"And {left} more like these."] if left else said
+    return [*sentences, f"And {left} more like these."] if left else sentences
 
 
 def _plain(title: str) -> str:

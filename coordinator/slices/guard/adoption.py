@@ -83,48 +83,48 @@ def late_writer(view: View, change: Seen, holder: str) -> str | None:
     """The agent that has left running what wrote this, where no command ran: only one's has ended a
     moment before, and none of the holder's own."""
     if any(call.is_command for call in change.calls) or any(
-            owner(view, one.holder) == owner(view, holder) for one in change.lately):
+            owner(view, run.holder) == owner(view, holder) for run in change.lately):
         return None
     return writer(view, replace(change, calls=change.lately))
 
 
-def adopt(svc: Service, tx: Tx, found: Adopted) -> bool:
+def adopt(svc: Service, tx: Tx, adoption: Adopted) -> bool:
     """Lease a file to whoever's command has written it, unless something stands in the way by now;
     of one that it has renamed, both names.
 
     Raises:
         Unready: the file has to be looked at.
     """
-    path = found.change.path
-    located = _free(svc, tx, found.agent, Place(path, None, True, "itself"))
+    path = adoption.change.path
+    located = _free(svc, tx, adoption.agent, Place(path, None, True, "itself"))
     if located is not None and located.resource.scope.rstrip("/") != path_scope(
             path, svc.fold_case).rstrip("/"):
         return False  # below a link by now: what that leads to was not written
-    if located is None or _was_held_by_another_name(svc, tx, found, located):
+    if located is None or _was_held_by_another_name(svc, tx, adoption, located):
         return False
-    moved = _moved(svc, tx, found)
-    before = _before(tx, found)
-    if before is None and moved is not None and found.before is None:
+    moved = _moved(svc, tx, adoption)
+    before = _before(tx, adoption)
+    if before is None and moved is not None and adoption.before is None:
         before = Before(None)
-    if not _lease(svc, tx, found.agent, located, before):
+    if not _lease(svc, tx, adoption.agent, located, before):
         return False
-    repository_files.keep(tx, found.change.now)  # no hook will have noted it
+    repository_files.keep(tx, adoption.change.now)  # no hook will have noted it
     if moved is not None:
-        _lease(svc, tx, found.agent, *moved)
+        _lease(svc, tx, adoption.agent, *moved)
     return True
 
 
-def _moved(svc: Service, tx: Tx, found: Adopted) -> tuple[Located, Before] | None:
+def _moved(svc: Service, tx: Tx, adoption: Adopted) -> tuple[Located, Before] | None:
     """The name that a file was renamed from, and what it had there, kept; None: it was not, or
     nobody knows, or that name is somebody's, or something stands there again.
 
     Raises:
         Unready: the name has to be looked at.
     """
-    change, name = found.change, found.change.moved_from
+    change, name = adoption.change, adoption.change.moved_from
     if name is None:
         return None
-    located = _free(svc, tx, found.agent, Place(name, None, True, "itself"))
+    located = _free(svc, tx, adoption.agent, Place(name, None, True, "itself"))
     if located is None or located.there or located.resource.scope != path_scope(
             name, svc.fold_case):
         return None
@@ -133,8 +133,8 @@ def _moved(svc: Service, tx: Tx, found: Adopted) -> tuple[Located, Before] | Non
             and change.now.kept):
         repository_files.keep(tx, change.now)
         return located, Before(change.hash)
-    if found.there is not None and tx.has("blob_has", found.there):
-        return located, Before(found.there)
+    if adoption.there is not None and tx.has("blob_has", adoption.there):
+        return located, Before(adoption.there)
     if change.before_there.hash is not None and change.before_there.kept:
         repository_files.keep(tx, change.before_there)
         return located, Before(change.before_there.hash)
@@ -157,14 +157,14 @@ def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
     return None if taken else located
 
 
-def _was_held_by_another_name(svc: Service, tx: Tx, found: Adopted, located: Located) -> bool:
+def _was_held_by_another_name(svc: Service, tx: Tx, adoption: Adopted, located: Located) -> bool:
     """Whether somebody else had the file under another name, a hard link, when it was written: then
     it was no free file, though it is by now.
 
     Raises:
         Unready: its names were not looked at.
     """
-    written = found.change.touched_ms
+    written = adoption.change.touched_ms
     if located.links < 2 or located.path is None or written is None:
         return False
     ended = EndedRights()
@@ -172,7 +172,7 @@ def _was_held_by_another_name(svc: Service, tx: Tx, found: Adopted, located: Loc
     for name in tx.looked.twins(located.path):
         end = ended.last(resource(name, "file", fold_case=svc.fold_case))
         if (end is not None and end.at >= iso(written)
-                and owner(tx, end.agent) != owner(tx, found.agent)):
+                and owner(tx, end.agent) != owner(tx, adoption.agent)):
             return True
     return False
 
@@ -209,15 +209,15 @@ def _lease(svc: Service, tx: Tx, agent: str, located: Located, before: Before | 
     return not isinstance(answer, Refusal)
 
 
-def _before(tx: Tx, found: Adopted) -> Before | None:
+def _before(tx: Tx, adoption: Adopted) -> Before | None:
     """What the file held before, kept; None: nobody knows, so that it begins with what is there."""
-    if found.before is not None and tx.has("blob_has", found.before):
-        return Before(found.before)
-    committed = found.change.before
+    if adoption.before is not None and tx.has("blob_has", adoption.before):
+        return Before(adoption.before)
+    committed = adoption.change.before
     if committed.hash is not None and committed.kept:
         repository_files.keep(tx, committed)
         return Before(committed.hash)
-    return Before(None) if found.change.is_new and found.before is None else None
+    return Before(None) if adoption.change.is_new and adoption.before is None else None
 
 
 def doubtful(tx: Tx, change: Seen) -> bool:
@@ -225,7 +225,7 @@ def doubtful(tx: Tx, change: Seen) -> bool:
     are told."""
     agents = sorted({owner(tx, call.holder) for call in change.calls if call.is_command})
     for agent in agents if len(agents) > 1 else ():
-        others = [one for one in agents if one != agent]
+        others = [other_agent for other_agent in agents if other_agent != agent]
         notices.post(
             tx, agent, "doubtful",
             f"{change.path} was changed while commands of yours and of {listed(others)} ran, "
@@ -235,12 +235,12 @@ def doubtful(tx: Tx, change: Seen) -> bool:
     return len(agents) > 1
 
 
-def most(found: Sequence[Adopted]) -> list[Adopted]:
+def most(adoptions: Sequence[Adopted]) -> list[Adopted]:
     """Of these the first ones of each agent."""
     count: dict[str, int] = {}
     result = []
-    for one in found:
-        count[one.agent] = count.get(one.agent, 0) + 1
-        if count[one.agent] <= ADOPTED_MAX:
-            result.append(one)
+    for adoption in adoptions:
+        count[adoption.agent] = count.get(adoption.agent, 0) + 1
+        if count[adoption.agent] <= ADOPTED_MAX:
+            result.append(adoption)
     return result

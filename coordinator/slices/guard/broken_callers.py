@@ -65,7 +65,7 @@ def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed,
     if isinstance(outcome, str) or outcome.outcome == "ALLOW":
         return Broken()
     places = {unseen.resource: unseen.why for unseen in outcome.unseen}
-    places |= {one.resource: one.why for one in outcome.breaks if one.sure}
+    places |= {breakage.resource: breakage.why for breakage in outcome.breaks if breakage.sure}
     if outcome.note or len(places) > REGIONS_MAX:
         note = outcome.note or f"it breaks {len(places)} places"
         return Broken(whole=True, why={name: f"nobody can tell whom it breaks ({note})"})
@@ -76,7 +76,7 @@ def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
     """A refusal to lease what breaks, with the reason why it is to be leased; others as they are.
     """
     met = [str(one["resource"]) for one in refusal.facts.get("conflicts", [])]
-    sentences = [text for name, text in why.items() if any(_meets(name, one) for one in met)]
+    sentences = [text for name, text in why.items() if any(_meets(name, text) for text in met)]
     if not sentences:
         return refusal
     return Refusal(refusal.code, f"With this edit {'; '.join(sentences[:TOLD_MAX])}. "
@@ -109,7 +109,7 @@ def _judged(svc: Service, located: Located, need: Proposed) -> Outcome | str:
 def _regions(svc: Service, tx: Tx, agent: str, located: Located,
              found: Mapping[str, str]) -> Broken:
     """These places (`path::Region` -> why), as far as nobody of the agent's has them."""
-    out = Broken()
+    breakage = Broken()
     places = {name: Place(svc.where(located.worktree, name.partition("::")[0]), None, True)
               for name in found}
     tx.looked.require(set(places.values()))
@@ -123,11 +123,11 @@ def _regions(svc: Service, tx: Tx, agent: str, located: Located,
         wanted = there
         if region in names and may_be_divided(svc, there):
             wanted = region_place(svc, there, region)
-        if wanted.resource.name in out.why or _has(tx, agent, wanted):
+        if wanted.resource.name in breakage.why or _has(tx, agent, wanted):
             continue
-        out.resources.append(wanted)
-        out.why[wanted.resource.name] = why
-    return out
+        breakage.resources.append(wanted)
+        breakage.why[wanted.resource.name] = why
+    return breakage
 
 
 def _meets(name: str, held: str) -> bool:

@@ -60,11 +60,11 @@ class EndedRights:
     def last(self, asked: Resource) -> End | None:
         """The last end of a right to what overlaps this file."""
         scope, ends = asked.scope, list[End]()
-        at = scope.find("/") + 1
-        while at:  # what contains it
-            if (end := self._ends.get(scope[:at])) is not None:
+        position = scope.find("/") + 1
+        while position:  # what contains it
+            if (end := self._ends.get(scope[:position])) is not None:
                 ends.append(end)
-            at = scope.find("/", at) + 1
+            position = scope.find("/", position) + 1
         for below in self._scopes[bisect_right(self._scopes, scope):]:  # its regions, say
             if not below.startswith(scope):
                 break

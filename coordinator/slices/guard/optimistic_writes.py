@@ -31,10 +31,10 @@ def lost(svc: Service, tx: Tx, agent: str, files: Sequence[Located], got: rq.Acq
     if not mine:
         return refusal
     most = 0
-    for one in mine:
-        asked = one.resource
+    for located in mine:
+        asked = located.resource
         tx.record(ev.WriteLost(agent=agent, resource=asked.name, scope=asked.scope,
-                               wasted_ms=lost_writes.wasted(tx, agent, one)))
+                               wasted_ms=lost_writes.wasted(tx, agent, located)))
         most = max(most, lost_writes.in_a_row(tx, agent, asked))
     if most < svc.settings.strategies.losses_max:
         fresh = {lease.fencing_token for lease in got.leases if not lease.reentrant}

@@ -102,7 +102,7 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
         out.windows.add(name)
         _need(tx, agent, out, located, [region_place(svc, located, name) for name in names])
     taken = {resource.resource.name for resource in out.resources}
-    out.resources += [one for one in beside if one.resource.name not in taken]
+    out.resources += [located for located in beside if located.resource.name not in taken]
     return out
 
 
@@ -137,11 +137,11 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
     # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
     chosen = [file for file in files
               if file.worktree is None and may_be_divided(svc, file)] if edited else []
-    scopes = {one.resource.scope for one in chosen}
+    scopes = {located.resource.scope for located in chosen}
     chosen += [file for file in files if file.resource.scope not in scopes
                and agreements.by_which(tx, agent, file.resource) is not None]
-    tx.looked.require([Content(str(one.path)) for one in chosen])
-    chosen.sort(key=lambda one: one.resource.name)  # in one order for all
+    tx.looked.require([Content(str(located.path)) for located in chosen])
+    chosen.sort(key=lambda located: located.resource.name)  # in one order for all
     for located in chosen:
         if write_windows.other(tx, located.resource.name, agent, svc.fold_case) is not None:
             refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)

@@ -65,14 +65,15 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
         content = tx.looked.content(str(located.path))
         tx.keep_found(content)
         copy = copy_name(name, located.worktree)
-        known = _read_of(tx, agent, copy)
+        reading = _read_of(tx, agent, copy)
         if not (unread and copy in unread) and (
-                known is None or known.hash != content.hash
-                or (known.base is not None and not written)):
+                reading is None or reading.hash != content.hash
+                or (reading.base is not None and not written)):
             reads.append((copy, content.hash))
         if edited:
             last = tx.first(VersionRow, "version_get", name)
-            before = known.hash if known is not None else last.hash if last is not None else None
+            before = last.hash if last is not None else None
+            before = reading.hash if reading is not None else before
             before = before if before != content.hash else None
             kept_edits.note_edit(tx, agent, name, located.worktree,
                                  KeptEdit(before, content.hash))
@@ -99,12 +100,12 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
     Raises:
         Unready: they were not looked at.
     """
-    files = [one for one in files if one.path is not None]
-    tx.looked.require(Content(str(one.path)) for one in files)
+    files = [located for located in files if located.path is not None]
+    tx.looked.require(Content(str(located.path)) for located in files)
     for file in files:  # (what the watcher has seen already is not kept by that)
         tx.keep_found(tx.looked.content(str(file.path)))
-    changed = [one for one in files
-               if tx.looked.content(str(one.path)).hash != before[str(one.path)][0]]
+    changed = [located for located in files
+               if tx.looked.content(str(located.path)).hash != before[str(located.path)][0]]
     unread = {}
     for file in changed:
         copy = copy_name(file.resource.name, file.worktree)
@@ -259,7 +260,7 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
     Raises:
         Unready: a file was not looked at.
     """
-    told: list[str] = []
+    sentences: list[str] = []
     reads: list[tuple[str, str | None]] = []
     cut = False
     for located in write.files:
@@ -273,47 +274,48 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
         if name in write.whole and row.base is not None:
             if not _carries(tx, row, content, write.whole[name]):
                 cut = True
-                told.append(f"What you write of {name} still lacks what changed since you read it.")
+                sentences.append(f"What you write of {name} still lacks what changed since you "
+                                 "read it.")
                 continue
             tx.record(ev.ContentRead(agent=agent, reads=[(copy, row.hash)], how="read"))
         last = tx.first(VersionRow, "version_get", copy)
         own = write.regions.get(name)
-        known = Known(
+        version = Known(
             read=row.hash, now=content.hash, last=last.hash if last else None,
             last_by=last.agent if last else None, partial=bool(row.partial),
             held_since_read=name not in write.agreed and all(
-                write.locked_at.get(one, tx.now) <= row.at for one in (
+                write.locked_at.get(text, tx.now) <= row.at for text in (
                     [name] if own is None else [f"{name}::{region}" for region in own])),
             by_others=last is not None and last.hash == content.hash and (
                 last.agent is None or owner(tx, last.agent) != owner(tx, agent)),
         )
-        foreign = known.last_by != agent
-        if own is not None and known.read != known.now and (foreign or known.partial):
-            changed = _changed(tx, located.path, known.read)
+        foreign = version.last_by != agent
+        if own is not None and version.read != version.now and (foreign or version.partial):
+            changed = _changed(tx, located.path, version.read)
             if changed is not None and not _meet(changed, own):
                 if changed and foreign:
-                    notes.append(_elsewhere(name, changed, known))
+                    notes.append(_elsewhere(name, changed, version))
                 continue
-        if not replaced(known, agent):
+        if not replaced(version, agent):
             continue
-        by = f", last by {known.last_by}" if known.last_by and foreign and (
-            known.last == known.now) else ""
+        by = f", last by {version.last_by}" if version.last_by and foreign and (
+            version.last == version.now) else ""
         text = make_difference(tx, name, row.hash, content)
         if text is None:
             cut = True
-            told.append(f"{name} was replaced{by}: read it again before you write it.")
+            sentences.append(f"{name} was replaced{by}: read it again before you write it.")
         else:
-            told.append(f"{name} was changed since you read it{by}:\n{text}")
+            sentences.append(f"{name} was changed since you read it{by}:\n{text}")
             tx.keep_found(content)
             reads.append((copy, content.hash))
-    if not told:
+    if not sentences:
         return None
     if reads:
         receipt.append(ev.ContentRead(agent=agent, reads=reads, how="told"))
     return Refusal(
         Code.VERSION_CHANGED,
         "Your environment changed while you were thinking. Re-evaluate your change against the "
-        "current state. " + "\n".join(told),
+        "current state. " + "\n".join(sentences),
         next="Read it again, then write." if cut else "Write again, on the content as it is now.",
     )
 
@@ -360,8 +362,9 @@ def _meet(changed: Sequence[str], own: Sequence[str]) -> bool:
                for text in changed for other in own)
 
 
-def _elsewhere(name: str, changed: Sequence[str], known: Known) -> str:
-    by = f" ({known.last_by} wrote last)" if known.last_by and known.last == known.now else ""
+def _elsewhere(name: str, changed: Sequence[str], version: Known) -> str:
+    is_last = version.last_by and version.last == version.now
+    by = f" ({version.last_by} wrote last)" if is_last else ""
     more = f" and {len(changed) - REGIONS_TOLD} more" if len(changed) > REGIONS_TOLD else ""
     return (f"[coord] Since you read {name}, {', '.join(changed[:REGIONS_TOLD])}{more} "
             f"changed{by}; what you are about to write did not. If your tool asks for it, read the "

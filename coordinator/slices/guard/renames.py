@@ -90,10 +90,10 @@ def _is_there(tx: Tx, lease: LeaseRow) -> bool:
     if lease.kind != "file" or lease.inode is None:
         return False
     try:
-        found = tx.looked.located(place(lease.file_path, lease.kind))
+        located = tx.looked.located(place(lease.file_path, lease.kind))
     except Refusal:
         return False
-    return found.inode == lease.inode and found.resource.scope == lease.scope
+    return located.inode == lease.inode and located.resource.scope == lease.scope
 
 
 def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
@@ -167,10 +167,10 @@ def _linked(tx: Tx, lease: LeaseRow, name: str) -> LeaseRow | None:
     if lease.kind != "file":
         return None
     try:
-        found = tx.looked.located(place(name, lease.kind))
+        located = tx.looked.located(place(name, lease.kind))
     except Refusal:
         return None
-    for row in tx.each(LeaseRow, "rivals_by_inode", found.inode) if found.links > 1 else ():
+    for row in tx.each(LeaseRow, "rivals_by_inode", located.inode) if located.links > 1 else ():
         if (row.locked_by != lease.locked_by and row.expires_at > tx.now
                 and not both_shared(lease.mode, row, lease.agreed_as)):
             return row

@@ -228,7 +228,8 @@ def beyond(svc: Service, tx: Tx, divided: Divided) -> None:
     held = [as_resource(row.file_path, row.kind, row.scope)
             for row in leases_near(tx, file)
             if row.expires_at > tx.now]
-    if any(one.kind != "region" or region_of(one.name) == HEADER for one in held):
+    if any(other_resource.kind != "region" or region_of(other_resource.name) == HEADER
+           for other_resource in held):
         return
     rights = _Rights(svc, tx, EndedRights())
     free = [name for name in (f"{path}::{name}" for name in parts.names)
@@ -326,7 +327,7 @@ class _Rights:
 
     def covers(self, region: Resource, held: Sequence[Resource]) -> bool:
         """Whether somebody has a region, or a part of it, or had it just before."""
-        if any(overlaps(region, one) for one in held):
+        if any(overlaps(region, other_resource) for other_resource in held):
             return True
         end = self._last_end(region)
         return end is not None and end.at >= self._tx.later(-LATE_MS)

@@ -146,8 +146,9 @@ def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
 
 def target_needs(command: str, cwd: str | None) -> list[AnyNeed]:
     """What to look at before it is said what a command writes."""
-    return [Whole(one.path, cwd, True, link=one.link) for target in _targets(command)
-            for one in (target, *(target.inside or ()))]
+    return [Whole(other_target.path, cwd, True, link=other_target.link) for target
+            in _targets(command)
+            for other_target in (target, *(target.inside or ()))]
 
 
 def places(
@@ -159,11 +160,11 @@ def places(
     Raises:
         Unready: these have to be looked at.
     """
-    def place(one: commands.Target) -> Place:
-        return Place(one.path, cwd, True, one.link)
+    def place(target: commands.Target) -> Place:
+        return Place(target.path, cwd, True, target.link)
 
     named = [*_targets(command), *(commands.Target(either.path, "itself") for either in files)]
-    tx.looked.require(place(one) for one in named)
+    tx.looked.require(place(target) for target in named)
     out: dict[Place, None] = {}
     for target in named:
         if target.inside is not None and _is_folder(tx, place(target),
@@ -316,8 +317,8 @@ def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> lis
         except Refusal:
             continue
         found[located.path] = located
-    paths = {one.path for one in but}
-    return [one for path, one in found.items() if path not in paths]
+    paths = {located.path for located in but}
+    return [located for path, located in found.items() if path not in paths]
 
 
 def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
@@ -329,28 +330,30 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
         Unready: the files have to be looked at.
     """
     broken = _of_others(svc, tx, agent, _without_what_is_around(broken))
-    places = {one: svc.where(one.worktree, one.name.rstrip("/")) for one in broken}
+    places = {breakage: svc.where(breakage.worktree, breakage.name.rstrip("/")) for breakage
+              in broken}
     tx.looked.require(map(Content, places.values()))
-    found = {one: tx.looked.content(place) for one, place in places.items()}
-    said: list[str] = []
-    for also in dict.fromkeys(one.also for one in broken):
-        some = [one for one in broken if one.also == also]
-        new = [one for one in some if not _is_told(svc, tx, agent, one, found[one])]
+    found = {breakage: tx.looked.content(place) for breakage, place in places.items()}
+    result: list[str] = []
+    for also in dict.fromkeys(breakage.also for breakage in broken):
+        some = [breakage for breakage in broken if breakage.also == also]
+        new = [breakage for breakage in some
+               if not _is_told(svc, tx, agent, breakage, found[breakage])]
         review = _flag(svc, tx, agent, new, found, also) if new else ""
-        names = listed([one.name for one in (some if also else new)])
+        names = listed([breakage.name for breakage in (some if also else new)])
         held = _holders(svc, tx, agent, some)
         holders = listed(sorted({holder for those in held for holder in those}))
         look = f"A person will look at it{f' ({review})' if review else ''}."
         if also:
-            said.append(
+            result.append(
                 f"[coord] {names}, held by {holders}, changed while commands of yours and of "
                 f"{listed(also)} ran: it is not known whose it was. {look} Do not write there; do "
                 "not undo it by yourself.")
         elif new:
-            said.append(
+            result.append(
                 f"[coord] Your last command changed {names}, held by {holders}, without a lease. "
                 f"{look} Do not write there; do not undo it by yourself.")
-    return said
+    return result
 
 
 def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[Broken]:
@@ -360,34 +363,36 @@ def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> li
     Raises:
         Unready: the files have to be looked at.
     """
-    parts = {one: _parts_of_others(svc, tx, agent, one) for one in broken}
-    told_apart = [one for one in broken if parts[one] and one.now not in NO_FILE]
+    parts = {other_breakage: _parts_of_others(svc, tx, agent, other_breakage) for other_breakage
+             in broken}
+    told_apart = [other_breakage for other_breakage in broken if parts[other_breakage]
+                  and other_breakage.now not in NO_FILE]
     tx.looked.require(changed_parts.needs(
-        svc, tx, [(one.name, one.before) for one in told_apart]))
+        svc, tx, [(other_breakage.name, other_breakage.before) for other_breakage in told_apart]))
     result = []
-    for one in broken:
-        changed = (changed_parts.since(svc, tx, one.name, one.before)
-                   if one in told_apart else None)
+    for breakage in broken:
+        changed = (changed_parts.since(svc, tx, breakage.name, breakage.before)
+                   if breakage in told_apart else None)
         if changed is None:  # more than single parts, or nobody can tell: all who hold some
-            result.append(one._replace(holders=tuple(sorted({
-                row.locked_by for row in parts[one]}))))
+            result.append(breakage._replace(holders=tuple(sorted({
+                row.locked_by for row in parts[breakage]}))))
             continue
-        holders = {row.locked_by for row in parts[one] if any(overlaps(
+        holders = {row.locked_by for row in parts[breakage] if any(overlaps(
             as_resource(row.file_path, row.kind, row.scope), part) for part in changed)}
         if holders:
-            result.append(one._replace(holders=tuple(sorted(holders))))
+            result.append(breakage._replace(holders=tuple(sorted(holders))))
     return result
 
 
-def _parts_of_others(svc: Service, tx: Tx, agent: str, one: Broken) -> list[LeaseRow]:
+def _parts_of_others(svc: Service, tx: Tx, agent: str, breakage: Broken) -> list[LeaseRow]:
     """What others hold of this file, where that is parts of it and nothing more."""
-    if one.worktree is not None or one.name.endswith("/"):
+    if breakage.worktree is not None or breakage.name.endswith("/"):
         return []
     mine = family(tx, agent)
     rows = [row for row in leases_near(tx, resource(
-        one.name, "file", fold_case=svc.fold_case)) if row.worktree is None
+        breakage.name, "file", fold_case=svc.fold_case)) if row.worktree is None
         and row.expires_at > tx.now and row.locked_by not in mine]
-    known = one.holder in {row.locked_by for row in rows}
+    known = breakage.holder in {row.locked_by for row in rows}
     return rows if known and all(row.kind == "region" for row in rows) else []
 
 
@@ -395,24 +400,24 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
           also: tuple[str, ...]) -> str:
     """Open the review of these, and tell their holders; its name."""
     files = []
-    for one in broken:
-        content = found[one]
-        before = None if one.before in NO_FILE else one.before
+    for breakage in broken:
+        content = found[breakage]
+        before = None if breakage.before in NO_FILE else breakage.before
         kept = (content.hash is None or tx.keep_found(content)) and (
             before is None or tx.has("blob_has", before)
         )
-        stands = content.hash is not None or one.now in NO_FILE
-        change = "created" if one.before is None else "modified" if stands else "deleted"
-        name = one.name.rstrip("/")
+        stands = content.hash is not None or breakage.now in NO_FILE
+        change = "created" if breakage.before is None else "modified" if stands else "deleted"
+        name = breakage.name.rstrip("/")
         files.append(ev.FlaggedFile(
             path=name, scope=path_scope(name, svc.fold_case), change=change,
-            kept=kept, worktree=one.worktree, baseline_hash=before,
+            kept=kept, worktree=breakage.worktree, baseline_hash=before,
             flagged_hash=content.hash,
         ))
         tx.record(UnleasedWrite(resource=name, hash=content.hash, agent=agent))
     held = _holders(svc, tx, agent, broken)
     holders = sorted({holder for those in held for holder in those})
-    names = listed([one.name for one in broken])
+    names = listed([other_breakage.name for other_breakage in broken])
     flagged = partial_work.flag(
         tx, files,
         partial_work.Occasion(
@@ -427,11 +432,12 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
     for holder in holders:
-        theirs = [(one, file) for one, file, those in zip(broken, files, held, strict=True)
+        theirs = [(other_breakage, file) for other_breakage, file,
+                  those in zip(broken, files, held, strict=True)
                   if holder in those]
         text = ("Both contents are kept in" if all(file.kept for _, file in theirs)
                 else "Not all contents could be kept for")
-        what = listed([one.name for one, _ in theirs])
+        what = listed([other_breakage.name for other_breakage, _ in theirs])
         happened = (
             f"{what}, which you hold, changed while commands of {listed([agent, *also])} ran; it "
             "is not known whose it was." if also else
@@ -447,28 +453,30 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
 def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[set[str]]:
     """Who holds each of these: whoever is named, and all who hold regions of it."""
     mine = family(tx, agent)
-    return [set(one.holders) or {one.holder} | (
-        holders_of_regions(tx, one.name, svc.fold_case) - mine
-        if one.worktree is None and not one.name.endswith("/") else set()) for one in broken]
+    return [set(breakage.holders) or {breakage.holder} | (
+        holders_of_regions(tx, breakage.name, svc.fold_case) - mine
+        if breakage.worktree is None and not breakage.name.endswith("/") else set()) for breakage
+        in broken]
 
 
 def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
     """Without directories that are told of by what is in them."""
-    return [one for one in broken if not (one.now == DIRECTORY and any(
-        other.worktree == one.worktree and other.name.startswith(one.name.rstrip("/") + "/")
-        for other in broken if other != one))]
+    return [breakage for breakage in broken if not (breakage.now == DIRECTORY and any(
+        other.worktree == breakage.worktree
+        and other.name.startswith(breakage.name.rstrip("/") + "/")
+        for other in broken if other != breakage))]
 
 
-def _is_told(svc: Service, tx: Tx, agent: str, one: Broken, now: Bytes) -> bool:
+def _is_told(svc: Service, tx: Tx, agent: str, breakage: Broken, now: Bytes) -> bool:
     """Whether this is known already, as the doing of that agent, or of one that it may have been:
     the watcher and the hooks of commands all see what was changed. The same content may have been
     there before, and put away."""
-    version = tx.first(VersionRow, "version_get", one.name)
-    if one.worktree is not None or version is None or version.seen_at < one.since:
+    version = tx.first(VersionRow, "version_get", breakage.name)
+    if breakage.worktree is not None or version is None or version.seen_at < breakage.since:
         return False
     by = version.agent or ""
-    if version.hash != now.hash or not (by == agent or owner(tx, by) in one.also):
+    if version.hash != now.hash or not (by == agent or owner(tx, by) in breakage.also):
         return False
     # (Who holds a part of it, too, counts as its writer until somebody has looked whose it is.)
-    return not one.holders or tx.has(
-        "review_of_unleased", path_scope(one.name, svc.fold_case), now.hash)
+    return not breakage.holders or tx.has(
+        "review_of_unleased", path_scope(breakage.name, svc.fold_case), now.hash)

@@ -36,17 +36,17 @@ def to_hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> tuple[str, l
     if parent is None:
         return agent, []
     exact: dict[int, LeaseRow] = {}
-    for one in located:
-        for lease in leases_near(tx, one.resource):
+    for located_resource in located:
+        for lease in leases_near(tx, located_resource.resource):
             if (lease.locked_by == parent and lease.kind in PLAIN and lease.expires_at > tx.now
                     and overlaps(as_resource(lease.file_path, lease.kind, lease.scope),
-                                 one.resource)):
+                                 located_resource.resource)):
                 exact[lease.fencing_token] = lease
     held = {lease.scope for lease in exact.values()}
     for lease in tx.each(LeaseRow, "leases_of_holder", parent):
         if lease.kind in ("dir", "glob") and lease.expires_at > tx.now and any(
-            overlaps(as_resource(lease.file_path, lease.kind, lease.scope), one.resource)
-            for one in located if one.resource.scope not in held
+            overlaps(as_resource(lease.file_path, lease.kind, lease.scope), other_located.resource)
+            for other_located in located if other_located.resource.scope not in held
         ):
             return parent, []
     return agent, list(exact.values())

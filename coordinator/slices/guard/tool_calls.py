@@ -219,12 +219,13 @@ def _before_edit(proposal: _Proposal) -> None:
             if not proposal.writing:
                 write_windows.drop(tx, heeded.holder, [] if refusal else asked.windows)
     if refusal is None:
-        heeded.files = frozenset(one.resource.name for one in located)
+        heeded.files = frozenset(located_resource.resource.name for located_resource in located)
         heeded.outside = _outside(tx, heard)
     elif refusal.code in HELD:
         wanted = asked if isinstance(asked, proposed_edits.Wanted) else None
         read_versions.note_refused(tx, heeded.holder, [
-            one for one in located if wanted is None or one.resource.name not in wanted.regions
+            located_resource for located_resource in located if wanted is None
+            or located_resource.resource.name not in wanted.regions
         ], parents, parts=wanted is not None)
     _deny(heeded, refusal, wait_s)
 
@@ -244,7 +245,7 @@ def _before_command(proposal: _Proposal, command: str) -> None:
                 proposal.wait_s
             ) or take(proposal, located, proposal.wait_s, by_command=True)
             if refusal is not None and not proposal.writing:
-                refused = {one.resource.name for one in located}
+                refused = {located_resource.resource.name for located_resource in located}
                 write_windows.drop(tx, heeded.holder, {
                     write_windows.path(row) for row in write_windows.of(tx, heeded.holder)
                 } - refused)
@@ -257,7 +258,7 @@ def _over(tx: Tx, heard: HookCall) -> set[str]:
     if heard.moment != "after" or heard.call is None or heard.call.kind != "write":
         return set()
     located, _ = located_in(tx, _places(heard))
-    return {one.resource.name for one in located}
+    return {located_resource.resource.name for located_resource in located}
 
 
 def _commits(heard: HookCall) -> bool:
@@ -350,14 +351,14 @@ def located_in(
 
 def _outside(tx: Tx, heard: HookCall) -> list[str]:
     """Those of what a call names that `located_in` leaves out."""
-    found = []
+    result = []
     for place in _places(heard):
         try:
             tx.looked.located(place)
         except Refusal as refusal:
             if refusal.code is Code.OUTSIDE_REPO:
-                found.append(place.text)
-    return found
+                result.append(place.text)
+    return result
 
 
 def take(
@@ -375,15 +376,16 @@ def take(
     svc, tx, actor, heeded = proposal.svc, proposal.tx, proposal.actor, proposal.heeded
     tool = proposal.heard.tool
     if asked is None:  # a command: what it names it writes by itself, too
-        asked_of = [one for one in located
-                    if agreements.by_which(tx, heeded.holder, one.resource) is None]
-        taken = [one for one in located if one not in asked_of]
-        tx.looked.require([Content(str(one.path)) for one in taken])
-        for one in taken:
-            refusal = write_windows.open_one(svc, tx, actor, heeded.holder, one, wait_s)
+        asked_of = [other_located for other_located in located
+                    if agreements.by_which(tx, heeded.holder, other_located.resource) is None]
+        taken = [other_located for other_located in located if other_located not in asked_of]
+        tx.looked.require([Content(str(located.path)) for located in taken])
+        for located_resource in taken:
+            refusal = write_windows.open_one(svc, tx, actor, heeded.holder, located_resource,
+                                             wait_s)
             if refusal is not None:
                 return refusal
-        wanted, agreed = asked_of, {one.resource.name for one in taken}
+        wanted, agreed = asked_of, {located.resource.name for located in taken}
     else:
         wanted, agreed = asked.resources, asked.agreed
     wanted = strategies.written(svc, wanted)
@@ -394,7 +396,7 @@ def take(
     # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
     in_line = asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
     request = rq.Acquire(
-        agent=agent, resources=[one.resource.name for one in wanted], wait_s=wait_s,
+        agent=agent, resources=[located.resource.name for located in wanted], wait_s=wait_s,
         retry=in_line,
         description=f"{tool[:180]} by its hook",
         ttl_s=svc.settings.leases.window_s if brief else None,
@@ -413,7 +415,8 @@ def take(
                 answer, asked.unplaced)
         since = {lease.resource: lease.locked_at for lease in answer.leases}
     unread = read_versions.unread(
-        tx, agent, [one for one in located if one.resource.name in agreed])
+        tx, agent,
+        [other_located for other_located in located if other_located.resource.name in agreed])
     if unread is not None:
         return unread
     notes: list[str] = []
@@ -422,7 +425,8 @@ def take(
         write = replace(write, regions=asked.regions, whole=asked.whole)
     stale = read_versions.stale(tx, agent, write, heeded.receipt, notes)
     if asked is not None:
-        text = broken_callers.told(asked.why, [one.resource.name for one in located])
+        text = broken_callers.told(asked.why,
+                                   [other_located.resource.name for other_located in located])
         notes += [text] if text else []
     heeded.context = "\n".join(notes)
     if stale is not None and isinstance(answer, rq.Acquired):

@@ -35,8 +35,8 @@ def to_look_at(svc: Service, view: View, running: Sequence[Running]) -> list[str
     found: dict[str, None] = {}
     for row in view.each(AgentNameRow, "reads_of_holders", view.now, READS_MAX):
         agent, path = row.agent, row.name
-        if any(one.holder == agent and one.may_have_written(path, svc.fold_case)
-               for one in running):
+        if any(run.holder == agent and run.may_have_written(path, svc.fold_case)
+               for run in running):
             continue
         scope = path_scope(path, svc.fold_case)
         if held.isdisjoint((scope, *ancestors(scope))):

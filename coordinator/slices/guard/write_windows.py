@@ -106,17 +106,18 @@ def wait_for_parent(svc: Service, tx: Tx, actor: Actor, agent: str, located: Seq
         Unready: the file was not looked at.
     """
     parent = sub_agents.parent_of(tx, agent)
-    busy = sorted((one for one in located if one.resource.name in edits),
-                  key=lambda one: one.resource.name)
-    for one in busy if parent is not None else ():
+    busy = sorted((other_located for other_located in located if other_located.resource.name
+                   in edits),
+                  key=lambda located: located.resource.name)
+    for located_resource in busy if parent is not None else ():
         assert parent is not None
-        asked = Located(write_window(one.resource.name, svc.fold_case), None, None)
-        tx.looked.require([Content(str(one.path))])
+        asked = Located(write_window(located_resource.resource.name, svc.fold_case), None, None)
+        tx.looked.require([Content(str(located_resource.path))])
         leases.acquire_located(svc, tx, Actor(), rq.Acquire(
             agent=parent, resources=[asked.resource.name], retry=False,
             ttl_s=svc.settings.leases.window_s, description="is writing it"), [asked],
             leases.How(purpose=purposes.WINDOW))
-        refusal = open_one(svc, tx, actor, agent, one, wait_s)
+        refusal = open_one(svc, tx, actor, agent, located_resource, wait_s)
         if refusal is not None:
             return refusal
     return None
@@ -169,10 +170,10 @@ def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]
             edits[row.fencing_token] = read_versions.Edited(
                 path(row), need.path, need.before, parts)
     read_versions.note_edits(tx, agent, list(edits.values()))
-    told: list[str] = []
+    result: list[str] = []
     for row in rows:
         if row.fencing_token in edits:
-            told += _compare(svc, tx, agent, row, edits[row.fencing_token])
+            result += _compare(svc, tx, agent, row, edits[row.fencing_token])
             parts = edits[row.fencing_token].parts
             if parts.hash != row.content_hash:
                 agreements.tell_of_write(tx, agent, path(row), _file(svc, row), parts.names)
@@ -181,7 +182,7 @@ def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]
         grant.end(tx, row)
     for name, why in missed.items():
         tx.record(ev.Noted(what="an edit was not compared", facts={"path": name, "why": why}))
-    return told
+    return result
 
 
 def _file(svc: Service, row: LeaseRow) -> Resource:

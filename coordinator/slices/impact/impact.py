@@ -114,15 +114,17 @@ def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:
     if outcome.outcome == "ALLOW":
         return None
     if outcome.outcome == "REQUIRE_ADDITIONAL_LOCKS":
-        broken = [one for one in outcome.breaks if one.resource in outcome.required]
-        text = "; ".join(f"{one.path}:{one.line}: {one.why}" for one in broken[:TOLD_MAX])
+        broken = [breakage for breakage in outcome.breaks if breakage.resource in outcome.required]
+        text = "; ".join(f"{breakage.path}:{breakage.line}: {breakage.why}" for breakage
+                         in broken[:TOLD_MAX])
         more = f"; and {len(broken) - TOLD_MAX} more" if len(broken) > TOLD_MAX else ""
         names = ", ".join(outcome.required[:TOLD_MAX])
         return Refusal(
             Code.REQUIRE_ADDITIONAL_LOCKS, f"With this text {text}{more}. Nothing was written.",
             next=f"Lease {names}, too, make them fit, and commit all in one.",
             required=outcome.required, breaks=[
-                {"resource": one.resource, "line": one.line, "why": one.why} for one in broken],
+                {"resource": breakage.resource, "line": breakage.line, "why": breakage.why}
+                for breakage in broken],
         )
     if outcome.path in held:
         return None

@@ -118,11 +118,11 @@ def work_in(svc: Service, tx: Tx, actor: Actor, req: rq.TaskWorktree) -> rq.Work
     """See `requests.TaskWorktree`."""
     task = claimed_task(tx, req.agent, req.task)
     try:
-        found = tx.looked.place(req.worktree, literal=True)
+        located = tx.looked.place(req.worktree, literal=True)
     except Refusal:
-        found = None
-    place = found.worktree if found is not None else None
-    if found is None or place is None or found.path != place:
+        located = None
+    place = located.worktree if located is not None else None
+    if located is None or place is None or located.path != place:
         raise Refusal(
             Code.INVALID, f"{req.worktree} is not a linked worktree of this repository. Nothing "
             "was changed.", next="`git worktree list` shows them.",

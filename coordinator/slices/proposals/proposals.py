@@ -136,7 +136,7 @@ def _check_form(request: rq.Propose) -> None:
                 "said. Nothing was written.", resource=change.resource,
                 next="Read it, and repeat with the `version` that you have read.",
             )
-    kinds = {kind_of(one.resource) for one in given}
+    kinds = {kind_of(proposed_change.resource) for proposed_change in given}
     if kinds & {"dir", "glob"}:
         raise Refusal(
             Code.INVALID, "A proposal changes files, regions or keys, not directories or globs. "
@@ -154,12 +154,13 @@ def _check_whole_or_parts(located: Sequence[Located], given: Sequence[rq.Propose
     Refusal: INVALID: a file and a region of it, one resource twice, or a directory.
     """
     seen: dict[str, str] = {}
-    for one in located:
-        path = path_of(one.resource.name, one.resource.kind)
-        if one.resource.kind == "dir":
+    for located_resource in located:
+        path = path_of(located_resource.resource.name, located_resource.resource.kind)
+        if located_resource.resource.kind == "dir":
             raise Refusal(Code.INVALID, f"{file_names.shown(path)} is a directory. Nothing was "
-                          "written.", next="Name each file.", resource=one.resource.name)
-        if seen.setdefault(path, one.resource.kind) != one.resource.kind:
+                          "written.", next="Name each file.",
+                          resource=located_resource.resource.name)
+        if seen.setdefault(path, located_resource.resource.kind) != located_resource.resource.kind:
             raise Refusal(
                 Code.INVALID, f"{file_names.shown(path)} is to be changed as a whole and in parts. "
                 "Nothing was written.", next="Propose the whole file, or its regions.",
@@ -376,7 +377,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
                          if (change.version is None) == is_new], request.agent,
                     request.cwd, new=is_new, proposed=True)
     asking = agents.may_act(tx, actor, request.agent)
-    wanted = [(one, "exclusive") for one in located]
+    wanted = [(located_resource, "exclusive") for located_resource in located]
     blockers = find_blockers(svc, tx, request.agent, wanted)
     if blockers.blocked:
         other = redirect.offer(svc, tx, request.agent)
@@ -384,12 +385,14 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         return redirect.locked(svc, tx, redirect.Unserved(request.agent, located), blockers, other)
     if blockers.closed:
         raise grant.quarantined(blockers)
-    plan, paths = planned.plan, {path_of(one.resource.name, one.resource.kind): None
-                                 for one in located}
+    plan, paths = planned.plan, {path_of(located_resource.resource.name,
+                                         located_resource.resource.kind): None
+                                 for located_resource in located}
     windows = free_windows.check(svc, tx, paths)
     if planned.located != located or any(
             tx.ended_since(resource.kind, resource.scope)
-            for resource in (*(one.resource for one in located), *windows)):
+            for resource
+            in (*(located_resource.resource for located_resource in located), *windows)):
         raise _written_meanwhile(located[0])
     if isinstance(plan, Refusal):
         if plan.code not in lost_writes.LOST:
@@ -398,7 +401,8 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         return lost_writes.note(svc, tx, request.agent, located, plan)
     if not plan.steps:
         agents.noted(tx, request.agent, asking)
-        lost_writes.stood(svc, tx, request.agent, [one.resource for one in located])
+        lost_writes.stood(svc, tx, request.agent,
+                          [located_resource.resource for located_resource in located])
         return _told(f"C-{tx.number('commit')}", plan, [])
     grant.check_looked(svc, tx, wanted, blockers)
     agents.noted(tx, request.agent, asking)
@@ -410,12 +414,13 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     return Begun(begun, plan, located)
 
 
-def _written_meanwhile(one: Located) -> Refusal:
+def _written_meanwhile(located: Located) -> Refusal:
     """Somebody's right to write one of these ended after the plan was made: it is made anew."""
     return Refusal(
-        Code.VERSION_CHANGED, f"{file_names.shown(one.resource.name)} is written again and again. "
+        Code.VERSION_CHANGED,
+        f"{file_names.shown(located.resource.name)} is written again and again. "
         "Nothing was written.", next="Read it again, and propose the change anew.",
-        resource=one.resource.name, window=True,
+        resource=located.resource.name, window=True,
     )
 
 
@@ -424,7 +429,7 @@ def _applied(svc: Service, begun: Begun, tx: Tx, warnings: Any) -> rq.ProposalAp
     if isinstance(warnings, Refusal):
         return warnings
     agent = begun.journal.verdict.by
-    lost_writes.stood(svc, tx, agent, [one.resource for one in begun.located])
+    lost_writes.stood(svc, tx, agent, [located.resource for located in begun.located])
     return _told(begun.journal.review, begun.plan, warnings)
 
 

@@ -165,16 +165,16 @@ def _open(svc: Service, request: rq.CommitRegion, tx: Tx,
 def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
     """The region that a text names: the one that the agent has leased by it, whatever lies at that
     name by now; else what a lease would be on."""
-    found = tx.looked.place(text, request.cwd)
-    for row in sorted(held_by_link(svc, tx, text, found.resource, request.cwd),
-                      key=lambda row: row.worktree != found.worktree):
+    located = tx.looked.place(text, request.cwd)
+    for row in sorted(held_by_link(svc, tx, text, located.resource, request.cwd),
+                      key=lambda row: row.worktree != located.worktree):
         # (Where the file was renamed, and a link to it stands in its place, that is what is meant.)
         if row.locked_by == request.agent and not any(
-                lease.scope == found.resource.scope
+                lease.scope == located.resource.scope
                 for lease in other_names.with_other_names(svc, tx, [row])):
             return Meant(as_resource(row.file_path, row.kind, row.scope), row.worktree)
-    is_said = request.cwd is not None or found.worktree is not None
-    return Meant(found.resource, found.worktree, is_said)
+    is_said = request.cwd is not None or located.worktree is not None
+    return Meant(located.resource, located.worktree, is_said)
 
 
 def _rights(svc: Service, tx: Tx, request: rq.CommitRegion,
@@ -234,7 +234,8 @@ def _known(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
         rows = [row for row in other_names.with_other_names(svc, view, [lease])
                 if row.kind == lease.kind and region_of(row.file_path) == region_of(name)]
     first = next((row for row in rows if row.goes_with is None), lease)
-    versions = view.each_of(VersionRow, "version_get", [copy_name(one, lease.worktree) for one in (
+    versions = view.each_of(VersionRow, "version_get",
+                            [copy_name(text, lease.worktree) for text in (
         [row.file_path for row in rows] if lease.file_path == name else [name])])
     own = [version for version in versions if version.seen_at >= first.locked_at]
     if own:

@@ -256,8 +256,8 @@ class _Look:
     def write_down(self, wanted: list[_Wanted], out: Plan) -> None:
         """The steps: what goes first, so that its place is free for what comes."""
         wanted.sort(key=lambda wanted: wanted.new is not None)
-        for n, one in enumerate(wanted):
-            file, now = one.file, one.now
+        for n, other_wanted in enumerate(wanted):
+            file, now = other_wanted.file, other_wanted.now
             if not now.kept:
                 raise Refusal(
                     Code.LIMIT,
@@ -271,7 +271,7 @@ class _Look:
             out.keeps.append(now)
             out.steps.append(ev.VerdictStep(
                 path=file.path, scope=file.scope, worktree=file.worktree, old=now.hash,
-                old_mode=now.mode, new=one.new, new_mode=self._mode(one),
+                old_mode=now.mode, new=other_wanted.new, new_mode=self._mode(other_wanted),
                 aside=f".coord-{self._row.review_id}-{n}-{secrets.token_hex(4)}.tmp",
                 in_place=now.links > 1 and here is not None and here == file.inode,
             ))

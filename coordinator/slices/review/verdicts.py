@@ -169,15 +169,15 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
             fencing_token=lease.fencing_token, resource=lease.file_path, scope=lease.scope,
             agent=lease.locked_by, lease_kind=lease.kind,
         ))
-    said = warnings(svc, done)
+    sentences = warnings(svc, done)
     if journal.verdict.what == "keep":
-        said += _stayed(tx, journal)
+        sentences += _stayed(tx, journal)
     refusal = taken_back(svc, journal, done) if done.state == "back" else None
     tx.record(ev.VerdictEnded(
         review=journal.review, agent=row.agent, task=row.task_id, what=journal.verdict.what,
         outcome="taken back" if refusal is not None else "done",
-        why=refusal.message if refusal is not None else " ".join(said),
-        saved=[(one.path, one.name) for one in done.saved],
+        why=refusal.message if refusal is not None else " ".join(sentences),
+        saved=[(saved.path, saved.name) for saved in done.saved],
     ))
     if refusal is not None:
         if journal.verdict.what == "undo":
@@ -191,7 +191,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
             row = reviews.split(tx, row, journal.parts)
         reply = reviews.decided(svc, tx, row, verdict.what, verdict.by, verdict.note,
                                 journal.steps)
-    return msgspec.structs.replace(reply, warnings=said)
+    return msgspec.structs.replace(reply, warnings=sentences)
 
 
 def _stayed(view: View, journal: Journal) -> list[str]:

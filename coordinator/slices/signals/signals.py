@@ -106,7 +106,7 @@ def refused(svc: Service, tx: Tx, blocked_by: list[Resource], task: str | None) 
         _leave_if_room(tx, resource, "files_blocked", half_life_ms, "a refusal")
     if task is not None:
         _leave_if_room(tx, task_resource(task), "files_blocked", half_life_ms, "its work met "
-                       + ", ".join(one.name for one in blocked_by[:BLOCKED_MAX])[:200])
+                       + ", ".join(resource.name for resource in blocked_by[:BLOCKED_MAX])[:200])
 
 
 def claimed(svc: Service, tx: Tx, task: str) -> None:

@@ -26,7 +26,8 @@ def write(svc: Service, request: rq.Propose, tx: Tx,
                       next="Put them into one change.")
     asking = agents.may_act(tx, actor, request.agent)
     located = [Located(key, None, None) for key in keys]
-    blockers = find_blockers(svc, tx, request.agent, [(one, "exclusive") for one in located])
+    blockers = find_blockers(svc, tx, request.agent,
+                             [(located_resource, "exclusive") for located_resource in located])
     if blockers.leases:
         other = redirect.offer(svc, tx, request.agent)
         agents.noted(tx, request.agent, asking)

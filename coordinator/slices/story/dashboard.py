@@ -193,7 +193,8 @@ def _below_their_files(leases: Sequence[rq.Lease]) -> list[tuple[str, rq.Lease |
         if len(together) < 2:
             rows.append(("", lease))
         elif together[0] is lease:
-            rows += [(_file(lease), None), *((_file(lease), one) for one in together)]
+            rows += [(_file(lease), None),
+                     *((_file(lease), other_lease) for other_lease in together)]
     return rows
 
 
@@ -220,9 +221,9 @@ def _backlog(reply: rq.StatusReply, width: int | None) -> list[Line]:
     total = sum(n for state, n in reply.tasks.items() if state != "cancelled")
     if not reply.tasks:
         return _section("backlog", [("empty: `coord task add TITLE`", "dim")])
-    told = [bar(reply.tasks.get("done", 0), total, 24)]
-    told += [f"{reply.tasks[state]} {state}" for state in ORDER if reply.tasks.get(state)]
-    out = [(part, "") for part in _joined(told, width)]
+    sentences = [bar(reply.tasks.get("done", 0), total, 24)]
+    sentences += [f"{reply.tasks[state]} {state}" for state in ORDER if reply.tasks.get(state)]
+    out = [(part, "") for part in _joined(sentences, width)]
     if reply.verified is not None:
         out.append((_verified(reply.verified), ""))
     return _section("backlog", out)
@@ -261,8 +262,8 @@ def _reviews(reply: rq.StatusReply, now: int, width: int | None, most: int | Non
 
 def _events(reply: rq.StatusReply, width: int | None, most: int | None) -> list[Line]:
     shown = reply.events[-most:] if most else reply.events
-    told = columns(("", ""), [(row.at[11:19], row.text) for row in shown], "=~", width)[1:]
-    gap = [(row.replace("  ", " ", 1), "") for row in told]
+    sentences = columns(("", ""), [(row.at[11:19], row.text) for row in shown], "=~", width)[1:]
+    gap = [(row.replace("  ", " ", 1), "") for row in sentences]
     return _section("recent", gap or [("nothing yet", "dim")])
 
 

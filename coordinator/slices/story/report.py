@@ -325,10 +325,10 @@ def _pairs(gathered: Gathered) -> list[rq.WaitedFor]:
 
 
 def _files(gathered: Gathered) -> list[rq.HotFile]:
-    made = [rq.HotFile(resource=name, grants=one["grants"], refused=one["refused"],
-                       agents=len(gathered.wanted_by[name]), held_s=_s(one["held"]),
-                       waited_s=_s(one["waited"]))
-            for name, one in gathered.files.items()]
+    made = [rq.HotFile(resource=name, grants=file["grants"], refused=file["refused"],
+                       agents=len(gathered.wanted_by[name]), held_s=_s(file["held"]),
+                       waited_s=_s(file["waited"]))
+            for name, file in gathered.files.items()]
     return sorted(made, key=lambda hot_file: (
         -hot_file.waited_s, -hot_file.refused, -hot_file.agents, -hot_file.grants,
         hot_file.resource))

@@ -89,14 +89,14 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     if _ID.fullmatch(upper) and (
             rows := view.each(LogRow, "events_of_id", f'"{upper}"', STORY_MAX)):
         return _story(upper, rows)
-    found = view.looked.place(subject, req.cwd)
-    meant = found.resource
+    located = view.looked.place(subject, req.cwd)
+    meant = located.resource
     by_name = held_by_link(svc, view, subject, meant, req.cwd)
     subject = by_name[0].file_path if by_name else meant.name
     # (What looks like an id and is no file is none, whatever was held around it.)
-    around = _around(subject) if found.there or not _ID.fullmatch(upper) else "[]"
+    around = _around(subject) if located.there or not _ID.fullmatch(upper) else "[]"
     rows = view.each(LogRow, "events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
-    link = svc.tree.relative(found.through[0]) if found.through else None
+    link = svc.tree.relative(located.through[0]) if located.through else None
     if link:  # what was done to the link is told, too
         of_link = view.each(LogRow, "events_of_resource", link, f'"{link}"', STORY_MAX, "[]")
         rows = sorted({row.seq: row for row in (*rows, *of_link)}.values(),
@@ -124,8 +124,9 @@ def _around(name: str) -> str:
 
 
 def _story(subject: str, rows: list[LogRow]) -> rq.Story:
-    said = [tell_event(row) for row in rows]
-    return rq.Story(subject=subject, sentences=said or [f"The log tells nothing of {subject}."])
+    sentences = [tell_event(row) for row in rows]
+    return rq.Story(subject=subject,
+                    sentences=sentences or [f"The log tells nothing of {subject}."])
 
 
 def replay(svc: Service, view: View, actor: Actor, req: rq.Replay) -> rq.ReplayResult:
