@@ -90,7 +90,7 @@ def namespaces(path: str, key: str) -> "list[int]":
         said += data
         for _, _, numbers in more:
             result += [int.from_bytes(numbers[position : position + 4], sys.byteorder)
-                      for position in range(0, len(numbers), 4)]
+                       for position in range(0, len(numbers), 4)]
     if not result:
         raise OSError(said.decode("utf-8", "replace").strip())
     return result

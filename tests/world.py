@@ -229,7 +229,7 @@ class World:
             events += some
         useless = self.view().values("blobs_unreferenced")
         blobs = self.ledger.run(lambda tx: compaction.remove_blobs(tx, useless, set()), now_ms)
-        self.ledger.run(lambda tx: compaction.told(tx, events, blobs), now_ms)
+        self.ledger.run(lambda tx: compaction.note_removed(tx, events, blobs), now_ms)
         return rq.Compacted(events_removed=events, blobs_removed=blobs)
 
     def refused(self, request: rq.Request[Any], token: str | None = None) -> Refusal:

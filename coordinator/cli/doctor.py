@@ -205,7 +205,8 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
             f"its sessions report in (last {seen})" if seen is not None else
             f"no session of it has reported in yet ({profile.hooks.trust or 'start it once'})"
         )
-        if not bad and (told := session_wiring.told(profile, StateDir(root), Path.home())):
+        if not bad and (told := session_wiring.describe_sessions(profile, StateDir(root),
+                                                                 Path.home())):
             text += f"; {told}"
         if profile.trust is not None and not bad:
             heard = partial(_heard, profile.name)

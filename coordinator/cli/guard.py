@@ -28,7 +28,7 @@ def install(as_json: AsJson = False) -> None:
     """
     place = Path.cwd()
     StateDir(locate_root()).check_ours()
-    found_hooks = hooks.found(place)
+    found_hooks = hooks.find_hooks(place)
     changed = [hook for hook in found_hooks if hook.install()]
     sentences = hooks.remarks(place, found_hooks)
     if as_json:
@@ -49,7 +49,7 @@ def check(as_json: AsJson = False) -> int:
     """Whether the hooks are in place, and whether what is staged now may be committed."""
     place = Path.cwd()
     tree = WorkTree.of(place)
-    found_hooks = hooks.found(place, tree)
+    found_hooks = hooks.find_hooks(place, tree)
     top, own = (tree.top, tree.own) if tree is not None else (repository.top(place), None)
     text = CommitCheck(top, os.environ).commit(own, STAGED) if top is not None else ""
     missing = [hook for hook in found_hooks if hook.state() != "guarded"]
@@ -70,7 +70,7 @@ def remove(as_json: AsJson = False) -> None:
     people_only("taking the guard out of git's hooks", "Ask the person who runs coord.",
                 typed=True)
     place = Path.cwd()
-    found_hooks = hooks.found(place)
+    found_hooks = hooks.find_hooks(place)
     changed = [hook for hook in found_hooks if hook.remove()]
     if as_json:
         print_json({"items": [_item(hook) for hook in found_hooks], "next": None})

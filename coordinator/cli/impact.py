@@ -146,12 +146,13 @@ def _committed(path: str, typed: str, commit: str) -> bytes | None:
 def _tell(outcome: Outcome, past: str) -> None:
     name = file_names.shown(outcome.path)
     if outcome.note and not outcome.changed:
-        _said(f"{name} against {past}: {outcome.note}; nothing more can be said.")
+        _fold_sentence(f"{name} against {past}: {outcome.note}; nothing more can be said.")
     elif not outcome.changed:
-        _said(f"{name} against {past}: nothing that others use takes less than before.")
+        _fold_sentence(f"{name} against {past}: nothing that others use takes less than before.")
     else:
-        _said(f"{name} against {past}: {_count(len(outcome.changed), 'name')} no longer what "
-              f"{'it was' if len(outcome.changed) == 1 else 'they were'}")
+        _fold_sentence(f"{name} against {past}: {_count(len(outcome.changed), 'name')} no longer "
+                       "what "
+                       f"{'it was' if len(outcome.changed) == 1 else 'they were'}")
         for line in columns(
             ("name", "why"),
             [(what.partition("::")[2], why) for what, why in outcome.changed[:SHOWN_MAX]],
@@ -164,15 +165,16 @@ def _tell(outcome: Outcome, past: str) -> None:
             f"break{'s' * (len(outcome.breaks) == 1)}:")
     for breakage in outcome.breaks[:SHOWN_MAX]:
         guess = "" if breakage.sure else " (taken for it by its name alone)"
-        _said(f"{file_names.shown(breakage.path)}:{breakage.line}: {breakage.why}{guess}", 2)
+        _fold_sentence(f"{file_names.shown(breakage.path)}:{breakage.line}: "
+                       f"{breakage.why}{guess}", 2)
     if len(outcome.breaks) > SHOWN_MAX:
         say(f"  and {len(outcome.breaks) - SHOWN_MAX} more (`--json` has all)")
     if outcome.unseen:
         say("What cannot be seen through:")
     for unclear in outcome.unseen[:SHOWN_MAX]:
-        _said(f"{file_names.shown(unclear.path)}:{unclear.line}: {unclear.why}", 2)
+        _fold_sentence(f"{file_names.shown(unclear.path)}:{unclear.line}: {unclear.why}", 2)
     if outcome.note and outcome.changed:
-        _said(f"Note: {outcome.note}.")
+        _fold_sentence(f"Note: {outcome.note}.")
     say(outcome.outcome)
     if outcome.required:
         asked = " ".join(shlex.quote(text) for text in outcome.required[:20])
@@ -185,7 +187,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def _said(text: str, indent: int = 0) -> None:
+def _fold_sentence(text: str, indent: int = 0) -> None:
     """A sentence, folded where a terminal ends."""
     for line in wrapped(text, width(), indent):
         say(line)

@@ -129,7 +129,8 @@ def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
         changed = wiring.apply(root, plans, user=user)
         notes += wiring.keep_out_of_commits(root, changed) if git else []
         notes += [text for profile in wanted
-                  if (text := session_wiring.told(profile, StateDir(root), Path.home()))]
+                  if (text := session_wiring.describe_sessions(profile, StateDir(root),
+                                                               Path.home()))]
         notes += [] if user else _elsewhere(root, wanted)
         notes += wiring.guard_in(root, yes=yes, diff=diff) if git and not no_guard else []
         notes += shims_command.offer(wanted, None if user else root, wanted=with_shims,

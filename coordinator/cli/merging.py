@@ -60,7 +60,7 @@ def merge_file(
         fail(refusal)
         return FAILED
     if as_json:
-        print_json(_told(done))
+        print_json(_describe_merge(done))
     elif stdout:
         sys.stdout.flush()
         sys.stdout.buffer.write(done.data)
@@ -102,7 +102,7 @@ def _merged(
         ) from None
 
 
-def _told(done: Merged) -> dict[str, Any]:
+def _describe_merge(done: Merged) -> dict[str, Any]:
     return {
         "by": done.by, "markers": done.markers, "notes": list(done.notes),
         "conflicts": [{"region": clash.name, "why": clash.why} for clash in done.conflicts],

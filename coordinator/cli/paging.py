@@ -20,7 +20,7 @@ def pager() -> str | None:
         return None
     try:
         completed = subprocess.run(["git", "var", "GIT_PAGER"], capture_output=True, text=True,
-                               check=False)
+                                   check=False)
         command = completed.stdout.strip() if completed.returncode == 0 else None
     except OSError:
         command = None

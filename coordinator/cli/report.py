@@ -36,7 +36,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """After a launch: who waited for whom, the files most in demand, refusals, time lost."""
-    title, since, until = _of(run, everything)
+    title, since, until = _find_span(run, everything)
     if html is not None:
         template = read_template()
         timeline = ask(rq.Timeline(since=since, until=until, limit=limit, spans=SPANS, parts=PARTS))
@@ -56,7 +56,7 @@ def report(
             say(f"… at most {limit} of each are shown; `coord report --limit {limit * 10}`")
 
 
-def _of(run: str | None, everything: bool) -> tuple[str, str | None, str | None]:
+def _find_span(run: str | None, everything: bool) -> tuple[str, str | None, str | None]:
     """(title, since, until) of what is asked for.
 
     Raises:
@@ -105,7 +105,7 @@ def _show(title: str, report_reply: rq.ReportReply) -> None:
         for hot_file in report_reply.files if hot_file.waited_s or hot_file.refused], columns)
     _chart("Refusals",
            [(refused_count.code, float(refused_count.count), _times(refused_count.count))
-                        for refused_count in report_reply.refusals], columns)
+            for refused_count in report_reply.refusals], columns)
     _chart("Tasks by agent", [
         (agents_part.agent, float(agents_part.done),
          f"{agents_part.done} done, {agents_part.failed} failed, {agents_part.in_review} in "

@@ -121,7 +121,8 @@ def _decide(verdict: rq.Verdict, reviews: list[str], files: list[str] | None,
                              files=list(files or ()), hunks=_numbers(hunks),
                              cwd=as_text(os.getcwd()) if files else None)  # noqa: PTH109
              for name in dict.fromkeys(reviews)]
-    return _each(asked, lambda row: _told(verdict, row, part=bool(files or hunks)), as_json)
+    return _each(asked, lambda row: _print_verdict(verdict, row, part=bool(files or hunks)),
+                 as_json)
 
 
 def _each(asked: Sequence[rq.Request[rq.Review]], tell: Callable[[rq.Review], None],
@@ -149,7 +150,7 @@ def _each(asked: Sequence[rq.Request[rq.Review]], tell: Callable[[rq.Review], No
     return refused[0].exit_code if refused else 0
 
 
-def _told(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
+def _print_verdict(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
     say(f"{row.review} {row.state}: {', '.join(path(f.path) for f in row.files)}")
     if row.part_of and part:
         say(f"  a part of {row.part_of}, which stays open for {_rest(row.part_of)}")

@@ -57,7 +57,7 @@ def run(
     brought = _brought(profile, root, typed)
     if own and not any(word.split("=")[0] in known_profile.in_session[:1] for word in typed):
         own += known_profile.in_session
-    words = _found(profile, own + (brought.arguments if own else []) + typed)
+    words = _find_program(profile, own + (brought.arguments if own else []) + typed)
     try:
         if not where_possible or _is_wanted(root):
             _become_in_session(profile, words, brought.environment)
@@ -119,7 +119,7 @@ def _program(profile: Profile) -> list[str]:
     return [profile.command[0]] if profile.command and "{" not in profile.command[0] else []
 
 
-def _found(profile: str, words: list[str]) -> list[str]:
+def _find_program(profile: str, words: list[str]) -> list[str]:
     if not words:
         raise Refusal(
             Code.INVALID, f"The profile {profile} names no program, so nothing was started.",

@@ -45,7 +45,7 @@ def install(
         raise Refusal(Code.INVALID, "None of the agents that coord knows is on PATH.",
                       next="`coord agents profiles` lists them.")
     made = [name for name in wanted if shims.install(name, known[name])]
-    sentences = _told(made)
+    sentences = _list_left(made)
     kept = [name for name in wanted if name not in made]
     if as_json:
         print_json({"folder": str(shims.folder()), "made": made, "kept": kept, "notes": sentences})
@@ -100,10 +100,10 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
     made = [program for program, profile in lacking.items() if shims.install(program, profile)]
     for text in made:
         say(f"{text}: has a shim ({shims.folder() / text})")
-    return [name.removeprefix("note: ") for name in _told(made)]
+    return [name.removeprefix("note: ") for name in _list_left(made)]
 
 
-def _told(made: list[str]) -> list[str]:
+def _list_left(made: list[str]) -> list[str]:
     """What is left for a person to do."""
     hidden = [text for text in made if not shims.hides(text)]
     if not hidden:

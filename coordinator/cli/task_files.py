@@ -175,13 +175,13 @@ def _changes(before: str, after: str) -> dict[str, Any]:
     """
     if after == before or not after.strip():
         return {}
-    old, new = _one(before), _one(after)
+    old, new = _read_item(before), _read_item(after)
     if new.attempts_max is None:
         new.attempts_max = old.attempts_max
     return {name: getattr(new, name) for name in FIELDS if getattr(new, name) != getattr(old, name)}
 
 
-def _one(text: str) -> Item:
+def _read_item(text: str) -> Item:
     try:
         read = text_formats.read(text, "yaml")
     except Refusal as refusal:

@@ -195,7 +195,7 @@ def _list(root: Path, as_json: bool) -> None:
         print_json({
             "root": str(root),
             "untrusted": [{"what": subject.what, "says": subject.says, "text": subject.text}
-                                             for subject in waiting],
+                          for subject in waiting],
             "trusted": [msgspec.to_builtins(note) for note in given],
         })
         return

@@ -82,23 +82,23 @@ def _show(verification: rq.Verification) -> None:
 
 def _list(verification_list: rq.VerificationList) -> None:
     if not verification_list.command:
-        _told("Nothing is verified: verify.command is not set, or nobody has trusted it "
-              "(`coord trust`).")
+        _print_folded("Nothing is verified: verify.command is not set, or nobody has trusted it "
+                      "(`coord trust`).")
     else:
-        _told(f"command  {in_line(verification_list.command)}")
+        _print_folded(f"command  {in_line(verification_list.command)}")
     now = SystemClock().now_ms()
     for verification in verification_list.items:
         text = in_line(verification.said) if verification.said else "goes on"
-        _told(f"{verification.verification}  {verification.state}  "
-              f"{ago(verification.begun_at, now)}  {text}")
+        _print_folded(f"{verification.verification}  {verification.state}  "
+                      f"{ago(verification.begun_at, now)}  {text}")
     for work in verification_list.left:
         how = (f"is verified with the repair of {work.because}" if work.state == "held" else
                "broke it and is to be done again" if work.state == "broken" else
                "waits for the next verification")
-        _told(f"{work.task}  {how}")
+        _print_folded(f"{work.task}  {how}")
 
 
-def _told(text: str) -> None:
+def _print_folded(text: str) -> None:
     """A line, folded where a terminal ends."""
     for line in wrapped(text, width(), 0):
         say(line)

@@ -126,15 +126,15 @@ def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
     if passed := exclude.put_in(root, [path for path in changed if path in made]):
         names, it = ("names", "it") if len(passed) == 1 else ("name", "them")
         result.append(f"{', '.join(passed)} {names} paths of this machine, so git passes over {it} "
-                    "(.git/info/exclude, of this clone only)")
+                      "(.git/info/exclude, of this clone only)")
     if theirs := exclude.tracked(root, changed):
         result.append(f"git tracks {', '.join(theirs)}, and what was wired names paths of this "
-                    "machine: do not commit that, or wire with --user")
+                      "machine: do not commit that, or wire with --user")
     mine = [path for path in changed if path not in made]
     if others := exclude.untracked(root, mine):
         names, it = ("names", "it") if len(others) == 1 else ("name", "them")
         result.append(f"{', '.join(others)} {names} paths of this machine now; keep {it} out of "
-                    "commits")
+                      "commits")
     return result
 
 
@@ -142,7 +142,7 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     """Put the guard into git's hooks of this clone, shown and asked for like a wiring; what a
     person should know of it. Hooks that others have too are left to `coord guard install`."""
     try:
-        found_hooks = hooks.found(root)
+        found_hooks = hooks.find_hooks(root)
     except Refusal as refusal:
         step = f" ({refusal.next})" if refusal.next else ""
         return [f"commits are not guarded: {refusal.message.rstrip('.')}{step}"]
@@ -174,7 +174,8 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False)
     """
     mine = _hooks_of(root)
     if not mine:
-        if not _wired(root, here=every) and any(hook.state() != "missing" for hook in _found(root)):
+        if not _wired(root,
+                      here=every) and any(hook.state() != "missing" for hook in _find_hooks(root)):
             say("guard: stays in git's hooks, for nobody knows that init put it there; "
                 "`coord guard remove` takes it out")
         return
@@ -204,17 +205,17 @@ def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[s
             if profile.wire and profile.name not in but and wirer.is_wired(profile, here=here)]
 
 
-def _found(root: Path) -> list[hooks.Hook]:
+def _find_hooks(root: Path) -> list[hooks.Hook]:
     """The hooks that git looks for in this clone; none where that cannot be told."""
     try:
-        return hooks.found(root)
+        return hooks.find_hooks(root)
     except Refusal:
         return []
 
 
 def _lacking(root: Path) -> list[hooks.Hook]:
     """The hooks that `guard_in` would ask about."""
-    found_hooks = _found(root)
+    found_hooks = _find_hooks(root)
     return [] if not found_hooks or hooks.shared(root, found_hooks) else [
         hook for hook in found_hooks if hook.state() != "guarded"]
 
@@ -224,7 +225,7 @@ def _hooks_of(root: Path) -> list[hooks.Hook]:
     is recorded may have come with the folder, and name another."""
     recorded = _guarded(root)
     names = {Path(text).name for text in recorded}
-    here = [hook for hook in _found(root) if hook.name in names]
+    here = [hook for hook in _find_hooks(root) if hook.name in names]
     own = [hooks.Hook(path) for path in (root / text for text in recorded)
            if path.is_relative_to(root)]
     return [*{hook.path: hook for hook in (*here, *own)}.values()]

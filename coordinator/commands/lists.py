@@ -120,7 +120,7 @@ def _told_apart(cells: Sequence[str], width: int) -> list[str]:
     first, last = min(cells), max(cells)
     position = next((n for n,
                      (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
-              len(first))
+                    len(first))
     name = first.rfind("/", 0, position) + 1
     if position - name <= width // 3:
         position = name

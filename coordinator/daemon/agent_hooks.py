@@ -160,7 +160,7 @@ class AgentHooks:
             self._keep_guard(profile, heard.session, answer)
             return
         if heard.stopped is not None:
-            verdict = HookAnswer(deny=tool_calls.told(heard.stopped))
+            verdict = HookAnswer(deny=tool_calls.describe_refusal(heard.stopped))
             answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
             return
         self._note_unknown(profile, heard)
@@ -201,7 +201,7 @@ class AgentHooks:
                     log.error("%s at %s: %s", profile, heard.event, value.message)
                     value = tool_calls.Heeded("")
                 else:
-                    value = tool_calls.Heeded("", deny=tool_calls.told(value))
+                    value = tool_calls.Heeded("", deny=tool_calls.describe_refusal(value))
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None:
                 self._allowed.pop(receipt, None)
@@ -288,7 +288,7 @@ class AgentHooks:
         if isinstance(late, Refusal):
             answer(
                 hook_protocol.Answer(
-                    0, encode(table, heard, HookAnswer(deny=tool_calls.told(late)))
+                    0, encode(table, heard, HookAnswer(deny=tool_calls.describe_refusal(late)))
                 )
             )
         else:

@@ -84,7 +84,7 @@ class Compaction:
         events = await self._in_steps(lambda tx, n: compaction.remove_events(tx, upto, n))
         blobs = await self._remove_blobs()
         await self._in_steps(self._give_back)
-        await self._do(lambda tx: compaction.told(tx, events, blobs))
+        await self._do(lambda tx: compaction.note_removed(tx, events, blobs))
         after = file_bytes(self._ledger.db)
         await self._loop.run_in_executor(None, checkpoint, self._ledger.path)
         return rq.Compacted(events_removed=events, blobs_removed=blobs,

@@ -63,7 +63,7 @@ class Ground:
         if self._said is None:
             buffer = statx_buffer()  # any thread may ask
             for what, path, known in self._things:
-                found = self._found(path, buffer)
+                found = self._find_file(path, buffer)
                 if found != known:
                     state = "was removed" if found is None else "was replaced by another"
                     if device_and_inode(path, buffer) == known:
@@ -101,11 +101,11 @@ class Ground:
 
     def _look(self, around: bool) -> None:
         for path, known in self._around_commit[around]:
-            if self._found(path, self._buffer) != known:
+            if self._find_file(path, self._buffer) != known:
                 self.lost()
                 return
 
-    def _found(self, path: bytes, buffer: Any) -> _Id | None:
+    def _find_file(self, path: bytes, buffer: Any) -> _Id | None:
         return (filled if path == self._database else device_and_inode)(path, buffer)
 
     def _look_at_all(self) -> None:

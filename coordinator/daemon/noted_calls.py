@@ -47,7 +47,7 @@ class NotedCalls:
                 self._calls.began(Running(noted_process.holder, noted_process.is_command,
                                           frozenset(noted_process.words),
                                           frozenset(noted_process.files)), noted_process.call_id,
-                                          noted_process.began)
+                                  noted_process.began)
                 self._noted.add((noted_process.holder, noted_process.call_id))
         self._calls.changed = self._soon
 

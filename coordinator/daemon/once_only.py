@@ -52,7 +52,7 @@ class OnceOnly:
     def begin(self, once: Once, token: str | None, answer: Answer) -> Later | None:
         """Where to answer what is to be carried out now; None: it was, or is being carried out, and
         whoever asks is answered by that."""
-        refusal = self._look(lambda view: self._known(view, once, token))
+        refusal = self._look(lambda view: self._find_answer(view, once, token))
         if isinstance(refusal, Refusal):
             answer(refusal)
             return None
@@ -90,10 +90,10 @@ class OnceOnly:
 
         return over
 
-    def _known(self, view: View, once: Once, token: str | None) -> tuple[str | None, Any]:
+    def _find_answer(self, view: View, once: Once, token: str | None) -> tuple[str | None, Any]:
         row = view.agent_of(token_hash(token)) if token is not None else None
         asker = row.agent if row is not None else None
-        return asker, answered.known(self._service, view, asker, once)
+        return asker, answered.find_answer(self._service, view, asker, once)
 
     def _note(self, place: tuple[str | None, str], tx: Tx, value: Any) -> None:
         answered.note(tx, place[0], self._going[place][0], value)

@@ -361,7 +361,7 @@ def _more_paths() -> dict[str, Any]:
                  "schema": {"type": "integer"}},
                 {"name": "Last-Event-ID", "in": "header", "required": False,
                  "description": "The last event that came before the connection broke; it counts "
-                                "in place of `after`.", "schema": {"type": "string"}}]),
+                 "in place of `after`.", "schema": {"type": "string"}}]),
         "/metrics": path("metrics", "Metrics in Prometheus' text format. Give Prometheus the "
                          "token's file as `credentials_file`.", "text/plain", text,
                          "# HELP coord_waiters Acquisitions that stand in line.\n"

@@ -51,13 +51,13 @@ class RanTogether:
     def others(self, ran: Ran, path: str, holder: str, at: int | None, now: int) -> list[str]:
         """Who else may have changed this file, of which `holder` writes; `at`: when that was, if
         that is known. Nobody (an empty list) where this command alone names it."""
-        rans = list(self._at(ran, holder, at, now))
+        rans = list(self._list_runs(ran, holder, at, now))
         naming = [other for other in rans if _names(other, path)]
         if naming or _names(ran, path):
             rans = naming
         return sorted({other.owner for other in rans})
 
-    def _at(self, ran: Ran, holder: str, at: int | None, now: int) -> Iterator[Ran]:
+    def _list_runs(self, ran: Ran, holder: str, at: int | None, now: int) -> Iterator[Ran]:
         first, last = (ran.began, now) if at is None else (at - CLOCK_MS, at + CLOCK_MS)
         if at is not None and not ran.began <= last:
             return  # it was changed before this command

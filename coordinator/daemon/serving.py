@@ -78,7 +78,7 @@ def make_job(svc: Service, step: Write, asker: Asker, looked: Looked) -> Job:
 
 
 def _decide_once(svc: Service, tx: Tx, actor: Actor, step: Write, once: Once) -> Any:
-    before = answered.known(svc, tx, actor.agent, once)
+    before = answered.find_answer(svc, tx, actor.agent, once)
     if before is not None:
         return before
     tx.once = once.key

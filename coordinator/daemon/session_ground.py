@@ -44,7 +44,7 @@ def programs_before_git(path: str) -> list[list[str]]:
     if not path:
         return []
     try:
-        return git_programs.prepare(git_programs.found(path))
+        return git_programs.prepare(git_programs.list_programs(path))
     except (OSError, Refusal) as bad:
         log.warning("git does not ask in sessions: %s", bad)
         return []

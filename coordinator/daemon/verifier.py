@@ -136,7 +136,7 @@ class Verifier:
 
     def _carry_out(self, row: VerificationRow) -> None:
         try:
-            result = self._found()
+            result = self._verify()
         except _Halted:
             self._soon(self._over, row, None)
             return
@@ -162,7 +162,7 @@ class Verifier:
 
         self._writer.submit(lambda tx: verifications.end(self._service, tx, row, result), told)
 
-    def _found(self) -> Result:
+    def _verify(self) -> Result:
         """Make the trees, run the command on them, and tell what it came to."""
         if not self.command:
             return Result("untold", 0, said="No command is set any more (verify.command).")
@@ -258,7 +258,7 @@ class _Runs:
             task = str(unit.task)
             ran = next((run for with_, run in reversed(self._failed.items())
                         if with_ and with_[-1] in (unit, *_with_part(plan.units, unit))),
-                        self._last)
+                       self._last)
             on_top = dict.fromkeys(str(other.task) for other, because in findings.held
                                    if because == task and other.task)
             culprits.append(Culprit(task, unit.works, ran.how, ran.tail, tuple(on_top)))
@@ -269,14 +269,14 @@ class _Runs:
             base = self._trees.flattened(self._trees.commit(plan, findings.good), head)
             self._trees.keep_base(base)
         failed = next(reversed(self._failed.values()), self._last)
-        text, output = self._said(plan, findings, failed), ""
+        text, output = self._describe_findings(plan, findings, failed), ""
         if findings.outcome != "good":
             output = culprits[0].tail if culprits else failed.tail
         return Result(findings.outcome, self._count, good, tuple(culprits), tuple(held), text,
                       output,
                       base, head, since)
 
-    def _said(self, plan: Plan, findings: Findings, failed: _Run) -> str:
+    def _describe_findings(self, plan: Plan, findings: Findings, failed: _Run) -> str:
         command = quoted(self._own.command)
         empty = (f" (Submodules are empty in the tree that it ran in: "
                  f"{', '.join(plan.submodules[:3])}.)" if plan.submodules else "")

@@ -78,7 +78,7 @@ class WiringWatch:
                 await self._look_once()
                 # (Who asks for them reads the database already.)
                 self._warnings = [
-                    _said(name, why, self._look(partial(
+                    _describe_loss(name, why, self._look(partial(
                         _sessions, profile=name, keeping=self._keeping())))
                     for name, why in self._lost.items()]
             except OSError as bad:
@@ -156,7 +156,7 @@ def _sessions(view: View, profile: str, keeping: set[tuple[str, str]]) -> list[s
             and (profile, row.session) not in keeping]
 
 
-def _said(profile: str, why: str, sessions: list[str]) -> str:
+def _describe_loss(profile: str, why: str, sessions: list[str]) -> str:
     whose = f"{listed(sessions)} {'is' if len(sessions) == 1 else 'are'}" if sessions else (
         f"agents of {profile} that start now are")
     return (f"{profile}: {why}: {whose} unguarded, and not asked before a write. `coord init "
@@ -173,7 +173,8 @@ def _tell(tx: Tx, profile: str, why: str, keeping: set[tuple[str, str]]) -> None
     holders = {lease.locked_by
                for lease in tx.each(LeaseRow, "leases_live", tx.now, 0, None, LEASES_MAX)}
     for agent in sorted({*sessions, *holders}):
-        notices.post(tx, agent, "unguarded", f"{_said(profile, why, sessions)} Tell your person."
+        notices.post(tx, agent, "unguarded", f"{_describe_loss(profile, why, sessions)} Tell your "
+                                             "person."
                      if agent in sessions else
-                     f"{_said(profile, why, sessions)} What it writes of yours is found "
+                     f"{_describe_loss(profile, why, sessions)} What it writes of yours is found "
                      "afterwards, if at all: look at your files before you go on.")

@@ -143,7 +143,7 @@ class Reader:
         """Why the attempt did not succeed, told from stream and exit code; empty if it did."""
         message = self.told
         if message.model_error and (message.failed or not message.ended or code not in success_codes
-                                 or _same(message.model_error, message.result)):
+                                    or _same(message.model_error, message.result)):
             return f"the model failed: {message.model_error}"
         if code not in success_codes:
             return f"exit code {code}"
@@ -164,7 +164,7 @@ def _json(line: str) -> Any:
     return read if isinstance(read, dict) else None
 
 
-def _found(read: Any, path: str) -> list[Any]:
+def _find_values(read: Any, path: str) -> list[Any]:
     nodes = [read]
     for part in path.split(".") if path else ():
         if part == "*":
@@ -175,11 +175,11 @@ def _found(read: Any, path: str) -> list[Any]:
 
 
 def _texts(read: Any, path: str) -> list[str]:
-    return [name for name in _found(read, path) if isinstance(name, str) and name.strip()]
+    return [name for name in _find_values(read, path) if isinstance(name, str) and name.strip()]
 
 
 def _text(read: Any, path: str) -> str:
-    found = _found(read, path)
+    found = _find_values(read, path)
     if not found:
         return ""
     first = found[0]
@@ -189,12 +189,12 @@ def _text(read: Any, path: str) -> str:
 def _flag(read: Any, path: str) -> bool:
     """True for a true value, or for a path `a.b=text` that has this text."""
     path, _, wanted = path.partition("=")
-    found = _found(read, path)
+    found = _find_values(read, path)
     return bool(found) and (str(found[0]) == wanted if wanted else found[0] is True)
 
 
 def _number(read: Any, path: str) -> float | None:
-    found = [one for one in _found(read, path)
+    found = [one for one in _find_values(read, path)
              if isinstance(one, int | float) and not isinstance(one, bool)]
     return float(sum(found)) if found else None
 

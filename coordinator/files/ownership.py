@@ -53,7 +53,7 @@ def check_folder(path: Path | str, bits: int = OTHERS_WRITE) -> None:
     if status.st_uid != user():
         raise foreign(path, f"belongs to another user ({name_of(status.st_uid)})",
                       next=f"Run coord as {name_of(status.st_uid)}, or in a repository of your "
-                           "own.")
+                      "own.")
     if status.st_mode & bits:
         raise foreign(path, f"may be changed by others (mode {status.st_mode & 0o777:o})",
                       next=f"chmod {'700' if bits == OTHERS else 'go-w'} {path}")

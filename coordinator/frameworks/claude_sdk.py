@@ -119,7 +119,7 @@ class ClaudeLeases:
         except (Refusal, OSError, ValueError) as bad:
             result = _denied(f"No coordinator answers ({bad}), so this is stopped. Next: `coord "
                              "up`.",
-                          event)
+                             event)
         if event == "PreToolUse" and call and not _reason(result):
             while len(self._passed) >= PASSED_MAX:
                 del self._passed[next(iter(self._passed))]

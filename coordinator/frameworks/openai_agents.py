@@ -104,7 +104,8 @@ class _ToolLeases:
         try:
             granted = await self._take(context.tool_call_id, context.tool_arguments)
         except Refusal as refusal:
-            return ToolGuardrailFunctionOutput.reject_content(_told(refusal), refusal.body())
+            return ToolGuardrailFunctionOutput.reject_content(_describe_refusal(refusal),
+                                                              refusal.body())
         if granted is None:
             return ToolGuardrailFunctionOutput.allow()
         if self._tool.needs_approval:  # this may be the look before a person is asked
@@ -122,7 +123,7 @@ class _ToolLeases:
             try:
                 granted = await self._take(context.tool_call_id, arguments)
             except Refusal as refusal:
-                return _told(refusal)
+                return _describe_refusal(refusal)
         if granted is None:
             return await self._tool.on_invoke_tool(context, arguments)
         held = granted.branch.hold(granted.got, ttl=self._ttl)
@@ -207,7 +208,7 @@ def _give_back(granted: _Granted, end: Callable[[], None] | None = None) -> None
                 granted.branches.end(granted.branch)
 
 
-def _told(refusal: Refusal) -> str:
+def _describe_refusal(refusal: Refusal) -> str:
     """What the model reads in place of the tool's result."""
     message = refusal.message
     return message if refusal.next in message else f"{message} Next: {refusal.next}"

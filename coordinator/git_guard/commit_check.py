@@ -105,7 +105,8 @@ class CommitCheck:
             step = f"commit when they are free; or take all of it back: git {doing} --abort"
         elif shared:  # the committer may have a part of it, too
             step += f"; of {_quoted(shared)} your own parts alone: git add -p, then git commit"
-        text = _said(outcome, held, f"{step}   (or wait: `coord locks` tells)", "git commit …")
+        text = _describe_holder(outcome, held, f"{step}   (or wait: `coord locks` "
+                                "tells)", "git commit …")
         holders = {item.holder for item in held}
         if len(holders) == 1 and Committer.of(self._env, self.root).person:
             (holder,) = holders
@@ -127,7 +128,8 @@ class CommitCheck:
         text = ("nothing was added: it would take in what others are at work on."
                 if name in ("add", "stage") else
                 f"git {name} was not run: it would change what the index has of these.")
-        return _said(text, held, f"name your own files: git {name} -- FILE…", f"git {name} …")
+        return _describe_holder(text, held, f"name your own files: git {name} -- "
+                                "FILE…", f"git {name} …")
 
     def push(self, remote: str, text: str) -> str:
         """Why the push may not happen; empty if it may. `text`: the hook's standard input.
@@ -143,7 +145,7 @@ class CommitCheck:
                 held.setdefault((item.path, item.holder), item)
         if not held:
             return ""
-        return _said(
+        return _describe_holder(
             "this push was not made. Its commits changed files while others held them, and the "
             "others are still at work on them:", list(held.values()),
             "`coord locks` tells when they are done; push again then.", "git push …",
@@ -162,7 +164,8 @@ class CommitCheck:
         held = self._held(unfinished, "commit") if unfinished else []
         if not held:
             return ""
-        return _said(f"{outcome} Its hooks may put aside for a while what others are at work on:",
+        return _describe_holder(f"{outcome} Its hooks may put aside for a while what others are "
+                                "at work on:",
                      held, "coord commit …   (the same hooks, without that)", "git commit …")
 
     def leased_files(self) -> list[str]:
@@ -321,7 +324,7 @@ def _concerns(changed: Sequence[str] | None, name: str) -> bool:
         f"{text}.".startswith(f"{name}.") or f"{name}.".startswith(f"{text}.") for text in changed)
 
 
-def _said(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:
+def _describe_holder(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:
     lines = [f"coord: {what}"]
     # (Who holds copies in several working trees is named once.)
     held = list({(guard_held.path, guard_held.resource, guard_held.holder): guard_held

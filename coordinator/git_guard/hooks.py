@@ -217,7 +217,7 @@ def is_of_the_repository(path: Path) -> bool:
         _WHOLE not in now or (path.parent / KEPT / path.name).exists())
 
 
-def found(place: Path, here: WorkTree | None = None) -> list[Hook]:
+def find_hooks(place: Path, here: WorkTree | None = None) -> list[Hook]:
     """The hooks of the repository at `place`, where git itself looks for them. One that each
     worktree has of its own (a relative `core.hooksPath`) counts once for each that has the folder.
 
@@ -291,18 +291,18 @@ def remarks(place: Path, hooks: list[Hook]) -> list[str]:
     if scope in ("global", "system"):
         result.append("core.hooksPath is set for all repositories: the guard is in all of them, "
                       "and "
-                   "does nothing where coord is not used.")
+                      "does nothing where coord is not used.")
     for folder in dict.fromkeys(hook.path.parent for hook in hooks):
         if folder.name == "_" and folder.parent.name == ".husky":
             result.append(f"husky writes {folder} anew at `npm install`: `coord guard install` "
                           "again "
-                       "then; `coord guard check` tells.")
+                          "then; `coord guard check` tells.")
         elif repository.maybe("ls-files", "--", *(
             str(hook.path) for hook in hooks if hook.path.parent == folder
         ), cwd=place):
             result.append(f"{folder} is tracked by git: what was put in there is of this machine; "
                           "do "
-                       "not commit it.")
+                          "not commit it.")
     return result
 
 

@@ -114,7 +114,7 @@ def staged(place: Path, own: Path | None = None) -> list[str]:
         own: `WorkTree.own`, where it is known: git need not be asked whether this is a merge.
     """
     result = git_listings.staged(git("diff", "--cached", "--raw", "-z", "--no-renames",
-                                    "--ignore-submodules=none", cwd=place))
+                                     "--ignore-submodules=none", cwd=place))
     if own is not None:
         merges = (own / "MERGE_HEAD").is_file()
     else:

@@ -80,7 +80,7 @@ class AwaitedRow(Row, frozen=True):
     digest: str
 
 
-def known(svc: Service, view: View, asker: str | None, asked: Once) -> msgspec.Raw | None:
+def find_answer(svc: Service, view: View, asker: str | None, asked: Once) -> msgspec.Raw | None:
     """The answer that this asker got to this request before; None: it was not asked, or refused.
 
     Raises:

@@ -60,7 +60,7 @@ def committed(svc: Service, tx: Tx, agent: str, written: Sequence[tuple[str, str
     task = task_of(tx, agent, [name for name, _ in written], svc.fold_case)
     if task is not None:
         note(tx, task, agent, recovery.COMMITTED, "none",
-              [(name, None, now) for name, now in written], "")
+             [(name, None, now) for name, now in written], "")
 
 
 def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, tx: Tx,
@@ -90,7 +90,7 @@ def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, 
         regions.append((other_tried.resource, other_tried.base, kept))
     got = _widened(svc, tx, actor, task, agent, names) if names else None
     note(tx, task, agent, refusal.code, remedy, regions, refusal.message)
-    told = _told(task, agent, refusal, rounds, names, got)
+    told = _describe_narrowing(task, agent, refusal, rounds, names, got)
     if remedy == "person":
         _give_to_a_person(svc, tx, task, agent, rounds, refusal.message)
         told = _with(refusal, f"That was round {rounds}: {task.task_id} is a person's now, with "
@@ -162,7 +162,7 @@ def candidates(view: View, task: str, *, texts: bool = False,
                 stale=_stale(view, region.resource, region.base, now),
                 text=None if data is None else data.decode("utf-8", "replace")))
         result.append(rq.Candidate(n=row.n, agent=row.agent, at=row.at, outcome=row.outcome,
-                                remedy=row.remedy, note=row.note, regions=regions))
+                                   remedy=row.remedy, note=row.note, regions=regions))
     return result
 
 
@@ -235,8 +235,9 @@ def _widened(svc: Service, tx: Tx, actor: Actor, task: TaskRow, agent: str,
     return got
 
 
-def _told(task: TaskRow, agent: str, refusal: Refusal, rounds: int, names: Sequence[str],
-          got: rq.Acquired | Refusal | None) -> Refusal:
+def _describe_narrowing(task: TaskRow, agent: str, refusal: Refusal, rounds: int,
+                        names: Sequence[str],
+                        got: rq.Acquired | Refusal | None) -> Refusal:
     if got is None:
         return refusal
     text = ", ".join(names[:8])

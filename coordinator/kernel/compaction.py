@@ -56,7 +56,7 @@ def remove_blobs(tx: Tx, digests: Sequence[str], kept: set[str]) -> int:
     return len(gone)
 
 
-def told(tx: Tx, events: int, blobs: int) -> None:
+def note_removed(tx: Tx, events: int, blobs: int) -> None:
     """Say in the log what was removed."""
     if events or blobs:
         tx.record(ev.Noted(what="compacted", facts={"events": events, "blobs": blobs}))

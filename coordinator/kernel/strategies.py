@@ -14,7 +14,7 @@ from coordinator.rules.strategies import Strategy, strategy_of
 from coordinator.words.resource_names import Located, Resource
 
 
-def of(svc: Service, asked: Resource) -> Strategy:
+def find_strategy(svc: Service, asked: Resource) -> Strategy:
     """The strategy of a resource."""
     by_glob = svc.settings.strategies.by_glob
     return strategy_of(asked, by_glob, svc.fold_case) if by_glob else "pessimistic"
@@ -25,7 +25,7 @@ def claimed(svc: Service, wanted: Sequence[Wanted]) -> list[Wanted]:
     if not svc.settings.strategies.by_glob:
         return list(wanted)
     return [(located, mode) for located,
-            mode in wanted if of(svc, located.resource) == "pessimistic"]
+            mode in wanted if find_strategy(svc, located.resource) == "pessimistic"]
 
 
 def written(svc: Service, wanted: Sequence[Located]) -> list[Located]:
@@ -33,15 +33,16 @@ def written(svc: Service, wanted: Sequence[Located]) -> list[Located]:
     if not svc.settings.strategies.by_glob:
         return list(wanted)
     return [located for located in wanted if not (
-        of(svc, located.resource) == "isolated" and svc.is_launched_worktree(located.worktree))]
+        find_strategy(svc, located.resource) == "isolated"
+        and svc.is_launched_worktree(located.worktree))]
 
 
 def lands_free(svc: Service, asked: Resource) -> bool:
     """Whether this lands by merging alone, where nobody holds it."""
-    return bool(svc.settings.strategies.by_glob) and of(svc, asked) == "isolated"
+    return bool(svc.settings.strategies.by_glob) and find_strategy(svc, asked) == "isolated"
 
 
 def for_the_write(svc: Service, wanted: Sequence[Located]) -> bool:
     """Whether all of these are leased for the moment of a write only."""
     return bool(svc.settings.strategies.by_glob) and bool(wanted) and all(
-        of(svc, located.resource) == "optimistic" for located in wanted)
+        find_strategy(svc, located.resource) == "optimistic" for located in wanted)

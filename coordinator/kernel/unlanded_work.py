@@ -26,7 +26,7 @@ def look_at_unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[branches.U
 
 
 def keep_unlanded(svc: Service, tx: Tx, work: rq.Unlanded,
-            files: Sequence[branches.Unlanded]) -> list[ev.FlaggedFile]:
+                  files: Sequence[branches.Unlanded]) -> list[ev.FlaggedFile]:
     """These files, to be flagged; their bytes are kept."""
     flagged_files = []
     for path, was, now in files:

@@ -144,7 +144,7 @@ class AgentWorker(threading.Thread):
         before = last_event(launch.steady)
         log = self._next_log(task)
         launch.say(f"{self.agent} took {task.task} '{task.title}'"
-                 + (f" (attempt {task.attempts})" if task.attempts > 1 else ""))
+                   + (f" (attempt {task.attempts})" if task.attempts > 1 else ""))
         try:
             isolated = self._begin(claimed, self._number)
             post = Post(claimed, self._enrolment.client, self._place, isolated)
@@ -164,9 +164,9 @@ class AgentWorker(threading.Thread):
         spent = time.monotonic() - started
         message = ended.told or Told()
         launch.note(Attempt(task=task.task, attempt=self._number, agent=self.agent,
-                          seconds=round(spent, 4), outcome=outcome, why=why,
-                          changed=ended.changed, turns=message.turns, cost_usd=message.cost_usd,
-                          tokens_in=message.tokens_in, tokens_out=message.tokens_out))
+                            seconds=round(spent, 4), outcome=outcome, why=why,
+                            changed=ended.changed, turns=message.turns, cost_usd=message.cost_usd,
+                            tokens_in=message.tokens_in, tokens_out=message.tokens_out))
         self.task, self._log, self._shown, self.title = None, None, None, ""
         nothing = outcome == "done" and ended.changed is False
         how = (f"{outcome} after {spent:.1f} s" + (f": {why}" if why and outcome != "done" else "")
@@ -339,7 +339,7 @@ class AgentWorker(threading.Thread):
                 if not commit:
                     raise
                 self.launch.trouble(f"{task.task} {text.removesuffix(': ')}, but that could not be "
-                                  f"noted: {refusal.message} `coord task show {task.task}`")
+                                    f"noted: {refusal.message} `coord task show {task.task}`")
                 return refusal.code in LOST  # then there is nothing left to note
             return True
 

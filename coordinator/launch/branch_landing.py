@@ -351,7 +351,7 @@ def only_ignored(work: Workplace, main: Path, leases: Sequence[rq.Lease]) -> lis
         return []
     try:
         result = Git(work.place).names("--literal-pathspecs", "ls-files", "-z", "--others",
-                                      "--ignored", "--exclude-standard", "--", *names)
+                                       "--ignored", "--exclude-standard", "--", *names)
     except GitError:
         return []
     try:

@@ -95,7 +95,7 @@ class CheckoutUpdate:
                 self._git.run("update-index", "-q", "--refresh", timeout_s=CHECKOUT_TIMEOUT_S)
             if self._git.run("ls-files", "-u", "-z"):
                 raise in_use(f"the index of {self.top} has unresolved conflicts",
-                              "Resolve them there.")
+                             "Resolve them there.")
         except GitError as bad:
             self._let_go()
             raise bad.refusal(f"The index of {self.top} cannot be read") from None

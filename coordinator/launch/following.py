@@ -149,7 +149,7 @@ class Following:
             more = self._begun < len(mine)
             if self._log is not None and known_log is not None:
                 over = more or known_log.ended is not None
-                yield from self._said(self._log.shown(over=over))
+                yield from self._draw_texts(self._log.shown(over=over))
                 if known_log.ended is not None:
                     yield Shown("ends", f"{self.agent}: {self._at} {known_log.ended}", self._at)
                 if over:
@@ -174,9 +174,9 @@ class Following:
             if len(before) > len(kept):
                 yield Shown("said", f"… {len(before) - len(kept)} lines before: "
                             f"`coord logs {self._at}`", self._at)
-            yield from self._said(iter(kept))
+            yield from self._draw_texts(iter(kept))
 
-    def _said(self, texts: Iterator[str]) -> Iterator[Shown]:
+    def _draw_texts(self, texts: Iterator[str]) -> Iterator[Shown]:
         for text in texts:
             for line in text.splitlines():
                 yield Shown("said", line, self._at)

@@ -130,7 +130,7 @@ class Isolation:
                                        self._meaning)
         after = lander.land(
             branch_landing.Work(agent, task.task, _message(task, agent), commit,
-                         branch_landing.rights(claimed.leases)), landed,
+                                branch_landing.rights(claimed.leases)), landed,
         )
         with contextlib.suppress(GitError):
             paths = [e.path for e in self._git.changes(work.began, commit)]
@@ -171,7 +171,7 @@ class Isolation:
         with contextlib.suppress(Refusal):
             self._carry(work, there=False)
         if self._trees.untouched(work) and not branch_landing.only_ignored(work, self._root,
-                                                                    claimed.leases):
+                                                                           claimed.leases):
             return work
         with self._lock:
             self.kept.append(KeptWork(task=claimed.task.task, branch=work.branch,

@@ -222,7 +222,7 @@ class Launcher(LaunchState):
             again = self._closed_before & set(record.tasks)
             self._closed_before -= again
             self._done_before = again
-            self.say(_known(path.name, earlier.run, made))
+            self.say(_describe_leftovers(path.name, earlier.run, made))
         if made.items or not made.known:
             self.say(f"{counted(len(made.items), 'task')} imported from {path.name}.")
         for warning in made.warnings:
@@ -312,7 +312,7 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _known(name: str, run: str, made: rq.Imported) -> str:
+def _describe_leftovers(name: str, run: str, made: rq.Imported) -> str:
     """What is left of tasks that an earlier run imported from this file."""
     left = {task.task: task.state for task in made.known
             if task.state not in ("done", "cancelled")}

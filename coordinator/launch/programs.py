@@ -73,7 +73,7 @@ class Programs:
         """
         task = post.claimed.task.task
         before = agent_logs.log_path(self._launch.run.folder, task, number - 1)
-        prompt = self._prompt(post, self._said(before)[-2_000:] if number > 1 else "")
+        prompt = self._prompt(post, self._read_log(before)[-2_000:] if number > 1 else "")
         session = ""
         if post.isolated is None and self._profile.resume and self._profile.stream is not None:
             session = self._interrupted(task, self._profile.stream)
@@ -140,7 +140,7 @@ class Programs:
             agent=post.agent, ends=False, path=env["PATH"], directory=str(post.place)))
         return [*orders.entrance(opened, post.place), *argv]
 
-    def _said(self, log: Path) -> str:
+    def _read_log(self, log: Path) -> str:
         """What an earlier attempt said, read by the rules of whoever wrote it."""
         own = self._launch.run.record.wrote(log.name) == self._profile.name
         stream = self._profile.stream if own else agent_logs.stream_of(log, self._launch.root)

@@ -72,7 +72,8 @@ def merges(git: Git, changes: Sequence[Entry], moved: Sequence[Entry], intent: s
         except GitFailed:
             continue
         if done.by == "conflict":
-            clashes[mine.path] = _told([(clash.name, clash.why) for clash in done.conflicts], last)
+            clashes[mine.path] = _describe_conflicts([(clash.name, clash.why) for clash
+                                                      in done.conflicts], last)
             continue
         mode = mine.new_mode if mine.new_mode != mine.old_mode else other.new_mode
         out[mine.path] = Entry(mine.path, other.new_mode, mode, other.new, _stored(git, done.data))
@@ -113,7 +114,7 @@ def _stored(git: Git, data: bytes) -> str:
     return git.run("hash-object", "-w", "--stdin", data=data).decode().strip()
 
 
-def _told(conflicts: Sequence[tuple[str, str]], last: str) -> str:
+def _describe_conflicts(conflicts: Sequence[tuple[str, str]], last: str) -> str:
     shown = ", ".join(f"{name} ({why})" for name, why in conflicts[:NAMED_MAX])
     more = f" and {len(conflicts) - NAMED_MAX} more" if len(conflicts) > NAMED_MAX else ""
     return f"{shown or 'the whole file'}{more}" + (f"; there: {quoted(last)}" if last else "")

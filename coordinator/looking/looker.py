@@ -213,11 +213,11 @@ class Looker:
         self._seen = set()
         for need in needs:
             if not isinstance(need, Whole):
-                looked.add(need, fact := self._told(need), seq)
+                looked.add(need, fact := self._look_at(need), seq)
                 if isinstance(need, Proposed) and isinstance(fact, Parts) and fact.names:
                     self._parts_of(need, fact.names, looked, seq)
                 continue
-            located = self._told(need.place)
+            located = self._look_at(need.place)
             looked.add(need.place, located, seq)
             if isinstance(located, Located) and located.resource.kind in ("file", "region"):
                 self._what_is_there(located, looked, seq, ignored=need.ignored)
@@ -234,9 +234,9 @@ class Looker:
         if ignored:
             more.append(Ignored(located.resource.name))
         for need in more:
-            looked.add(need, self._told(need), seq)
+            looked.add(need, self._look_at(need), seq)
 
-    def _told(self, need: AnyNeed) -> Fact:
+    def _look_at(self, need: AnyNeed) -> Fact:
         """What was found; why it could not be, as a refusal."""
         try:
             return self._fact(need)
@@ -293,7 +293,7 @@ class Looker:
         more: list[AnyNeed] = [Identity(path)]
         more += [Part(path, name) for name in names[:PARTS_AT_ONCE]]
         for part in more:
-            looked.add(part, self._told(part), seq)
+            looked.add(part, self._look_at(part), seq)
 
     def rest(self) -> None:
         """Nobody waits just now."""

@@ -108,8 +108,8 @@ def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
     for n, earlier in enumerate(parts):
         if any(_is_covered(earlier.name, [older.name]) for older in parts[n + 1:]) or (
                 earlier.was is None and any(other.was is None and other.name != earlier.name
-                                        and _is_covered(earlier.name, [other.name])
-                                        for other in parts)):
+                                            and _is_covered(earlier.name, [other.name])
+                                            for other in parts)):
             continue
         turn = 1 + max((position for newer,
                         position in turns if _is_covered(newer.name, [earlier.name])

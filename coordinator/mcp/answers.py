@@ -49,7 +49,7 @@ _UNLOCK = re.compile(rf"`?coord unlock ((?:{_NAMES})+)--agent [^\s`]+`?")
 _LOCK = re.compile(rf"`coord lock (--new )?({_NAMES.rstrip()})(?: --agent [^\s`]+)?`")
 
 
-def told(reply: Any, notices: Iterable[rq.Notice] = ()) -> tuple[str, dict[str, Any]]:
+def render_reply_text(reply: Any, notices: Iterable[rq.Notice] = ()) -> tuple[str, dict[str, Any]]:
     """A reply or a refusal as text and as data; with what the agent is told besides."""
     text, data = refused(reply) if isinstance(reply, Refusal) else _replied(reply)
     besides = [harmless(f"[coord] {_as_tools(notice.text)}") for notice in notices]
@@ -239,7 +239,7 @@ def _sent(reply: rq.MessageTold) -> str:
     return text
 
 
-def _said(reply: rq.MessageList) -> str:
+def _render_reply(reply: rq.MessageList) -> str:
     return "\n\n".join(
         f"{message.message}: {message.sender} to {message.to}"
         + (f", on {message.task}" if message.task else "")
@@ -282,6 +282,7 @@ _SENTENCES: dict[type, Callable[[Any], str]] = {
     rq.LockList: _held, rq.Unlock: _asked_to_release,
     rq.UnlockAnswered: lambda reply: str(reply.message), rq.HitList: _hits,
     rq.Signal: lambda reply: f"Left on {reply.subject}: {reply.name}, {reply.strength:g} now.",
-    rq.Limited: _limited, rq.MessageTold: _sent, rq.MessageList: _said, rq.StateValue: _value,
+    rq.Limited: _limited, rq.MessageTold: _sent, rq.MessageList: _render_reply,
+    rq.StateValue: _value,
     rq.Change: _change, rq.RegionsCommitted: _committed, rq.Alive: lambda reply: "Noted.",
 }

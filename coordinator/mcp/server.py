@@ -149,13 +149,13 @@ def make_server(
         try:
             if not used():
                 raise Refusal(Code.INVALID, UNUSED, next="`coord init`")
-            return _told(await serve(tool, params.arguments or {}, _caller(ctx)))
+            return _make_result(await serve(tool, params.arguments or {}, _caller(ctx)))
         except Refusal as refusal:
-            return _told(Outcome(refusal))
+            return _make_result(Outcome(refusal))
         except Exception as bad:
             log.exception("%s failed", tool.name)
             bug = Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__}).")
-            return _told(Outcome(bug))
+            return _make_result(Outcome(bug))
 
     return Server(
         "coord", version=program_version(), title="coord", on_list_tools=list_tools,
@@ -163,8 +163,8 @@ def make_server(
     )
 
 
-def _told(outcome: Outcome) -> wire.CallToolResult:
-    text, data = answers.told(outcome.reply, outcome.notices)
+def _make_result(outcome: Outcome) -> wire.CallToolResult:
+    text, data = answers.render_reply_text(outcome.reply, outcome.notices)
     return wire.CallToolResult(
         content=[wire.TextContent(type="text", text=text)], structured_content=data,
         is_error=isinstance(outcome.reply, Refusal),

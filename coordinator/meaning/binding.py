@@ -89,7 +89,7 @@ class Binder(ABC):
         return name
 
     def bind(self, name: str, kind: BindingKind, text: str, line: int, *, what: str = "",
-              seen: str | None = None, scope: str | None = None) -> None:
+             seen: str | None = None, scope: str | None = None) -> None:
         here = scope if scope is not None else self.at
         if scope is None and name in self._globals.get(here, ()):
             here, seen = "", seen or self.at
@@ -105,7 +105,7 @@ class Binder(ABC):
             self._sites.setdefault((self.at, text, shape), []).append(line)
 
     def target(self, target: ast.expr, text: str, line: int, value: ast.expr | None = None,
-                seen: str | None = None) -> None:
+               seen: str | None = None) -> None:
         """Bind what stands left of `=` (or after `for`, `as`) to an expression."""
         match target:
             case ast.Name():

@@ -104,7 +104,7 @@ def _taken(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str
         return "it is something else"
     if before[0].kind == "class":
         return ""
-    if _said(before) == _said(after):
+    if _list_signatures(before) == _list_signatures(after):
         return ""
     for other_scope in before:
         if not any(_kept(other_scope, other_one) for other_one in after):
@@ -123,7 +123,7 @@ def _kept(old: Scope, new: Scope) -> bool:
     return old.decorators == new.decorators and not narrower(old.params, new.params)
 
 
-def _said(scopes: list[Scope]) -> list[tuple[list[Param], list[str], list[str]]]:
+def _list_signatures(scopes: list[Scope]) -> list[tuple[list[Param], list[str], list[str]]]:
     return [(scope.params, scope.decorators, scope.marks) for scope in scopes]
 
 

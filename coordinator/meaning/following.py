@@ -83,7 +83,7 @@ class Following(ABC):
                 return True
             for base in scope.bases:
                 for origin in self.evaluate(other_value.path, scope.above or "",
-                                                 base.partition("[")[0]):
+                                            base.partition("[")[0]):
                     kind = vars(builtins).get(origin.scope) if origin.kind == "type" else None
                     if kind is not None and hasattr(kind, name):
                         return True

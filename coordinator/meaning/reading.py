@@ -266,7 +266,7 @@ class _Reader(Binder):
             self.visit(item.context_expr)
             if item.optional_vars is not None:
                 self.target(item.optional_vars, self.text(item.context_expr) + "^",
-                             item.context_expr.lineno)
+                            item.context_expr.lineno)
         self._walk(node.body)
 
     def _except(self, node: ast.AST) -> None:
@@ -290,8 +290,8 @@ class _Reader(Binder):
                 elif isinstance(other_node, ast.MatchAs) and other_node.name:
                     inner = other_node.pattern
                     self.bind(other_node.name, "value",
-                               self.text(inner.cls) + "()" if isinstance(inner, ast.MatchClass)
-                               else UNKNOWN, other_node.lineno)
+                              self.text(inner.cls) + "()" if isinstance(inner, ast.MatchClass)
+                              else UNKNOWN, other_node.lineno)
                 elif isinstance(other_node, ast.MatchStar | ast.MatchMapping):
                     rest = other_node.name if isinstance(other_node,
                                                          ast.MatchStar) else other_node.rest

@@ -146,7 +146,7 @@ class Resolver(Annotations):
             if scope.kind == "class" and method is not None:
                 kind = self.binding_kind(method)
                 value = Value("class" if kind != "object" or method.name == "__new__" else "object",
-                           path, here)
+                              path, here)
                 return frozenset({Value("super", path, here, of=value)})
             if scope.kind == "function":
                 method = scope

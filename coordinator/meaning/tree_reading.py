@@ -167,7 +167,7 @@ class _Reader:
             return base if count == 1 else f"{base}#{count}"
         return f"{base}{count}>"
 
-    def _at(self, node: Node) -> int:
+    def _find_scope(self, node: Node) -> int:
         """The innermost mark that reaches over a node, and is not it; -1 for the module."""
         position = bisect_right(self._starts, node.start_byte) - 1
         while position >= 0:
@@ -180,14 +180,14 @@ class _Reader:
         return -1
 
     def _scope_at(self, node: Node) -> str:
-        position = self._at(node)
+        position = self._find_scope(node)
         return self._marks[position].id if position >= 0 else ""
 
     # Parameters
 
     def _param(self, what: str, match: Captures) -> None:
         node = match[what][0]
-        position = self._at(node)
+        position = self._find_scope(node)
         while position >= 0 and self._marks[position].kind == "class":
             position = self._marks[position].around
         if position < 0:
@@ -278,7 +278,7 @@ class _Reader:
     def _of_scope(self, match: Captures) -> None:
         what = next(one for one in ("base", "returns", "given") if one in match)
         node = match[what][0]
-        position = self._at(node)
+        position = self._find_scope(node)
         wanted = ("class",) if what == "base" else ("function", "method", "lambda")
         while position >= 0 and self._marks[position].kind not in wanted:
             position = self._marks[position].around

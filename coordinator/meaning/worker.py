@@ -96,10 +96,10 @@ class Worker:
             for path in asked.failed:
                 self._index.put(path, b"", Facts(note="reading it failed"))
             for path in asked.paths:
-                count += self._one(path)
+                count += self._update_file(path)
         return Updated(count)
 
-    def _one(self, path: str) -> bool:
+    def _update_file(self, path: str) -> bool:
         """Bring one file up to date; whether it was read."""
         known = self._index.known(path)
         stamp = self._stamp(path)

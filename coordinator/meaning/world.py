@@ -129,7 +129,7 @@ class World:
             folder = _relative(written, importer)
             return None if folder is None else self._file(folder) if folder else None
         modules = [module for module in self._stored.modules(written)
-                 if module not in self._other and row_of(module) is None]
+                   if module not in self._other and row_of(module) is None]
         turned = ".".join(reversed(written.split(".")))
         for path, facts in self._other.items():
             name = module_of(path)
@@ -164,7 +164,7 @@ class World:
             return None
         bare = stem.rpartition(".")[0] if stem.endswith((".js", ".mjs", ".cjs", ".jsx")) else stem
         for text in (stem, *(f"{base}{middle}.{ending}" for base in dict.fromkeys((stem, bare))
-                            for middle in ("", "/index") for ending in ENDINGS)):
+                             for middle in ("", "/index") for ending in ENDINGS)):
             if self.has(text) and group(text) == row.queries[0]:
                 return text
         return None

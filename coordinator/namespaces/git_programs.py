@@ -44,14 +44,14 @@ _HOOK = _SCRIPT.with_name("_hook.py")
 TIMEOUT_S = 5.0
 
 
-def found(path: str) -> list[str]:
+def list_programs(path: str) -> list[str]:
     """The git programs that whoever has this PATH may call: real paths, each once."""
     names = [Path(folder, "git") for folder in path.split(os.pathsep) if folder]
     first = shutil.which("git", path=path)
     if first is not None:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             stdout = subprocess.run([first, "--exec-path"], capture_output=True, check=True,
-                                  timeout=TIMEOUT_S, env=clean_environment()).stdout
+                                    timeout=TIMEOUT_S, env=clean_environment()).stdout
             names.append(Path(os.fsdecode(stdout).strip(), "git"))
     out: dict[str, None] = {}
     for name in names:

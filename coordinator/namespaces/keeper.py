@@ -206,7 +206,7 @@ class Keeper:
         if not self._sessions:
             return {"left": {}}
         left = self._apply(self._plan.below(wide) | changed if wide else changed)
-        return {"left": self._told(root, left)}
+        return {"left": self._list_uncovered(root, left)}
 
     def _session(self, link: Link, order: dict[str, Any]) -> dict[str, Any]:
         key, root, agent = str(order["key"]), str(order["root"]), str(order["agent"])
@@ -219,10 +219,10 @@ class Keeper:
             self._sessions[key] = kept
             self._watches.add(self._plan.paths())
             left = self._apply(set(self._plan.paths()), [self._sessions[key]])
-            return {"left": self._told(root, left)}
+            return {"left": self._list_uncovered(root, left)}
         return {"left": {}}
 
-    def _told(self, root: str, left: dict[str, str]) -> dict[str, str]:
+    def _list_uncovered(self, root: str, left: dict[str, str]) -> dict[str, str]:
         """What a root's daemon is told of what is not covered: its own paths, that are there, and
         of very many some."""
         own = ((path, why) for path, why in left.items()

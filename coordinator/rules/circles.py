@@ -56,4 +56,4 @@ def gives_way(circle: Iterable[Member]) -> str:
     """Who of a circle gives its work back, so that the others go on."""
     return min(circle,
                key=lambda member: (not member.told, member.priority, -from_iso(member.began),
-                                        member.agent)).agent
+                                   member.agent)).agent

@@ -126,7 +126,7 @@ def either(command: str) -> list[Either]:
     if "checkout" not in command:  # most are not read a second time for it
         return []
     eithers = (_either(below, _bare(words)) for below, words in _placed(command)
-             if words[:1] == ["git"])
+               if words[:1] == ["git"])
     return list(dict.fromkeys(other_either for other_either in eithers if other_either is not None))
 
 

@@ -77,13 +77,13 @@ def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterat
                 continue
             if separates(word):
                 end = 0 if plain else _end_of_arithmetic(tokens, position, words)
-                yield from _one(words, depth, plain)
+                yield from _walk_command(words, depth, plain)
                 words = []
                 position = max(position, end)
             elif words or word not in KEYWORDS:
                 words.append(word)
             position += 1
-        yield from _one(words, depth, plain)
+        yield from _walk_command(words, depth, plain)
 
 
 def tokens_of(line: str) -> list[str]:
@@ -164,7 +164,7 @@ def separates(word: str) -> bool:
     return "(" in word or ")" in word or not {"<", ">"}.intersection(word)
 
 
-def _one(words: list[str], depth: int, plain: bool) -> Iterator[list[str]]:
+def _walk_command(words: list[str], depth: int, plain: bool) -> Iterator[list[str]]:
     """This command, and those in its words."""
     named = program_words(words)
     yield named

@@ -112,11 +112,12 @@ def units(works: Iterable[Work]) -> list[Unit]:
 def _unit(parts: Sequence[Work], task: str, above: str | None) -> Unit:
     """The unit of these works, divided by whose they are if they are not all of one task."""
     whose = dict.fromkeys((task, *(work.task for work in parts)))
-    divided = tuple(_of([work for work in parts if work.task == name], name) for name in whose)
-    return _of(parts, task)._replace(above=above, parts=divided if len(divided) > 1 else ())
+    divided = tuple(_find_unit([work for work in parts if work.task == name], name) for name
+                    in whose)
+    return _find_unit(parts, task)._replace(above=above, parts=divided if len(divided) > 1 else ())
 
 
-def _of(works: Sequence[Work], task: str) -> Unit:
+def _find_unit(works: Sequence[Work], task: str) -> Unit:
     files = frozenset[str]().union(*(work.files for work in works))
     return Unit(tuple(work.n for work in works), task, files)
 

@@ -97,7 +97,7 @@ def _wired_profiles(state: StateDir) -> list[Profile]:
 def _why(profile: Profile, state: StateDir, home: Path) -> str:
     for switch in profile.off:
         for name in switch.files:  # the first that has it is in force
-            value = _at(_named(state, home, name), switch.at)
+            value = _read_at(_named(state, home, name), switch.at)
             if value is None:
                 continue
             if value == json.loads(switch.value):
@@ -124,7 +124,7 @@ def _before_tools(profile: Profile, entry: Entry) -> list[Piece]:
 def _guards(profile: Profile, entry: Entry, path: Path) -> bool:
     if entry.copy:
         return _PLUGIN in _read(path)
-    return all(_HOOK in json.dumps(_at(path, piece.at))
+    return all(_HOOK in json.dumps(_read_at(path, piece.at))
                for piece in _before_tools(profile, entry))
 
 
@@ -132,14 +132,14 @@ def _named(state: StateDir, home: Path, name: str) -> Path:
     return home / name[2:] if name.startswith("~/") else state.root / name
 
 
-def _at(path: Path, keys: Sequence[str]) -> Any:
+def _read_at(path: Path, keys: Sequence[str]) -> Any:
     """What a settings file has there; None where it has nothing, or cannot be read."""
     text = _read(path)
     if not text.strip():
         return None
     try:
         if path.suffix == ".toml":
-            return toml.at(text, keys)
+            return toml.read_at(text, keys)
         value = jsonc.parse(text).value
     except (jsonc.BadJson, toml.BadToml):
         return None

@@ -70,7 +70,7 @@ def bring(
     )
 
 
-def told(profile: Profile, state: StateDir, home: Path) -> str:
+def describe_sessions(profile: Profile, state: StateDir, home: Path) -> str:
     """What a person should know of sessions that are started in a folder below the root; empty:
     they are as guarded as others."""
     if not _reads_only_where_started(profile, state, home):

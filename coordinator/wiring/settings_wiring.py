@@ -268,15 +268,15 @@ class Wirer:
         there with another home is as good, as long as it is there."""
         if not piece.yields_to:
             return True
-        there = _at(path, text, piece.at)
+        there = _read_at(path, text, piece.at)
         if isinstance(there, str) and _PREFIX in there and os.access(there, os.X_OK):
             return False
         if "{prefix}" in piece.value and not command_prefix.can_be(self._everywhere):
             return False
-        found = [os.environ.get(piece.at[-1]), _at(path, text, piece.at)]
+        found = [os.environ.get(piece.at[-1]), _read_at(path, text, piece.at)]
         for other in map(self._named, piece.yields_to):
             with suppress(jsonc.BadJson, toml.BadToml, Refusal):
-                found.append(_at(other, _read(other) or "", piece.at))
+                found.append(_read_at(other, _read(other) or "", piece.at))
         return all(one is None or any(mark in str(one) for mark in _MARKS) for one in found)
 
     def _wired_text(self, profile: Profile, entry: Entry, path: Path,
@@ -291,10 +291,10 @@ class Wirer:
                 text = _stripped(path, text) or ""
                 add, put_in = self._values(profile, entry, path, text)
             for piece, value in add.items():
-                if value not in (_at(path, text, piece.at) or []):
+                if value not in (_read_at(path, text, piece.at) or []):
                     text = jsonc.appended(text, piece.at, value)
             for piece, value in put_in.items():
-                if _at(path, text, piece.at) != value:
+                if _read_at(path, text, piece.at) != value:
                     put = toml.with_member if _is_toml(path) else jsonc.with_member
                     text = put(text, piece.at, value)
         except (jsonc.BadJson, toml.BadToml) as bad:
@@ -382,15 +382,16 @@ def _is_toml(file: Path) -> bool:
 
 
 def _has_all(file: Path, text: str, add: dict[Piece, Any], put_in: dict[Piece, Any]) -> bool:
-    return all(value in (_at(file, text, piece.at) or []) for piece, value in add.items()) and all(
-        _at(file, text, piece.at) == value for piece, value in put_in.items())
+    return all(value in (_read_at(file, text, piece.at) or []) for piece,
+               value in add.items()) and all(
+        _read_at(file, text, piece.at) == value for piece, value in put_in.items())
 
 
-def _at(file: Path, text: str, path: Sequence[str]) -> Any:
+def _read_at(file: Path, text: str, path: Sequence[str]) -> Any:
     if not text.strip():
         return None
     if _is_toml(file):
-        return toml.at(text, path)
+        return toml.read_at(text, path)
     value = jsonc.parse(text).value
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None

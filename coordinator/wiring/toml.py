@@ -20,7 +20,7 @@ class BadToml(ValueError):
     """The text is not TOML, or of a form that nothing can be put into."""
 
 
-def at(text: str, path: Sequence[str]) -> Any:
+def read_at(text: str, path: Sequence[str]) -> Any:
     """The value at `path`; None where there is none.
 
     Raises:

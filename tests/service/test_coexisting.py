@@ -133,13 +133,13 @@ def test_one_edit_runs_at_a_time(world: World, ann: Session, bob: Session) -> No
     shared(world, ann, bob)
     given: dict[str, object] = {"file_path": str(world.root / "notes.txt"), "content": "one\nTWO\n"}
     assert ann.call("Write", given).deny == ""
-    (window,) = write_windows.of(world.view(), ann.name)
+    (window,) = write_windows.list_windows(world.view(), ann.name)
     assert window.file_path == "edit:notes.txt"
     blocked = bob.call("Write", given | {"content": "ONE\ntwo\n"})
-    assert f"{ann.name}" in blocked.deny and write_windows.of(world.view(), bob.name) == []
+    assert f"{ann.name}" in blocked.deny and write_windows.list_windows(world.view(), bob.name) == []
     world.write("notes.txt", "one\nTWO\n")
     ann.call("Write", given, "PostToolUse", tool_response={})
-    assert write_windows.of(world.view(), ann.name) == []
+    assert write_windows.list_windows(world.view(), ann.name) == []
     assert "Your environment changed" in bob.edit("notes.txt", "ONE\ntwo\n")
     assert bob.edit("notes.txt", "ONE\nTWO\n") == ""
 
@@ -166,7 +166,7 @@ def test_a_command_of_one_is_no_violation_of_the_other(world: World, ann: Sessio
     met = {row.file_path for row in shell_commands.held_by_others(world.view(), "cyd")}
     assert met == {"notes.txt"}
     heeded = bob.call("Bash", {"command": "echo three >> notes.txt"})
-    assert heeded.deny == "" and [write_windows.path(row) for row in write_windows.of(world.view(), bob.name)] == ["notes.txt"]
+    assert heeded.deny == "" and [write_windows.path(row) for row in write_windows.list_windows(world.view(), bob.name)] == ["notes.txt"]
     world.write("notes.txt", "one\ntwo\nthree\n")
     bob.call("Bash", {"command": "echo three >> notes.txt"}, "PostToolUse", tool_response={"stdout": ""})
     assert f"{bob.name} has written notes.txt" in "".join(told(world, ann.name))
@@ -178,7 +178,7 @@ def test_a_command_that_is_refused_keeps_no_turn(world: World, ann: Session, bob
     assert bob.edit("notes.txt", "one\nBOB\n") == ""
     bob.hook("Stop")
     assert "Your environment changed" in ann.call("Bash", {"command": "sed -i s/two/ANN/ notes.txt"}).deny
-    assert write_windows.of(world.view(), ann.name) == []
+    assert write_windows.list_windows(world.view(), ann.name) == []
     assert bob.edit("notes.txt", "one\nBOB again\n") == ""
 
 
@@ -290,7 +290,7 @@ def test_regions_of_one_file_are_shared_and_the_rest_is_not(world: World, ann: S
     ann.read("a.py")
     assert ann.edit("a.py", TWO.replace("return 1", "return 11")) == ""
     assert {path for who, path in modes(world)} == {"a.py::f", "a.py::g", "edit:a.py"} - (
-        set() if write_windows.of(world.view(), ann.name) else {"edit:a.py"})
+        set() if write_windows.list_windows(world.view(), ann.name) else {"edit:a.py"})
     assert world.ask(rq.Reviews()).items == []
 
 

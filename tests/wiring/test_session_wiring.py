@@ -56,7 +56,7 @@ def test_an_option_with_which_it_works_elsewhere_counts(repo: Repo, tmp_path: Pa
 def test_where_all_folders_are_wired_or_none_nothing_is_brought(repo: Repo, tmp_path: Path, name: str) -> None:
     profile, state = wired(repo, tmp_path, name, user=True)
     assert bring(profile, state, tmp_path, repo.root / "lib", [], {}) == Brought()
-    assert session_wiring.told(profile, state, tmp_path) == ""
+    assert session_wiring.describe_sessions(profile, state, tmp_path) == ""
     elsewhere = tmp_path / "nobody"
     assert bring(profile, state, elsewhere, repo.root / "lib", [], {}) == Brought()
 
@@ -64,7 +64,7 @@ def test_where_all_folders_are_wired_or_none_nothing_is_brought(repo: Repo, tmp_
 def test_an_agent_that_brings_its_settings_from_anywhere_needs_nothing(repo: Repo, tmp_path: Path) -> None:
     profile, state = wired(repo, tmp_path, "claude-code")
     assert bring(profile, state, tmp_path, repo.root / "lib", [], {}) == Brought()
-    assert session_wiring.told(profile, state, tmp_path) == ""
+    assert session_wiring.describe_sessions(profile, state, tmp_path) == ""
 
 
 def test_gemini_takes_no_file_that_others_can_write_and_that_is_said(repo: Repo, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_gemini_takes_no_file_that_others_can_write_and_that_is_said(repo: Repo,
     with pytest.raises(Refusal) as caught:
         bring(profile, state, tmp_path, repo.root / "lib", [], {})
     assert caught.value.code is Code.INVALID and "coord init --agent gemini --user" in str(caught.value.next)
-    assert "not leased" in session_wiring.told(profile, state, tmp_path)
+    assert "not leased" in session_wiring.describe_sessions(profile, state, tmp_path)
 
 
 @pytest.mark.parametrize("variables", [

@@ -39,7 +39,7 @@ def test_what_is_put_in_is_there_and_nothing_else_changes(before: dict[str, Any]
         assert any(not isinstance(before.get(path[0], {}), dict) for path, _ in PUT)
         return
     for path, value in PUT:
-        assert toml.at(after, path) == value
+        assert toml.read_at(after, path) == value
     assert put(after) == after
     left = toml.stripped(after, MARKS)
     wanted = dict(before)

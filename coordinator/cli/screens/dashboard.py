@@ -297,7 +297,7 @@ class Dashboard(SessionApp[str | None]):
             self.say("Choose a review (4) to decide on it; v opens them all.")
             return
         done = await self.ask(rq.ReviewDecide(review=row.about.review, verdict=verdict,
-                                               by=person()))
+                                              by=person()))
         if done is not None:
             self.note(done)
             await self._look()

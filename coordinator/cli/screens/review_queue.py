@@ -102,11 +102,11 @@ class ReviewQueue(SessionApp[None]):
         names = [row.review for row in self.rows]
         name = wanted or (self.shown.review if self.shown else None)
         if name not in names:
-            name = names[min(self._at(), len(names) - 1)] if names else None
+            name = names[min(self._find_position(), len(names) - 1)] if names else None
         self._list(name)
         await self._show(name, hunk=hunk)
 
-    def _at(self) -> int:
+    def _find_position(self) -> int:
         return self.query_one("#reviews", OptionList).highlighted or 0
 
     def _list(self, name: str | None) -> None:
@@ -172,9 +172,9 @@ class ReviewQueue(SessionApp[None]):
         """The next review, or the one before."""
         if self.rows:
             listed = self.query_one("#reviews", OptionList)
-            listed.highlighted = (self._at() + by) % len(self.rows)
+            listed.highlighted = (self._find_position() + by) % len(self.rows)
             self.by_file = False
-            await self._show(self.rows[self._at()].review)
+            await self._show(self.rows[self._find_position()].review)
 
     async def on_option_list_option_highlighted(self, _: OptionList.OptionHighlighted) -> None:
         """The row that is lit is the one that is shown, and judged."""
@@ -257,7 +257,7 @@ class ReviewQueue(SessionApp[None]):
         if hunks and not await self._is_as_shown(row):
             return
         done = await self.ask(rq.ReviewDecide(review=row.review, verdict=verdict, by=person(),
-                                               files=files, hunks=hunks))
+                                              files=files, hunks=hunks))
         if done is None:
             return
         self.note(done)
@@ -276,7 +276,7 @@ class ReviewQueue(SessionApp[None]):
             return True
         await self._show(row.review)
         self.say(f"{row.review} was changed by somebody else meanwhile. Nothing was done; look "
-                  "again.")
+                 "again.")
         return False
 
     async def changed(self, review: rq.Review) -> None:

@@ -43,7 +43,7 @@ def edit(place: Path, line: int | None, where: Path | None = None) -> int:
         raise Refusal(Code.INVALID, "There is no terminal, and no editor of yours is set that does "
                       "without one. Nothing was changed.",
                       next="Set EDITOR to a program that changes the file it is given.")
-    command = _said("git", "var", "GIT_EDITOR", at=where) or (
+    command = _ask_version("git", "var", "GIT_EDITOR", at=where) or (
         os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     try:
         words = shlex.split(command)
@@ -57,7 +57,7 @@ def edit(place: Path, line: int | None, where: Path | None = None) -> int:
 def _chosen(where: Path) -> bool:
     """Whether anybody has said which editor: git's own word would be `vi`."""
     return any(os.environ.get(name) for name in ("GIT_EDITOR", "VISUAL", "EDITOR")) or (
-        _said("git", "config", "core.editor", at=where) is not None)
+        _ask_version("git", "config", "core.editor", at=where) is not None)
 
 
 def difftool(place: Path, before: bytes | None, after: bytes | None) -> int:
@@ -71,7 +71,7 @@ def difftool(place: Path, before: bytes | None, after: bytes | None) -> int:
 def mergetool(place: Path, before: bytes | None, after: bytes | None) -> int:
     """Take the work out by hand, in the tool of `merge.tool`: the file as it is now, the work as
     the common ancestor, and what was there before it. What is saved is saved in the file itself."""
-    tool = _said("git", "config", "merge.tool", at=place.parent)
+    tool = _ask_version("git", "config", "merge.tool", at=place.parent)
     if tool is None:
         raise Refusal(Code.INVALID, "git has no merge tool here. Nothing was changed.",
                       next="`git config --global merge.tool vimdiff` (or another).")
@@ -95,7 +95,7 @@ def _run(words: list[str], where: Path, env: dict[str, str] | None = None) -> in
         signal.signal(signal.SIGINT, before)
 
 
-def _said(*words: str, at: Path) -> str | None:
+def _ask_version(*words: str, at: Path) -> str | None:
     try:
         done = subprocess.run(words, capture_output=True, text=True, cwd=_tree(at / "x"),
                               check=False)

@@ -216,7 +216,7 @@ def renew_all(tx: Tx, agent: str) -> None:
 
 def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive:
     """See `requests.Heartbeat`."""
-    row = _known(tx, actor, req.agent)
+    row = _find_agent(tx, actor, req.agent)
     progress = req.progress[:500] if req.progress is not None else None
     heard_of(tx, row, moved=progress is not None, progress=progress)
     if req.ack:
@@ -237,7 +237,7 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
 
 def leave(svc: Service, tx: Tx, actor: Actor, req: rq.Leave) -> rq.Left:
     """See `requests.Leave`."""
-    _known(tx, actor, req.agent)
+    _find_agent(tx, actor, req.agent)
     lapse.check_may_end(svc, tx, req.agent)
     ending = lapse.end_agent(
         svc, tx, req.agent, clean=req.clean, reason=req.reason or "left", log_tail=req.log_tail
@@ -274,7 +274,7 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
     return result
 
 
-def _known(tx: Tx, actor: Actor, name: str) -> AgentRow:
+def _find_agent(tx: Tx, actor: Actor, name: str) -> AgentRow:
     row = tx.agent(name)
     if row is None or row.state == "gone":
         raise Refusal(Code.UNKNOWN_AGENT, f"No registered agent is called {name}.")

@@ -146,7 +146,7 @@ def tell(svc: Service, tx: Tx, circle: Circle | None, agent: str, acquisition: s
     ))
     if circle.told != agent:
         notices.post(
-            tx, circle.told, "gives_way", said(circle, circle.told), give_way=True,
+            tx, circle.told, "gives_way", describe(circle, circle.told), give_way=True,
             deadlock=circle.others(circle.told), victim=circle.victim, next=circle.step,
             to=circle.to,
         )
@@ -185,7 +185,7 @@ def in_line(svc: Service, tx: Tx, agent: str) -> Circle | None:
         return None
 
 
-def said(circle: Circle, agent: str) -> str:
+def describe(circle: Circle, agent: str) -> str:
     """What a member of it is told."""
     others = circle.others(agent)
     more = len(circle.members) - 1 - TOLD_MAX

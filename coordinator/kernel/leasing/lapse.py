@@ -62,7 +62,7 @@ def due(view: View, most: int = 200) -> list[Lapsed]:
     if not view.has("any_lapsed", view.now):
         return []
     lapses = (Lapsed(row.locked_by, row.task_id)
-             for row in view.each(LapsedRow, "lapsed_groups", view.now, most))
+              for row in view.each(LapsedRow, "lapsed_groups", view.now, most))
     return [lapse for lapse in lapses if not unserved.rests(view, "lapse", subject(lapse))]
 
 
@@ -85,14 +85,14 @@ def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> End
     """
     ending = Ending()
     rows = [
-        row for row in _of(tx, which.holder, which.task)
+        row for row in _list_leases(tx, which.holder, which.task)
         if row.expires_at <= tx.now
     ]
     claim = _claim(tx, which.holder, which.task)
     if claim is not None and claim.claim_until is not None and claim.claim_until > tx.now:
         claim = None  # it goes on; only these leases are over
     elif claim is not None:
-        rows = _of(tx, which.holder, which.task)
+        rows = _list_leases(tx, which.holder, which.task)
     group = _Group(which.holder, which.task, claim, rows)
     _end_group(svc, tx, ending, group, _End("expired", "", unseen=unseen))
     unserved.take_up(tx, "lapse", subject(which))
@@ -198,7 +198,7 @@ def fail_claim(svc: Service, tx: Tx, task: TaskRow, failure: tasks.Failure, *,
         Unready: the files have to be looked at.
     """
     ending, holder = Ending(), str(task.claimed_by)
-    group = _Group(holder, task.task_id, task, _of(tx, holder, task.task_id, worktree))
+    group = _Group(holder, task.task_id, task, _list_leases(tx, holder, task.task_id, worktree))
     _end_group(svc, tx, ending, group, _End("failed", log_tail, failure, also))
     return ending
 
@@ -253,14 +253,15 @@ def look_first(svc: Service, tx: Tx, holder: str, task: str, worktree: str | Non
     Raises:
         Unready: it was not.
     """
-    partial_work.look_at(svc, tx, _of(tx, holder, task, worktree))
+    partial_work.look_at(svc, tx, _list_leases(tx, holder, task, worktree))
 
 
 def _leases_of(tx: Tx, holder: str) -> list[LeaseRow]:
     return tx.each(LeaseRow, "leases_of_holder", holder)
 
 
-def _of(tx: Tx, holder: str, task: str | None, worktree: str | None = None) -> list[LeaseRow]:
+def _list_leases(tx: Tx, holder: str, task: str | None,
+                 worktree: str | None = None) -> list[LeaseRow]:
     """A holder's leases of one task, or of none; and those of none in a worktree that it has for
     the task alone."""
     all_ = task is None or worktree is not None

@@ -174,8 +174,8 @@ def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
         Refusal: NOT_HOLDER: several others have some.
     """
     leases = [row for row in leases_near(tx, file)
-             if row.kind == "region" and row.expires_at > tx.now
-             and resource_names.file_scope(row.scope) == file.scope]
+              if row.kind == "region" and row.expires_at > tx.now
+              and resource_names.file_scope(row.scope) == file.scope]
     holders = sorted({row.locked_by for row in leases})
     if len(holders) > 1 and agent not in holders:
         raise Refusal(

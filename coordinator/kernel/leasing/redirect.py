@@ -221,7 +221,7 @@ def _message(
         parts.append(f"See context archive section {shown.name}"
                      + (f":\n{block(shown.text)}\n" if shown.text else ", as shown before."))
     if circle is not None:
-        parts.append(circles.said(circle, agent))
+        parts.append(circles.describe(circle, agent))
         if circle.gives_way(agent):
             return _joined(parts)
     if offered:

@@ -52,7 +52,7 @@ def _of_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
             "then is among it." for who, names in here.items()]
     sentences += [f" {who} shared {listed(names)} with it and has ended: what {who} had written "
                   "there "
-             "is among it, and a revert takes it out, too." for who, names in gone.items()]
+                  "is among it, and a revert takes it out, too." for who, names in gone.items()]
     return "".join(sentences)
 
 

@@ -89,7 +89,7 @@ def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.Chang
     return changed_sinces
 
 
-def told(changed_sinces: Sequence[rq.ChangedSince]) -> str:
+def describe(changed_sinces: Sequence[rq.ChangedSince]) -> str:
     """The same in a sentence for a notice; empty where nothing changed."""
     if not changed_sinces:
         return ""

@@ -311,7 +311,7 @@ def _give(
             f"{'It' if text else 'it'} is yours until "
             f"{short(from_iso(min(lease.expires_at for lease in reply.leases)))}. "
             "Read it afresh before you write" + ("." if changed else "; it may have changed.")
-            + since_asked.told(changed),
+            + since_asked.describe(changed),
             acquisition_id=reply.acquisition_id, waited_as=waiter.acquisition_id, resources=names,
         )
 
@@ -340,7 +340,7 @@ def stop_holding(
         return Refusal(Code.LOCKED, f"{acquisition} left the line. Nothing is held for it.",
                        next="Ask again for what it waited for.", acquisition_id=acquisition)
     tx.looked.require(_places(tx, acquisition))
-    located = _known(tx, acquisition)
+    located = _locate_resources(tx, acquisition)
     # (Who is granted a turn to write later would not be there to write.)
     is_turn = all(located_resource.resource.name.startswith(WINDOW) for located_resource in located)
     stay = stay and not is_turn
@@ -387,7 +387,7 @@ def _lie(tx: Tx, acquisition: str) -> list[Located]:
             for row in tx.each(PlaceRow, "waiter_places_of", acquisition)]
 
 
-def _known(tx: Tx, acquisition: str) -> list[Located]:
+def _locate_resources(tx: Tx, acquisition: str) -> list[Located]:
     """Where a waiter's resources lie; as they were when it asked, where that cannot be told."""
     result = []
     for row in tx.each(PlaceRow, "waiter_places_of", acquisition):

@@ -68,7 +68,7 @@ def waits_of(svc: Service, view: View, agent: str, without: str | None) -> list[
         if not ways:
             ways = _before(svc, view, agent, _ahead(svc, view, row, asked), row.name)
         waits += [Wait(lease.locked_by, lease, name, row.acquisition_id, row.priority,
-                     row.gives_way_to) for lease, name in ways]
+                       row.gives_way_to) for lease, name in ways]
     return waits + [Wait(str(name)) for name in view.values("children_in_line", agent)]
 
 

@@ -50,7 +50,7 @@ def taken_back(svc: Service, journal: Journal, done: Performed) -> Refusal:
         names = listed([file_names.shown(name) for name, _ in done.left])
         sentences.append(f"All other files are as they were before, except {names}: somebody "
                          "changed "
-                    "that in between, and it stays as they left it.")
+                         "that in between, and it stays as they left it.")
     else:
         sentences.append(f"Nothing was {what}: all files are as they were before.")
     sentences += _kept_aside(svc, done)

@@ -70,7 +70,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         )
     wanted = dispatch.wanted_by(svc, tx, named.task_id, worktree)
     blockers = find_blockers(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
-                      Asking(task=named.task_id))
+                             Asking(task=named.task_id))
     twice = dispatch.held_for_another(tx, named.task_id, blockers)
     if twice is not None:
         return Refusal(

@@ -24,7 +24,7 @@ from coordinator.words.texts import quoted
 
 declare_group("task", "The backlog.",
               order="add list show claim done fail retry cancel import outcome export template "
-                    "schema edit")
+              "schema edit")
 TaskId = Annotated[str, Argument("T-3, or 3.")]
 TaskIds = Annotated[list[str], Argument("T-3, or 3; several.", metavar="TASK…")]
 
@@ -209,7 +209,7 @@ def done(
     row = yield from ask(
         rq.TaskDone(agent=(yield from shell.acting(agent)), task=task, result=result, force=force)
     )
-    _told(shell, row, as_json)
+    _print_task(shell, row, as_json)
 
 
 @command("task fail")
@@ -232,14 +232,14 @@ def fail(
             cwd=shell.cwd,
         )
     )
-    _told(shell, row, as_json)
+    _print_task(shell, row, as_json)
 
 
 @command("task retry")
 def retry(shell: Shell, *, tasks: TaskIds, as_json: AsJson = False) -> Asking:
     """Put dead, failed or cancelled tasks back."""
     yield from each(shell, [rq.TaskRetry(task=name) for name in dict.fromkeys(tasks)],
-                    lambda row: _told(shell, row, False), as_json)
+                    lambda row: _print_task(shell, row, False), as_json)
 
 
 @command("task cancel")
@@ -252,7 +252,7 @@ def cancel(
     """Take tasks out of the backlog."""
     yield from each(shell, [rq.TaskCancel(task=name, reason=reason, force=force)
                             for name in dict.fromkeys(tasks)],
-                    lambda row: _told(shell, row, False), as_json)
+                    lambda row: _print_task(shell, row, False), as_json)
 
 
 @command("task outcome")
@@ -273,7 +273,7 @@ def outcome(
         shell.say(f"{got.task} {got.state}: round {got.round}, {REMEDIES[got.remedy]}")
 
 
-def _told(shell: Shell, row: rq.Task, as_json: bool) -> None:
+def _print_task(shell: Shell, row: rq.Task, as_json: bool) -> None:
     if as_json:
         shell.json(row)
         return

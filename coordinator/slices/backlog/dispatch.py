@@ -144,7 +144,7 @@ def choose(
         try:
             wanted = wanted_by(svc, tx, task_id, worktree)
             blockers = find_blockers(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
-                              Asking(task=task_id))
+                                     Asking(task=task_id))
             in_its_way = _own_in_the_way(tx, task_id, blockers, beside)
             if not blockers.blocked and not blockers.closed and in_its_way is None:
                 if not beside:

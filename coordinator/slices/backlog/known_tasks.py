@@ -52,8 +52,8 @@ def remarks(view: View, items: Sequence[Item], names: Sequence[str],
             f"{name}`." for name in other[:TOLD_MAX]]
     sentences += [f"{row.task_id} ({quoted(row.title, 40)}) is not in the text any more, and "
                   "stays in "
-             f"the backlog: `coord task cancel {row.task_id}` takes it out."
-             for row in gone[:TOLD_MAX]]
+                  f"the backlog: `coord task cancel {row.task_id}` takes it out."
+                  for row in gone[:TOLD_MAX]]
     left = max(0, len(other) - TOLD_MAX) + max(0, len(gone) - TOLD_MAX)
     return [*sentences, f"And {left} more like these."] if left else sentences
 

@@ -29,37 +29,37 @@ FIELDS_TOLD = ("title, prompt, resources (what it writes: paths, dir/, globs, ke
 Warn = Callable[[str], None]
 
 
-def _told(meaning: str, **more: Any) -> Meta:
+def _describe_field(meaning: str, **more: Any) -> Meta:
     return Meta(description=meaning, extra_json_schema=more or None)
 
 
 class Item(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """One task."""
 
-    id: Annotated[str | None, _told(
+    id: Annotated[str | None, _describe_field(
         "A name for this task within the file, for `after` of others. coord gives the task a "
         "number of its own (T-3).")] = None
-    title: Annotated[str, _told(
+    title: Annotated[str, _describe_field(
         "What is to be done, in one line.", minLength=1, maxLength=TITLE_CHARS_MAX)]
-    prompt: Annotated[str, _told(
+    prompt: Annotated[str, _describe_field(
         "All that the agent has to know. It gets the title, this text, and what coord adds.",
         maxLength=PROMPT_CHARS_MAX)] = ""
-    resources: Annotated[list[str], _told(
+    resources: Annotated[list[str], _describe_field(
         "What the task writes. All of it is leased when the task is claimed: a path (`src/pay.py`),"
         " a directory (`src/`), a glob (`src/**/*.sql`), a region (`src/pay.py::charge`) or a key "
         "(`key:account:1`). `shared:` before it: the task only reads it.")] = []
-    after: Annotated[list[str], _told(
+    after: Annotated[list[str], _describe_field(
         "Tasks that have to be done before: ids of this file, or of tasks that coord has (T-3)."
     )] = []
-    priority: Annotated[int, _told(
+    priority: Annotated[int, _describe_field(
         "A higher number is given out first; among equals the older task.",
         minimum=-PRIORITY_MAX, maximum=PRIORITY_MAX)] = 0
-    attempts_max: Annotated[int | None, _told(
+    attempts_max: Annotated[int | None, _describe_field(
         "How often it may be tried before a person has to look at it (default: the setting "
         "`backlog.attempts_max`).", minimum=1, maximum=ATTEMPTS_MAX)] = None
-    state: Annotated[str | None, _told(
+    state: Annotated[str | None, _describe_field(
         "Written by `coord task export`. Reading ignores it, save `done`.")] = None
-    done: Annotated[bool, _told("A task that is done is not added.")] = False
+    done: Annotated[bool, _describe_field("A task that is done is not added.")] = False
 
 
 NAMES = tuple(field.name for field in msgspec.structs.fields(Item))

@@ -69,7 +69,7 @@ def writer(view: View, change: Seen, *, but: str = "") -> str | None:
     owners = {owner(view, command.holder) for command in commands}
     if len(owners) > 1:  # as far as their words tell
         commands = [command for command in commands if any(may_mean(word, change.path)
-                                                   for word in command.words)]
+                                                           for word in command.words)]
         owners = {owner(view, command.holder) for command in commands}
     if len(owners) != 1:
         return None

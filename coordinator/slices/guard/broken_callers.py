@@ -83,7 +83,7 @@ def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
                    f"{refusal.message}", next=refusal.next, **refusal.facts)
 
 
-def told(why: Mapping[str, str], edited: Collection[str]) -> str:
+def describe(why: Mapping[str, str], edited: Collection[str]) -> str:
     """What an agent has to know of what was leased with its edit elsewhere; empty if nothing was.
     """
     why = {name: text for name, text in why.items() if name not in edited}

@@ -12,7 +12,7 @@ from coordinator.kernel import lost_writes
 from coordinator.kernel.core import Service
 from coordinator.kernel.leasing import grant
 from coordinator.kernel.lost_writes import LostWritesRow
-from coordinator.kernel.strategies import of
+from coordinator.kernel.strategies import find_strategy
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
@@ -27,7 +27,7 @@ def lost(svc: Service, tx: Tx, agent: str, files: Sequence[Located], got: rq.Acq
          refusal: Refusal) -> Refusal:
     """A write of optimistic files came too late: counted, and what was leased for it is free again;
     but whoever has lost too often in a row keeps the lease until it has written."""
-    mine = [file for file in files if of(svc, file.resource) == "optimistic"]
+    mine = [file for file in files if find_strategy(svc, file.resource) == "optimistic"]
     if not mine:
         return refusal
     most = 0
@@ -64,5 +64,5 @@ def over(svc: Service, tx: Tx, agent: str) -> None:
 
 def _taken_for_writes(svc: Service, tx: Tx, agent: str) -> list[LeaseRow]:
     rows = tx.each(LeaseRow, "leases_of_holder", agent)
-    return [row for row in rows if row.purpose.startswith(purposes.HOOK) and of(
+    return [row for row in rows if row.purpose.startswith(purposes.HOOK) and find_strategy(
         svc, as_resource(row.file_path, row.kind, row.scope)) == "optimistic"]

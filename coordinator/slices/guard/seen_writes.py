@@ -242,7 +242,7 @@ def beyond(svc: Service, tx: Tx, divided: Divided) -> None:
         tx.record(UnleasedWrite(resource=name, hash=None))
     if free and svc.settings.watch.unleased == "review":
         flag(svc, tx, divided.change, divided.before, f"{', '.join(free[:BEYOND_MAX])} was changed "
-              "while agents were active and nobody had leased it.")
+             "while agents were active and nobody had leased it.")
 
 
 class _Rights:

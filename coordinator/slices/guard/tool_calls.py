@@ -118,7 +118,7 @@ def serve(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
         heard.moment == "after" and heard.call is not None and heard.call.kind == "shell")
     kept_edits.look_at(svc, tx, name, few=few)
     heeded = Heeded(name)
-    edited = {write_windows.path(row) for row in write_windows.of(tx, name)}
+    edited = {write_windows.path(row) for row in write_windows.list_windows(tx, name)}
     noted = write_windows.noted(svc, tx, name) if edited else set()
     others = around.writing(name)
     over = (set() if around.goes_on else edited if others is None
@@ -247,7 +247,7 @@ def _before_command(proposal: _Proposal, command: str) -> None:
             if refusal is not None and not proposal.writing:
                 refused = {located_resource.resource.name for located_resource in located}
                 write_windows.drop(tx, heeded.holder, {
-                    write_windows.path(row) for row in write_windows.of(tx, heeded.holder)
+                    write_windows.path(row) for row in write_windows.list_windows(tx, heeded.holder)
                 } - refused)
     _deny(heeded, refusal, proposal.wait_s)
     heeded.protects = refusal is None
@@ -276,7 +276,7 @@ def settle(tx: Tx, heeded: Heeded) -> None:
 def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
     if refusal is None:
         return
-    heeded.deny = told(refusal)
+    heeded.deny = describe_refusal(refusal)
     if wait_s > 0 and refusal.code in HELD:
         heeded.waiting, heeded.wait_s = refusal, wait_s
 
@@ -425,8 +425,8 @@ def take(
         write = replace(write, regions=asked.regions, whole=asked.whole)
     stale = read_versions.stale(tx, agent, write, heeded.receipt, notes)
     if asked is not None:
-        text = broken_callers.told(asked.why,
-                                   [other_located.resource.name for other_located in located])
+        text = broken_callers.describe(asked.why,
+                                       [other_located.resource.name for other_located in located])
         notes += [text] if text else []
     heeded.context = "\n".join(notes)
     if stale is not None and isinstance(answer, rq.Acquired):
@@ -434,7 +434,7 @@ def take(
     return stale
 
 
-def told(refusal: Refusal) -> str:
+def describe_refusal(refusal: Refusal) -> str:
     """A refusal in words for a model: what happened, then the next step where it adds anything."""
     step = refusal.next or ""
     return refusal.message if step in refusal.message else f"{refusal.message} {step}".strip()

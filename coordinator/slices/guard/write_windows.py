@@ -47,7 +47,7 @@ def path(row: LeaseRow) -> str:
     return path_of(row.file_path, row.kind)
 
 
-def of(view: View, agent: str) -> list[LeaseRow]:
+def list_windows(view: View, agent: str) -> list[LeaseRow]:
     """The windows that this agent has."""
     return view.each(LeaseRow, "windows_of_holder", agent)
 
@@ -78,7 +78,7 @@ def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
     """
     content = tx.looked.content(str(located.path))
     asked = Located(write_window(located.resource.name, svc.fold_case), None, None)
-    for row in of(tx, agent):
+    for row in list_windows(tx, agent):
         if row.scope == asked.resource.scope and row.content_hash is None:  # taken in line
             tx.record(ev.LeasePlaced(
                 fencing_token=row.fencing_token, agent=agent, resource=row.file_path,
@@ -125,13 +125,13 @@ def wait_for_parent(svc: Service, tx: Tx, actor: Actor, agent: str, located: Seq
 
 def noted(svc: Service, tx: Tx, agent: str) -> set[str]:
     """The files of the agent's windows of which it is noted what it wrote when these close."""
-    return {path(row) for row in of(tx, agent) if row.content_hash is not None
+    return {path(row) for row in list_windows(tx, agent) if row.content_hash is not None
             or agreements.by_which(tx, agent, _file(svc, row)) is not None}
 
 
 def drop(tx: Tx, agent: str, but: Collection[str]) -> None:
     """Close the agent's windows, but those of these files: it does not write the others now."""
-    for row in of(tx, agent):
+    for row in list_windows(tx, agent):
         if path(row) not in but:
             grant.end(tx, row)
 
@@ -144,7 +144,7 @@ def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]
     Raises:
         Unready: the files have to be looked at.
     """
-    rows = [row for row in of(tx, agent) if path(row) in files]
+    rows = [row for row in list_windows(tx, agent) if path(row) in files]
     if not rows:
         return []
     looks = {row.fencing_token: Between(svc.where(None, path(row)), row.content_hash)

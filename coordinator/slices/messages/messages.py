@@ -70,7 +70,7 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
     told = [name for name in hearers if name not in full]
     for name in told:
         notices.post(
-            tx, name, "message", _said(row), message=message, sender=req.agent, to=req.to,
+            tx, name, "message", _render(row), message=message, sender=req.agent, to=req.to,
             thread=row.thread, task=task,
         )
     return rq.MessageTold(message=_reply(row, unread=True), told=told, left_out=full)
@@ -248,7 +248,7 @@ def _check_room(
         )
 
 
-def _said(row: MessageRow) -> str:
+def _render(row: MessageRow) -> str:
     """A message as an agent is told of it: its author's words, on lines of their own."""
     about = f", on {row.task_id}" if row.task_id else ""
     answers = f", answering {row.reply_to}" if row.reply_to else ""

@@ -100,7 +100,7 @@ def propose(svc: Service, request: rq.Propose) -> Steps:
     if not isinstance(begun, Begun):
         return begun  # refused, or nothing had to be written
     return (yield from carrying_out.finish(svc, begun.journal, after_crash=False,
-                                       last=partial(_applied, svc, begun)))
+                                           last=partial(_applied, svc, begun)))
 
 
 def _propose_values(svc: Service, request: rq.Propose, tx: Tx, actor: Actor) -> Any:
@@ -374,7 +374,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     for is_new in (False, True):
         check_known(svc, tx,
                     [at for at, change in zip(located, request.changes, strict=False)
-                         if (change.version is None) == is_new], request.agent,
+                     if (change.version is None) == is_new], request.agent,
                     request.cwd, new=is_new, proposed=True)
     asking = agents.may_act(tx, actor, request.agent)
     wanted = [(located_resource, "exclusive") for located_resource in located]
@@ -403,7 +403,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         agents.noted(tx, request.agent, asking)
         lost_writes.stood(svc, tx, request.agent,
                           [located_resource.resource for located_resource in located])
-        return _told(f"C-{tx.number('commit')}", plan, [])
+        return _make_reply(f"C-{tx.number('commit')}", plan, [])
     grant.check_looked(svc, tx, wanted, blockers)
     agents.noted(tx, request.agent, asking)
     name = open_windows(svc, tx, request.agent, paths, "writes what was proposed")
@@ -430,10 +430,10 @@ def _applied(svc: Service, begun: Begun, tx: Tx, warnings: Any) -> rq.ProposalAp
         return warnings
     agent = begun.journal.verdict.by
     lost_writes.stood(svc, tx, agent, [located.resource for located in begun.located])
-    return _told(begun.journal.review, begun.plan, warnings)
+    return _make_reply(begun.journal.review, begun.plan, warnings)
 
 
-def _told(name: str, plan: Plan, warnings: list[str]) -> rq.ProposalApplied:
+def _make_reply(name: str, plan: Plan, warnings: list[str]) -> rq.ProposalApplied:
     return rq.ProposalApplied(proposal=name, warnings=[*plan.warnings, *warnings], changes=[
         rq.Proposed(resource=one, version=now) for one, now in plan.hashes.items()])
 

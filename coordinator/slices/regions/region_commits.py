@@ -117,7 +117,7 @@ def commit(svc: Service, request: rq.CommitRegion) -> Steps:
         yield decide(lambda tx: close(tx, name, request.agent))
         return begun
     return (yield from carrying_out.finish(svc, begun, after_crash=False,
-                                       last=partial(_committed, name, made)))
+                                           last=partial(_committed, name, made)))
 
 
 def _committed(name: str, plan: Plan, tx: Tx, warnings: Any) -> rq.RegionsCommitted | Refusal:
@@ -188,10 +188,10 @@ def _rights(svc: Service, tx: Tx, request: rq.CommitRegion,
         was = None
         if given.after is None:
             was = (content_name(given.content_hash, "content_hash")
-                   or _known(svc, tx, asked.name, lease))
+                   or _find_content(svc, tx, asked.name, lease))
         new = was is None and lease.scope == asked.scope and lease.content_hash is None
         rights.append(Right(asked.name, path_of(asked.name, "region"), lease.worktree,
-                         lease.fencing_token, was, given.text, given.after, new))
+                            lease.fencing_token, was, given.text, given.after, new))
     return rights
 
 
@@ -226,7 +226,7 @@ def _as_on_disk(asked: Resource, lease: LeaseRow) -> Resource:
     return as_resource(name, "region", asked.scope)
 
 
-def _known(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
+def _find_content(svc: Service, view: View, name: str, lease: LeaseRow) -> str | None:
     """The content that a region has for its holder: what it has committed last, or was granted; of
     a renamed file under whichever of its names."""
     rows = [lease]
@@ -360,7 +360,7 @@ def _known_besides(svc: Service, view: View, agent: str, texts: Sequence[Right],
                 or row.expires_at <= view.now or row.file_path in names
                 or path_of(row.file_path, "region") != path):
             continue
-        name, was = region_of(row.file_path), _known(svc, view, row.file_path, row)
+        name, was = region_of(row.file_path), _find_content(svc, view, row.file_path, row)
         old, new = (text_of(svc.regions, path, one, name) for one in (data, made))
         if (was is not None and old is not None and new is not None
                 and is_still(data, old, name, was)):

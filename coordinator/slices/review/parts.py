@@ -69,7 +69,7 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
         else:
             chosen.files.append(file)
             chosen.parts.append(ev.ReviewPart(path=file.path, part_before=file.baseline_hash,
-                                           part_after=file.flagged_hash))
+                                              part_after=file.flagged_hash))
     if len(named) == len(files) and not any(part.hunks for part in chosen.parts):
         chosen = Chosen(list(files))  # it is all that there is
     if request.verdict == "reassign" and chosen.parts:

@@ -69,7 +69,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.Revie
         reviews = view.each(ReviewRow, "reviews_decided", limit + 1, req.skip, req.agent, task)
     else:
         reviews = view.each(ReviewRow, "reviews_list", req.state, limit + 1, req.agent, task,
-                          req.after, req.skip)
+                            req.after, req.skip)
     rows, more = split_page(reviews, limit)
     after = req.skip + limit if req.state == "decided" else rows[-1].n if rows else None
     return rq.ReviewList(
@@ -95,8 +95,8 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
             shown.diff, is_cut = shorten_difference(diff)
             shown.cut = True if is_cut else None
         if content:
-            shown.baseline, shown.baseline_at = _told(view, file.baseline_hash, most)
-            shown.flagged, shown.flagged_at = _told(view, file.flagged_hash, most)
+            shown.baseline, shown.baseline_at = _encode_content(view, file.baseline_hash, most)
+            shown.flagged, shown.flagged_at = _encode_content(view, file.flagged_hash, most)
     reply.log_tail = row.log_tail
     events = view.each(LogRow, "events_of_review", row.events_from, row.task_id, row.agent,
                        TIMELINE_MAX)
@@ -124,7 +124,7 @@ def _git_mode(name: str | None) -> str | None:
     return "120000" if is_link(name) else "100755" if is_executable(name) else "100644"
 
 
-def _told(view: View, name: str | None, most: int) -> tuple[str | None, str | None]:
+def _encode_content(view: View, name: str | None, most: int) -> tuple[str | None, str | None]:
     """A content in base64; of one that is too large for that, the file that has it."""
     source = view.source(name)
     if isinstance(source, Path):

@@ -66,7 +66,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
         )
     )
     tx.effects.offers = True
-    return told(tx, find(tx, change))
+    return make_reply(tx, find(tx, change))
 
 
 def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.ChangeGiven | Refusal:
@@ -96,8 +96,8 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
     resource = values.key_of(given.key)
     now = values.newest(tx, resource.scope)
     return rq.ChangeGiven(
-        change=told(tx, given),
-        state=values.told(tx, now) if now is not None else values.nothing(resource),
+        change=make_reply(tx, given),
+        state=values.make_reply(tx, now) if now is not None else values.nothing(resource),
     )
 
 
@@ -114,7 +114,7 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeDone) -> rq.Change:
         req.agent, lease.fencing_token, row.change_id))
     _move(tx, row, "apply", agent=req.agent, version=made.version)
     _tell(tx, row, f"{row.change_id} was applied: {row.key} is at version {made.version}.")
-    return told(tx, find(tx, row.change_id))
+    return make_reply(tx, find(tx, row.change_id))
 
 
 def fail(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeFail) -> rq.Change:
@@ -127,12 +127,12 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeFail) -> rq.Change:
               f"{quoted(req.why, 500)}. Nothing was written.")
     else:
         _failed(svc, tx, row, req.why, agent=req.agent)
-    return told(tx, find(tx, row.change_id))
+    return make_reply(tx, find(tx, row.change_id))
 
 
 def show(svc: Service, view: View, actor: Actor, req: rq.ChangeShow) -> rq.Change:
     """See `requests.ChangeShow`: how it is now. Whoever serves it waits."""
-    return told(view, find(view, req.change))
+    return make_reply(view, find(view, req.change))
 
 
 def is_closed(change: rq.Change) -> bool:
@@ -147,7 +147,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.Chang
     above = scope + ABOVE if scope is not None else None
     rows, more = split_page(view.each(
         ChangeRow, "changes_list", req.after, req.state, scope, above, limit + 1), limit)
-    return rq.ChangeList(items=[told(view, row, wanted=False) for row in rows],
+    return rq.ChangeList(items=[make_reply(view, row, wanted=False) for row in rows],
                          next=rows[-1].n if more else None)
 
 
@@ -193,7 +193,7 @@ def drop(tx: Tx, row: ChangeRow, by: str) -> None:
           "written.")
 
 
-def told(view: View, row: ChangeRow, *, wanted: bool = True) -> rq.Change:
+def make_reply(view: View, row: ChangeRow, *, wanted: bool = True) -> rq.Change:
     """A change as it is told."""
     text = view.blob(row.content) if wanted else None
     return rq.Change(

@@ -72,7 +72,7 @@ def _value(svc: Service, tx: Tx, proposed_change: rq.ProposedChange, key: Resour
         return None
     text = json_values.check_json(svc, msgspec.Raw((proposed_change.content
                                                     or proposed_change.patch or "").encode()),
-                               "content" if proposed_change.content is not None else "patch")
+                                  "content" if proposed_change.content is not None else "patch")
     if proposed_change.patch is None:
         return text
     before = values.value_of(tx, values.newest(tx, key.scope))

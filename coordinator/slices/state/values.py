@@ -52,7 +52,7 @@ def get(svc: Service, view: View, actor: Actor, req: rq.StateGet) -> rq.StateVal
     if row is None or (row.content is None and req.version is None):
         raise _unknown(key, f"Nothing is stored under {key.name}.",
                        row.version if row is not None else 0)
-    return told(view, row)
+    return make_reply(view, row)
 
 
 def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateList:
@@ -63,7 +63,7 @@ def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateL
     rows, more = split_page(view.each(
         StateRow, "state_keys", begin, below + ABOVE, limit + 1), limit)
     return rq.StateList(
-        items=[told(view, row, value=False) for row in rows if row.content is not None],
+        items=[make_reply(view, row, value=False) for row in rows if row.content is not None],
         next=rows[-1].key if more else None,
     )
 
@@ -75,7 +75,7 @@ def history(svc: Service, view: View, actor: Actor, req: rq.StateHistory) -> rq.
     rows = view.each(StateRow, "state_history", key.scope, limit)
     if not rows:
         raise _unknown(key, f"Nothing was ever stored under {key.name}.", 0)
-    return rq.StateList(items=[told(view, row) for row in rows])
+    return rq.StateList(items=[make_reply(view, row) for row in rows])
 
 
 def watch(svc: Service, view: View, actor: Actor, req: rq.StateWatch) -> rq.StateWatched:
@@ -84,7 +84,7 @@ def watch(svc: Service, view: View, actor: Actor, req: rq.StateWatch) -> rq.Stat
     row = newest(view, key.scope)
     if row is None:
         return rq.StateWatched(changed=False, state=nothing(key))
-    return rq.StateWatched(changed=row.version > req.after, state=told(view, row))
+    return rq.StateWatched(changed=row.version > req.after, state=make_reply(view, row))
 
 
 def put(svc: Service, tx: Tx, actor: Actor, req: rq.StatePut) -> rq.StateValue | Refusal:
@@ -190,7 +190,7 @@ def nothing(key: Resource) -> rq.StateValue:
                          written_by=None, written_at=None, fencing_token=None)
 
 
-def told(view: View, row: StateRow, *, value: bool = True) -> rq.StateValue:
+def make_reply(view: View, row: StateRow, *, value: bool = True) -> rq.StateValue:
     """One version as it is told."""
     return told_as(row, view.blob(row.content) if value else None)
 

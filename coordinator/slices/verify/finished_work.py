@@ -71,7 +71,7 @@ def look(svc: Service, tx: Tx, task: TaskRow, landed: str | None) -> Finished | 
 def note(tx: Tx, task: str, agent: str, left: Finished) -> None:
     """Write it down."""
     tx.record(WorkFinished(n=tx.number("work"), task=task, agent=agent, files=left.files,
-                              head=left.head, before=left.before, after=left.after))
+                           head=left.head, before=left.before, after=left.after))
 
 
 def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:

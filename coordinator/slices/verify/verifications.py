@@ -99,7 +99,7 @@ def begin(svc: Service, tx: Tx, by: str) -> VerificationRow:
     upto = int(tx.value("work_highest") or 0)
     command = svc.settings.verify.command.strip()
     tx.record(VerificationBegun(verification=f"V-{n}", n=n, by=by, command=command[:2000],
-                                   upto=upto))
+                                upto=upto))
     begun = running(tx)
     assert begun is not None
     return begun
