@@ -70,14 +70,9 @@ from coordinator.operations.slices import SLICES
 from coordinator.profiles import program_name
 from coordinator.settings import FILE, Loaded, load
 from coordinator.slices.impact.impact import Impact
+from coordinator.store import database
 from coordinator.store import events as ev
-from coordinator.store.database import (
-    DISK_ERRORS,
-    checkpoint,
-    close_writer,
-    open_reader,
-    open_writer,
-)
+from coordinator.store.database import DISK_ERRORS, checkpoint, close_writer
 from coordinator.store.ledger import Ledger, View
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.wiring import intact
@@ -145,10 +140,10 @@ class Daemon:
                                        self.settings.daemon.log_format))
         secret = self.state.secret_key()
         check_not_gone(self.state)
-        self._db = open_writer(self.state.database, seal=database_seal(secret),
+        self._db = database.open_writer(self.state.database, seal=database_seal(secret),
                                synchronous=self.settings.database.synchronous)
         self._ground.watch_database()
-        self._reader = open_reader(self.state.database)
+        self._reader = database.open_reader(self.state.database)
         self._started_at = iso(self._clock.now_ms())
         tree = Tree(self.state.root)
         self.service = Service(
@@ -173,7 +168,7 @@ class Daemon:
                                     review.kept_bytes_max, budget, self._writer.run)
         self.router = RequestRouter(Parts(
             self._loop, self.service, self._writer, self._ledger, self._reader,
-            lambda: open_reader(self.state.database), self._clock, looker, self._workers,
+            lambda: database.open_reader(self.state.database), self._clock, looker, self._workers,
         ), self._own_use_cases(), self._sure_agent_of)
         self._http = HttpDoor(self.router, self.state, self.settings.http, self._http_port)
         self._unjoined = UnjoinedCommands(
@@ -195,8 +190,8 @@ class Daemon:
         self._alive.add(self._processes.agents)
         self._writer.spread = self.namespaces.spread
         self._verifier = Verifier(self._loop, self.service, self.state, self._writer,
-                                  self.router.look, lambda: open_reader(self.state.database),
-                                  self._clock)
+                                  self.router.look,
+                                  lambda: database.open_reader(self.state.database), self._clock)
         self._compaction = Compaction(self._loop, self.service, self._writer, self._ledger,
                                       self._clock)
         self._waypoints = Waypoints(self._loop, self._writer, self.state.database)
@@ -432,7 +427,7 @@ class Daemon:
     def _tidy_blobs_now(self) -> None:
         """In a worker: it walks a folder."""
         try:
-            source = open_reader(self.state.database)
+            source = database.open_reader(self.state.database)
             try:
                 repository_files.tidy(self.service, View(source, self._clock.now_ms()))
             finally:

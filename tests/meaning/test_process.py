@@ -131,11 +131,11 @@ def test_a_file_that_ends_the_worker_is_passed_over(tree: Path) -> None:
     kills = (
         "import os, sys\n"
         "from coordinator.meaning import worker\n"
-        "real = worker.Worker._one\n"
+        "real = worker.Worker._update_file\n"
         "def one(self, path):\n"
         "    if path == 'pkg/b.py': os._exit(9)\n"
         "    return real(self, path)\n"
-        "worker.Worker._one = one\n"
+        "worker.Worker._update_file = one\n"
         f"sys.argv[1:] = [{str(tree)!r}, {str(tree / '.index')!r}]\n"
         "worker.main()\n"
     )
