@@ -9,8 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from coordinator.cli.app import print_json, say
-from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Code, Exit, Refusal
 
 __all__ = [
     "AsJson", "Folder", "InstallPeers", "Peers", "Seed", "Verbose", "end", "parse_numbers",

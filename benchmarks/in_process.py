@@ -29,8 +29,8 @@ from coordinator.kernel.use_cases import (
 )
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Budget, Looker
-from coordinator.store.effects import Effects
 from coordinator.store.ledger import Job, Ledger, Tx, View
+from coordinator.store.writer_cache import Effects
 from coordinator.words.refusals import Refusal
 
 #: For whom a use case is carried out.

@@ -30,7 +30,7 @@ from benchmarks.measuring.samples import paired
 from coordinator.client.client import Client
 from coordinator.namespaces import orders
 from coordinator.wiring import command_prefix
-from coordinator.wiring.hook_commands import HOOK
+from coordinator.wiring.command_prefix import HOOK
 from coordinator.words import requests as rq
 
 #: An agent of a person's: its first hook, and then as below, by the program that it is given.

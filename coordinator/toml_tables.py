@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from coordinator.resources import packaged
-from coordinator.words.hashing import blake2b
+from coordinator.words.file_names import blake2b
 
 FILE = "toml_tables.json"
 _PACKAGE = Path(__file__).resolve().parent

@@ -20,11 +20,11 @@ import msgspec
 
 from coordinator.kernel.operations import Operation
 from coordinator.operations.field_meanings import meaning
-from coordinator.operations.listing import OPERATIONS
-from coordinator.operations.python_names import (
+from coordinator.operations.listing import (
     BY_HAND,
     BY_PLACE,
     OF_RESOURCES,
+    OPERATIONS,
     SHORT,
     method_of,
 )

@@ -14,11 +14,9 @@ import msgspec
 
 from coordinator import toml_tables
 from coordinator.cli.task_files import schema_text
-from coordinator.operations.listing import OPERATIONS
-from coordinator.operations.python_names import BY_HAND, method_of
+from coordinator.operations.listing import BY_HAND, OPERATIONS, method_of
 from coordinator.rules.backlog import TRANSITIONS
-from coordinator.words.exit_codes import MEANING, Exit
-from coordinator.words.refusals import CATALOGUE
+from coordinator.words.refusals import CATALOGUE, MEANING, Exit
 from generators import client_methods, command_files, reference_pages
 
 FOLDER = Path(__file__).resolve().parent.parent / "context_archive"

@@ -17,8 +17,7 @@ from coordinator.commands.help_pages import describe
 from coordinator.commands.signatures import COMMANDS, GROUPS, Command, Parameter
 from coordinator.mcp.tools import TOOLS
 from coordinator.operations.field_meanings import meaning
-from coordinator.operations.listing import OPERATIONS
-from coordinator.operations.python_names import BY_HAND, method_of
+from coordinator.operations.listing import BY_HAND, OPERATIONS, method_of
 from coordinator.settings import Settings
 from coordinator.slices.backlog import task_fields
 from generators import client_methods, command_files

@@ -26,15 +26,14 @@ from coordinator.kernel.leasing import sweep
 from coordinator.kernel.use_cases import Step, Steps
 from coordinator.kernel.writing import carrying_out, journal
 from coordinator.looking.facts import Unready
-from coordinator.operations.listing import OPERATIONS, decode
-from coordinator.operations.slices import SLICES
+from coordinator.operations.listing import OPERATIONS, SLICES, decode
 from coordinator.settings import Settings
 from coordinator.store import rebuild
 from coordinator.store.database import open_writer
-from coordinator.store.effects import Effects
 from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.store.rebuild import differences, state
 from coordinator.store.rows import LeaseRow
+from coordinator.store.writer_cache import Effects
 from coordinator.words import requests as rq
 from coordinator.words.clock import ManualClock
 from coordinator.words.refusals import Refusal

@@ -19,8 +19,7 @@ from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.kernel.core import Service
-from coordinator.operations.listing import OPERATIONS
-from coordinator.operations.slices import SLICES
+from coordinator.operations.listing import OPERATIONS, SLICES
 from coordinator.settings import Settings
 from coordinator.store.database import open_writer
 from coordinator.store.ledger import Ledger, Tx

@@ -18,8 +18,7 @@ from coordinator.files.state import StateDir
 from coordinator.launch import door, following
 from coordinator.launch.following import Following, Launched, Shown
 from coordinator.words import requests as rq
-from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Code, Exit, Refusal
 
 #: Between two looks at what is new (seconds).
 LOOK_S = 0.2

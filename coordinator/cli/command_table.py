@@ -4,27 +4,25 @@ from __future__ import annotations
 
 #: Module below `coordinator` -> the commands that it declares, or carries out in the program.
 MODULES = {
-    "cli.agents": (
-        "agents profiles",
-    ),
     "cli.attach": (
         "attach",
-    ),
-    "cli.commit": (
-        "commit",
     ),
     "cli.completion": (
         "completion",
         "__complete",
+        "help",
     ),
     "cli.coordinators": (
         "ps",
         "down",
+        "agents profiles",
     ),
     "cli.daemon": (
         "up",
         "serve",
         "compact",
+        "mcp",
+        "web",
     ),
     "cli.doctor": (
         "doctor",
@@ -33,9 +31,7 @@ MODULES = {
         "guard install",
         "guard check",
         "guard remove",
-    ),
-    "cli.help": (
-        "help",
+        "commit",
     ),
     "cli.impact": (
         "impact",
@@ -49,20 +45,15 @@ MODULES = {
     "cli.logs": (
         "logs",
     ),
-    "cli.mcp": (
-        "mcp",
-    ),
     "cli.merging": (
         "merge-file",
         "merge-driver install",
         "merge-driver remove",
     ),
-    "cli.propose": (
-        "propose",
-    ),
     "cli.regions": (
         "regions",
         "commit-region",
+        "propose",
     ),
     "cli.report": (
         "report",
@@ -95,22 +86,17 @@ MODULES = {
         "archive index",
     ),
     "cli.task_files": (
+        "task import",
+        "task export",
         "task template",
         "task schema",
         "task edit",
-    ),
-    "cli.tasks": (
-        "task import",
-        "task export",
     ),
     "cli.trust": (
         "trust",
     ),
     "cli.verify": (
         "verify",
-    ),
-    "cli.web": (
-        "web",
     ),
     "cli.wiring": (
         "hook",

@@ -2,16 +2,19 @@
 
 The candidates are `coordinator/commands/completion.py`'s. Where no coordinator runs none is started
 by a key press: words and options are completed then, names are not.
+
+`coord help`: the help of commands, and what that of no single command tells.
 """
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from coordinator.cli.app import here, one_of, say, tell
+from coordinator.cli.app import here, one_of, print_json, say, tell, width
 from coordinator.commands import completion as bodies
-from coordinator.commands.signatures import Argument, command, in_program
-from coordinator.words.refusals import Code, Refusal
+from coordinator.commands.lists import wrapped
+from coordinator.commands.signatures import Argument, AsJson, command, in_program
+from coordinator.words.refusals import MEANING, Code, Exit, Refusal, codes
 
 BASH = """\
 # bash completion for coord. Load it now:  source <(coord completion bash)
@@ -83,3 +86,32 @@ def complete(words: list[str]) -> None:
     except StopIteration:
         pass
     tell(typed)
+
+
+@command("help")
+def help_(
+    topic: Annotated[
+        list[str] | None, Argument("A command, or `exit-codes`; default: all commands.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """The help of a command; `exit-codes`: what a command ends with."""
+    topic = topic or (["exit-codes"] if as_json else [])
+    if topic != ["exit-codes"]:
+        if as_json:
+            raise Refusal(Code.INVALID, "The help of a command is text; `--json` goes with "
+                          "`exit-codes`.", next=f"coord {' '.join(topic)} --help")
+        from coordinator.cli.main import main  # it gathers the commands, this one among them
+
+        return main([*topic, "--help"])
+    if as_json:
+        print_json({"items": [{"exit": number.value, "name": number.name,
+                               "meaning": MEANING[number], "codes": codes(number)}
+                              for number in Exit], "next": None})
+        return Exit.OK
+    for number in Exit:
+        say(f"{number.value:>3}  {number.name}")
+        for text in filter(None, (MEANING[number], ", ".join(codes(number)))):
+            for line in wrapped(text, width(), 5):
+                say(line)
+    return Exit.OK

@@ -27,8 +27,7 @@ from coordinator.wiring import session_wiring, shims
 from coordinator.wiring.hook_trust import trusted
 from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words import requests as rq
-from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Code, Exit, Refusal
 from coordinator.words.texts import counted
 
 

@@ -31,8 +31,7 @@ from coordinator.launch.launcher import AGENTS_MAX, Landing, Launcher
 from coordinator.launch.report import Report
 from coordinator.rules.backlog import told_state
 from coordinator.settings import load
-from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Code, Exit, Refusal
 from coordinator.words.texts import counted
 
 #: How often the table is drawn anew; the backlog is asked for at a quarter of that.

@@ -28,8 +28,7 @@ from coordinator.cli.modules import (
     read_group,
 )
 from coordinator.commands.parsing import EXTRA, Typed, explain_mistake, parse
-from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Code, Exit, Refusal
 
 #: Those that may go on without end, and see to it by themselves when nobody reads them any more.
 FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state", "mcp", "launch"})

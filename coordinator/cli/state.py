@@ -21,8 +21,7 @@ from coordinator.files.programs import missing
 from coordinator.slices.state import commands as bodies
 from coordinator.slices.state.commands import Key
 from coordinator.words import requests as rq
-from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Code, Exit, Refusal
 
 if TYPE_CHECKING:
     from coordinator.client.client import Client

@@ -24,8 +24,7 @@ from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.files import trusted
 from coordinator.git_guard.committer import Committer
 from coordinator.words.clock import now_iso
-from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Code, Exit, Refusal
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):

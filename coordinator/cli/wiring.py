@@ -21,7 +21,7 @@ from coordinator.files.state import StateDir
 from coordinator.git_guard import hooks
 from coordinator.profiles import Profile, load, profiles
 from coordinator.wiring import exclude
-from coordinator.wiring.hook_commands import HOOK
+from coordinator.wiring.command_prefix import HOOK
 from coordinator.wiring.settings_wiring import Change, Wirer
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal

@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coordinator.daemon import file_stamps, hook_protocol
-from coordinator.daemon.callers_trees import CallersTrees
+from coordinator.daemon.callers_trees import CallersTrees, OtherRepositories
 from coordinator.daemon.command_comparison import CommandComparison
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.git_questions import GitQuestions
-from coordinator.daemon.other_repositories import OtherRepositories
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.serving import who
 from coordinator.daemon.session_processes import SessionProcesses, has_prefix
+from coordinator.daemon.session_records import UnjoinedCommands
 from coordinator.daemon.twin_questions import TwinQuestions
-from coordinator.daemon.unjoined_commands import UnjoinedCommands
 from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable

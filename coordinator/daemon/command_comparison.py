@@ -14,10 +14,10 @@ from functools import partial
 
 from coordinator.daemon import file_stamps, moved_files
 from coordinator.daemon.file_stamps import Folder, Look
-from coordinator.daemon.ran_together import Ran, RanTogether
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
 from coordinator.daemon.shared_git import SharedGit, State
+from coordinator.daemon.twin_questions import Ran, RanTogether
 from coordinator.dialects.decode import HookCall
 from coordinator.files.blobs import FILE_FROM
 from coordinator.kernel import repository_files

@@ -21,33 +21,28 @@ from typing import IO, Any
 
 from coordinator.archive.index import ArchiveIndex
 from coordinator.client.starting import unwritable
-from coordinator.daemon import health, own_events
-from coordinator.daemon.activity_sections import ActivitySections
+from coordinator.daemon import errands, health
 from coordinator.daemon.agent_hooks import AgentHooks
-from coordinator.daemon.agents_alive import AgentsAlive
-from coordinator.daemon.all_coordinators import list_coordinators
 from coordinator.daemon.backups import Backups, check_not_gone
 from coordinator.daemon.compaction import Compaction
 from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.errands import Errands
-from coordinator.daemon.git_processes import GitProcesses
+from coordinator.daemon.git_questions import GitProcesses
 from coordinator.daemon.ground import Ground
+from coordinator.daemon.health import TaskLogs, list_coordinators
 from coordinator.daemon.http_door import HttpDoor
-from coordinator.daemon.landing_recovery import LandingRecovery
+from coordinator.daemon.landing_recovery import ActivitySections, LandingRecovery
 from coordinator.daemon.lock import take_lock
-from coordinator.daemon.log_lines import LogFormat, form_of, log_to
+from coordinator.daemon.log_summary import LogFormat, form_of, log_to
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.loop_engine import Parts
 from coordinator.daemon.namespaces import Listeners, Namespaces
-from coordinator.daemon.noted_calls import NotedCalls
-from coordinator.daemon.noted_processes import NotedProcesses
 from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.running_calls import NotedCalls
 from coordinator.daemon.schedule import Schedule
-from coordinator.daemon.session_ground import check_outside
-from coordinator.daemon.session_processes import SessionProcesses
-from coordinator.daemon.task_logs import TaskLogs
+from coordinator.daemon.session_processes import AgentsAlive, NotedProcesses, SessionProcesses
+from coordinator.daemon.session_records import UnjoinedCommands, check_outside
 from coordinator.daemon.unix_server import UnixServer
-from coordinator.daemon.unjoined_commands import UnjoinedCommands
 from coordinator.daemon.verifier import Verifier
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.daemon.waypoints import Waypoints
@@ -66,7 +61,7 @@ from coordinator.kernel.use_cases import UseCase, answer_at_once, await_daemon
 from coordinator.kernel.writing import carrying_out
 from coordinator.looking.looker import Budget, Looker
 from coordinator.meaning.process import Meaning
-from coordinator.operations.slices import SLICES
+from coordinator.operations.listing import SLICES
 from coordinator.profiles import program_name
 from coordinator.settings import FILE, Loaded, load
 from coordinator.slices.impact.impact import Impact
@@ -219,7 +214,7 @@ class Daemon:
         if before is not None and (given < before.fencing or not self._last_seq()):
             floor = before.fencing + (0 if before.exact else SKIPPED)
             if floor > given:
-                self._write(partial(own_events.raised, fencing=floor))
+                self._write(partial(errands.raised, fencing=floor))
 
     def _open_archive(self) -> ArchiveIndex:
         folders = tuple(self.settings.archive.folders)
@@ -232,7 +227,7 @@ class Daemon:
                           f"folders` in {self.state.root / FILE}.") from None
 
     async def _serve(self) -> None:
-        self._write(own_events.started)
+        self._write(errands.started)
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: carrying_out.hold(self.service, tx))  # before anything lapses
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
@@ -332,7 +327,7 @@ class Daemon:
 
     async def _leave_in_order(self) -> None:
         with contextlib.suppress(Refusal):
-            self._ledger.run(own_events.stopped, self._clock.now_ms())
+            self._ledger.run(errands.stopped, self._clock.now_ms())
         with contextlib.suppress(OSError):
             self.state.log_format.unlink(missing_ok=True)
             await self._backups.last(self._last_seq())

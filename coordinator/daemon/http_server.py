@@ -42,9 +42,8 @@ from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.kernel.event_sentences import make_event_reply
 from coordinator.kernel.operations import Operation
-from coordinator.operations import malformed
-from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
-from coordinator.operations.listing import OPERATIONS
+from coordinator.operations import listing
+from coordinator.operations.listing import HTTP_PATHS, OPERATIONS, HttpPath
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.base import Place
@@ -334,7 +333,7 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
         try:
             typed = msgspec.convert(extra, operation.request, strict=False)
         except msgspec.ValidationError as bad:
-            refusal = malformed.refusal(name, operation.request, bad)
+            refusal = listing.refusal(name, operation.request, bad)
             if request.headers.get("content-length", "0") != "0":
                 refusal.next = (f"{method} takes its fields in the address (`?agent=…`), not in a "
                                 f"body. {refusal.next}")
@@ -354,7 +353,7 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
     try:
         given = msgspec.json.decode(body or b"{}", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-        raise malformed.no_json(name, bad) from None
+        raise listing.no_json(name, bad) from None
     _check_path(name, extra, given)
     return _JSON.encode({**given, **extra})
 

@@ -5,6 +5,8 @@ A launcher holds `.coord/landing.lock` as long as it lands; the kernel lets it g
 So a landing that is noted while nobody holds that lock was cut off, and git's `index.lock` of its
 working tree would stop a person's commits until the next launch. What is to be done is known to
 `launch.recovery`, which runs as a process of its own: it runs git, and it asks the daemon.
+
+Sections on what each holder is doing now, for the archive's index: made when that changes.
 """
 
 from __future__ import annotations
@@ -17,7 +19,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+from coordinator.archive.markdown import Section
 from coordinator.files.state import StateDir
+from coordinator.store.ledger import View
+from coordinator.store.rows import LeaseRow
+from coordinator.words.texts import quoted
 
 log = logging.getLogger("coord.landings")
 #: How long bringing one to its end may take (seconds).
@@ -68,3 +74,37 @@ class LandingRecovery:
         elif done.result():
             log.info("%s", done.result())
             self._tell(done.result())
+
+
+#: Leases that are told of.
+LEASES_MAX = 300
+
+
+class ActivitySections:
+    """What was told last, so that nothing is written where nothing has changed."""
+
+    def __init__(self) -> None:
+        self._told: list[tuple[object, ...]] = []
+
+    def sections(self, view: View) -> list[Section] | None:
+        """The sections, if they are not what was told last."""
+        leases = view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
+        told = [(lease.fencing_token, lease.file_path, lease.task_description) for lease in leases]
+        if told == self._told:
+            return None
+        self._told = list(told)
+        holders: dict[str, list[LeaseRow]] = {}
+        for lease in leases:
+            holders.setdefault(lease.locked_by, []).append(lease)
+        return [
+            Section(
+                source="(living)", number=f"now.{i}", title=f"What {holder} is doing", level=1,
+                body=" ".join(
+                    f"{holder} holds {lease.file_path} since {lease.locked_at}"
+                    + (f" ({quoted(lease.task_description)})." if lease.task_description else ".")
+                    for lease in held
+                ),
+                line=0, paths=tuple(lease.file_path for lease in held),
+            )
+            for i, (holder, held) in enumerate(sorted(holders.items()), 1)
+        ]

@@ -39,9 +39,9 @@ from coordinator.kernel.use_cases import (
 )
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
-from coordinator.store.apart import apart
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.ledger import Job, Ledger, View
+from coordinator.store.rebuild import apart
 from coordinator.words.clock import Clock, from_iso
 from coordinator.words.refusals import Code, Refusal
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from coordinator.daemon import file_stamps, session_ground, session_records
+from coordinator.daemon import file_stamps, session_records
 from coordinator.daemon.session_processes import Process, process_of, processes_above
 from coordinator.files.state import StateDir
 from coordinator.kernel import repository_files
@@ -163,8 +163,8 @@ class Namespaces:
                 key = next((key for key, guarded in self._sessions.items()
                             if guarded.joins and guarded.agent == owner), None)
                 if key is None:
-                    await self._loop.run_in_executor(None, session_ground.have_keeper)
-                    directory = session_ground.directory_of(request.pid)
+                    await self._loop.run_in_executor(None, session_records.have_keeper)
+                    directory = session_records.directory_of(request.pid)
                     key = (await self._open(agent, request.path, directory, joins=True)).key
         except Refusal as refusal:
             log.warning("a command of %s is in no session: %s", agent, refusal.message)
@@ -190,9 +190,9 @@ class Namespaces:
                           "one: it has no session of its own.")
         async with self._opening:
             programs = await self._loop.run_in_executor(
-                None, session_ground.programs_before_git, path)
+                None, session_records.programs_before_git, path)
             own = await self._loop.run_in_executor(
-                None, session_ground.own_files, self._service.root, directory)
+                None, session_records.own_files, self._service.root, directory)
             made = partial(self._order, do="session", key=key, root=self._root, agent=owner,
                            ends=ends, joins=joins, programs=programs, own=own)
             try:

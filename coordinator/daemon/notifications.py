@@ -4,6 +4,11 @@ Owns when it is told, and how much of it: what comes together is told in one go,
 often than `notify.every_s` and `notify.per_hour_max` allow. Nothing waits for it: each telling is a
 thread of its own, one at a time, with a limit in time, and what goes wrong there is logged and
 forgotten. (What has to arrive is a webhook's, which is tried again.)
+
+Which events wait for a person: a review, an agent that hangs, a question, what was given up.
+
+Owns that one judgement, for the webhooks and for what is told on this machine. Looks at one event
+of the log; asks nobody.
 """
 
 from __future__ import annotations
@@ -25,12 +30,31 @@ from typing import Any
 
 import msgspec
 
-from coordinator.daemon import for_people
 from coordinator.kernel.core import Service
 from coordinator.kernel.event_sentences import make_event_reply, tell_event
 from coordinator.store.ledger import View
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Refusal
+
+#: Kinds of events that may wait for a person; for some it depends on what they say (`waits`).
+FOR_PEOPLE = frozenset({"review_opened", "candidate_judged", "step_moved", "change_moved",
+                        "task_changed", "unlock_asked", "set_aside", "agent_state", "message_sent"})
+#: Those that a person is told of at once: nobody else goes on with them.
+AT_ONCE = FOR_PEOPLE - {"unlock_asked", "set_aside", "step_moved", "change_moved"}
+#: (kind, field) -> the one value of it that waits for a person.
+_ONLY = {("step_moved", "state"): "dead", ("change_moved", "state"): "dead",
+         ("task_changed", "state"): "dead", ("candidate_judged", "remedy"): "person",
+         ("agent_state", "state"): "stale", ("message_sent", "to"): "human"}
+
+
+def waits(row: LogRow) -> bool:
+    """Whether this event waits for a person."""
+    if row.kind not in FOR_PEOPLE:
+        return False
+    data: dict[str, Any] = msgspec.json.decode(row.data)
+    return all(data.get(field) == value for (kind, field), value in _ONLY.items()
+               if kind == row.kind)
+
 
 log = logging.getLogger("coord.notifications")
 #: How long a program may take to tell it (seconds).
@@ -115,7 +139,7 @@ class Notifications:
         if isinstance(rows, Refusal):
             return
         for row in rows[0]:
-            if row.kind in for_people.AT_ONCE and for_people.waits(row):
+            if row.kind in AT_ONCE and waits(row):
                 self._left.append(row)
             self._at = row.seq
         self._came = self._at is not None and self._at < rows[1]

@@ -19,8 +19,7 @@ from coordinator.daemon import page_door
 from coordinator.kernel.operations import Operation
 from coordinator.operations.field_examples import EXAMPLES, SHOWN, SHOWN_ONLY
 from coordinator.operations.field_meanings import meaning
-from coordinator.operations.http_paths import HTTP_PATHS, HttpPath
-from coordinator.operations.listing import OPERATIONS
+from coordinator.operations.listing import HTTP_PATHS, OPERATIONS, HttpPath
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
 from coordinator.words.refusals import CATALOGUE, Code

@@ -24,9 +24,9 @@ from coordinator.kernel.leasing import sweep
 from coordinator.kernel.operations import Operation, check_person
 from coordinator.kernel.use_cases import UseCase
 from coordinator.kernel.writing import carrying_out, journal
-from coordinator.operations import malformed
+from coordinator.operations import listing
 from coordinator.operations.listing import OPERATIONS, decode
-from coordinator.store.effects import Effects
+from coordinator.store.writer_cache import Effects
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
@@ -85,7 +85,7 @@ class RequestRouter:
         answer = partial(self._tell, answer)
         try:
             if op not in self._served:
-                raise malformed.no_operation(op, self._served)
+                raise listing.no_operation(op, self._served)
             operation, use_case = self._served[op]
             request = decode(operation, params)
             if caller and token is None and request.for_people():

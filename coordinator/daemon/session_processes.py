@@ -4,6 +4,17 @@ Owns what is seen of these processes, and watches for their end (pidfd, Linux). 
 an agent's shell is known for that agent's, a session ends when its process does, and two processes
 that go on with one session are two. In memory; who is told (`noted`) may keep it for the next
 daemon. Decides nothing about leases.
+
+The processes of agents' sessions, noted on disk: if one ends while no coordinator runs, the next
+coordinator knows.
+
+Owns `.coord/processes.json`: where it is lost, leases end by their time. A note outlives no machine
+that starts anew.
+
+Agents whose processes are known live as long as these: signs of life, rest, and ends.
+
+Owns neither the processes (namespaces.py, session_processes.py) nor what becomes of what they held
+(service): it says to the coordinator what an agent would say itself.
 """
 
 from __future__ import annotations
@@ -11,10 +22,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
+
+from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.running_calls import ObservationFile
+from coordinator.words import requests as rq
 
 #: Programs that run a hook for an agent, and are not the agent.
 SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash", b"busybox", b"env",
@@ -263,3 +280,134 @@ def _stat(pid: int) -> tuple[int, str] | None:
     except OSError:
         return None
     return None if words[0] in "ZX" else (int(words[1]), words[19])
+
+
+class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One agent's process. `profile` and `session` (its CLI's): of one that its hooks have told;
+    empty: of one that has a namespace of its own. `rests`: its turn is over."""
+
+    agent: str
+    pid: int
+    began: str
+    profile: str = ""
+    session: str = ""
+    rests: bool = False
+
+    @property
+    def process(self) -> Process:
+        """The same."""
+        return Process(self.pid, self.began)
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is still there."""
+        return process_of(self.pid) == self.process
+
+
+class _File(msgspec.Struct):
+    where: str
+    noted: list[Noted]
+
+
+class NotedProcesses:
+    """One daemon's. Used from the loop's thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = ObservationFile(path, "the processes of sessions")
+        self._where = _where()
+        self._noted: dict[str, Noted] = {}
+
+    def read(self) -> list[Noted]:
+        """Those that the daemon before has noted, if their numbers still mean the same."""
+        file = self._file.read(_File)
+        if file is not None and self._where and file.where == self._where:
+            self._noted = {noted_process.agent: noted_process for noted_process in file.noted}
+        return list(self._noted.values())
+
+    def note(self, agent: str, process: Process, profile: str = "", session: str = "") -> None:
+        """This agent ends with this process."""
+        noted_process = self._noted.get(agent)
+        self._keep(Noted(agent, process.pid, process.began, profile, session,
+                         rests=noted_process is not None and noted_process.rests))
+
+    def rests(self, agent: str, at_rest: bool) -> None:
+        """The agent's turn is over; or it is at work."""
+        noted_process = self._noted.get(agent)
+        if noted_process is not None:
+            self._keep(msgspec.structs.replace(noted_process, rests=at_rest))
+
+    def forget(self, agent: str) -> None:
+        """It has ended."""
+        if self._noted.pop(agent, None) is not None:
+            self._write()
+
+    def _keep(self, noted_process: Noted) -> None:
+        if self._noted.get(noted_process.agent) != noted_process:
+            self._noted[noted_process.agent] = noted_process
+            self._write()
+
+    def _write(self) -> None:
+        self._file.write(_File(self._where, list(self._noted.values())))
+
+
+def _where() -> str:
+    """This start of this machine, and the numbers that processes have here; empty: not known."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return ""
+
+
+#: Agents at rest that are remembered.
+RESTING_MAX = 1_000
+#: The agents that somebody knows the processes of.
+Known = Callable[[], Iterable[str]]
+
+
+class AgentsAlive:
+    """One daemon's."""
+
+    def __init__(self, router: RequestRouter, notes: NotedProcesses) -> None:
+        self._router, self._notes = router, notes
+        self._known: list[Known] = []
+        #: Those whose turn is over; who began to rest last stands last.
+        self._resting: dict[str, None] = {}
+
+    def add(self, known: Known) -> None:
+        """Somebody who knows processes of agents."""
+        self._known.append(known)
+
+    def beat(self) -> None:
+        """An agent lives while its process does, however long it says nothing."""
+        for agent in {agent for known in self._known for agent in known()}:
+            self._ask(rq.Heartbeat(agent=agent))
+
+    def rests(self, agent: str, at_rest: bool) -> None:
+        """What the last hook of this agent, or of a sub-agent of its, has told: that its turn is
+        over, or that it is at work."""
+        self._resting.pop(agent, None)
+        if at_rest:
+            self._resting[agent] = None
+            if len(self._resting) > RESTING_MAX:
+                del self._resting[next(iter(self._resting))]
+        self._notes.rests(agent, at_rest)
+
+    def resume(self) -> list[Noted]:
+        """At the daemon's start: the processes that the one before has noted."""
+        noted_processes = self._notes.read()
+        self._resting |= {noted_process.agent: None for noted_process in noted_processes
+                          if noted_process.rests}
+        return noted_processes
+
+    def ended(self, agent: str, left: Callable[[], None] = lambda: None) -> None:
+        """Its process has ended: so has the agent. What it left is half done where it was at work
+        then; several CLIs say no more at their end than that the turn is over. `left` is called
+        when it is gone."""
+        self._notes.forget(agent)
+        clean = agent in self._resting
+        self._resting.pop(agent, None)
+        self._ask(rq.Leave(agent=agent, clean=clean, reason="its process ended"), left)
+
+    def _ask(self, request: rq.Request[Any], then: Callable[[], None] = lambda: None) -> None:
+        self._router.ask(request.op, msgspec.json.encode(request), None, lambda value: then())

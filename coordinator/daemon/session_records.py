@@ -4,6 +4,15 @@ A session's namespace lives as long as a process in it, whoever made it. Where i
 coordinator are both killed, nobody keeps it from what others hold; whoever starts next ends what is
 left of it, as a coordinator does that sees its keeper die. Decides nothing; reads /proc; most of it
 is done in a thread.
+
+Commands of agents that were to join a session, and did not: their CLI runs them in a sandbox.
+
+Claude Code's own sandbox lets nothing in it ask the coordinator, or enter a namespace. Such
+commands just run (`_enter.py`), so what others hold is not read-only for them. That is told to the
+agent, and to whoever asks for the coordinator's health. In memory only, from the loop's thread.
+
+What an agent's session stands on beside its namespace: the keeper, what stands before git, what
+of coord's own files it may write. Decides nothing; most of it is done in a thread.
 """
 
 from __future__ import annotations
@@ -13,14 +22,19 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
 
+from coordinator.daemon.session_processes import has_prefix
+from coordinator.files import ownership
 from coordinator.files.content import write_atomic
 from coordinator.files.mount_views import mounts
 from coordinator.files.state import StateDir
+from coordinator.namespaces import git_programs, orders
+from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.namespaces")
 #: So long (seconds) processes that are killed may take to go, and how often it is looked again.
@@ -112,3 +126,116 @@ def _is_sessions(number: int, state: StateDir) -> bool:
 
 def _place(state: StateDir) -> Path:
     return state.path / "sessions.json"
+
+
+#: Commands one after the other of which none has joined. (One that goes on in the background may
+#: be told to be over before it has begun.)
+SURE = 2
+_FOUND = "What they change there is found afterwards; edits are asked for before, as ever."
+
+
+class UnjoinedCommands:
+    """One daemon's.
+
+    Args:
+        tell: a message for an agent.
+        is_on: whether commands are to join at all.
+    """
+
+    def __init__(self, tell: Callable[[str, str], None], is_on: Callable[[], bool]) -> None:
+        self._tell = tell
+        self._is_on = is_on
+        self._joined: Counter[str] = Counter()
+        #: call -> its agent, and how many of that agent had joined when it began.
+        self._running: dict[str, tuple[str, int]] = {}
+        self._apart: Counter[str] = Counter()
+
+    def joins(self, agent: str | None) -> None:
+        """A command of this agent asks for its session."""
+        if agent is not None:
+            self._joined[agent] += 1
+            self._apart.pop(agent, None)
+
+    def began(self, agent: str, call: str, hook: int) -> None:
+        """A command of this agent is about to run; `hook`: the process that asked for it."""
+        if call and self._is_on() and has_prefix(hook):
+            self._running[call] = agent, self._joined[agent]
+
+    def ended(self, call: str) -> None:
+        """It is over."""
+        agent, before = self._running.pop(call, ("", 0))
+        if not agent or self._joined[agent] != before:
+            return
+        self._apart[agent] += 1
+        if self._apart[agent] == SURE:
+            self._tell(agent, "Your shell commands run in a sandbox that coord may not enter, so "
+                       f"they are not kept from what others hold. {_FOUND}")
+
+    def gone(self, agent: str) -> None:
+        """The agent's session has ended."""
+        self._joined.pop(agent, None)
+        self._apart.pop(agent, None)
+        self._running = {call: one for call, one in self._running.items() if one[0] != agent}
+
+    def warnings(self) -> list[str]:
+        """What does not hold, and for whom."""
+        return [f"{agent}: its shell commands run in a sandbox of its own, which coord may not "
+                f"enter: what others hold is not read-only for them, and git does not ask there. "
+                f"{_FOUND}" for agent, count in self._apart.items() if count >= SURE]
+
+
+def check_outside(root: Path) -> None:
+    """That this process is in no session; if it is, a coordinator is started outside.
+
+    Raises:
+        Refusal: BAD_TRANSITION: another one serves in a moment.
+    """
+    if orders.start_outside(root):
+        raise Refusal(
+            Code.BAD_TRANSITION, "A coordinator is not run in an agent's session. One is started "
+            "outside of it.", next="`coord status` shows it.",
+        )
+
+
+def have_keeper() -> None:
+    """Start this user's keeper if there is none. In a thread.
+
+    Raises:
+        Refusal: there can be none.
+    """
+    orders.connect(start=True).close()
+
+
+def programs_before_git(path: str) -> list[list[str]]:
+    """What stands before git in a session; nothing where it cannot be had. In a thread."""
+    if not path:
+        return []
+    try:
+        return git_programs.prepare(git_programs.list_programs(path))
+    except (OSError, Refusal) as bad:
+        log.warning("git does not ask in sessions: %s", bad)
+        return []
+
+
+def own_files(root: str, directory: str) -> list[str]:
+    """What a session may write of coord's own files, which else nobody's may: the worktree that its
+    agent works in, and the notes of resumable steps. In a thread."""
+    state = StateDir(Path(root))
+    own = []
+    try:
+        ownership.make_folder(state.steps)
+        own.append(str(state.steps))
+    except (OSError, Refusal) as bad:
+        log.warning("a session can have no resumable steps: %s", bad)
+    with contextlib.suppress(ValueError):
+        run, agent, *_ = Path(os.path.realpath(directory)).relative_to(state.worktrees).parts
+        own.append(str(state.worktrees / run / agent))
+    return own
+
+
+def directory_of(pid: int) -> str:
+    """Where a process works; nothing where it has ended."""
+    try:
+        return str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        return ""

@@ -28,7 +28,7 @@ from coordinator.daemon.ground import Ground
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.files import ownership
 from coordinator.kernel.event_sentences import make_event_reply
-from coordinator.operations import malformed
+from coordinator.operations import listing
 from coordinator.operations.listing import OPERATIONS
 from coordinator.store.rows import LogRow
 from coordinator.words.refusals import Code, Refusal
@@ -257,7 +257,7 @@ class Conversation(asyncio.Protocol):
         try:
             asked = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-            self._reply(_id_of(line), malformed.no_request(bad))
+            self._reply(_id_of(line), listing.no_request(bad))
             return
         if asked.v != PROTOCOL:
             self._reply(asked.id, Refusal(

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from coordinator.daemon import moved_files
-from coordinator.daemon.ran_together import CLOCK_MS
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
+from coordinator.daemon.twin_questions import CLOCK_MS
 from coordinator.daemon.watcher import Change, Manner, Watcher
 from coordinator.kernel import repository_files
 from coordinator.kernel.core import Service

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from coordinator.daemon.log_summary import read_waypoint, summarize_log
 from coordinator.daemon.writer import Writer
-from coordinator.slices.story.waypoints import WaypointRow
+from coordinator.slices.story.lanes import WaypointRow
 from coordinator.store.database import open_reader
 from coordinator.store.ledger import Tx, View
 from coordinator.words.refusals import Refusal

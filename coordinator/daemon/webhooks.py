@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator.daemon import for_people
+from coordinator.daemon import notifications
 from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.kernel import retry_queue
 from coordinator.kernel.core import Service, ms
@@ -135,7 +135,7 @@ def _body(content: str, view: View) -> bytes | None:
 def _wanted(row: LogRow, kinds: list[str]) -> bool:
     if kinds:
         return row.kind in kinds or "*" in kinds
-    return for_people.waits(row)
+    return notifications.waits(row)
 
 
 def _of_webhook(view: View, row: LogRow) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from coordinator.words.hashing import blake2b
+from coordinator.words.file_names import blake2b
 from coordinator.words.refusals import Code, Refusal
 
 KEY_BYTES = 32

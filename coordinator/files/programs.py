@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 
-from coordinator.words.exit_codes import Exit
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import Code, Exit, Refusal
 
 
 def missing(name: str) -> tuple[Refusal, Exit]:

@@ -2,16 +2,26 @@
 
 Joins the worktrees of a run to the landing on its target, and keeps account of what has landed and
 what has not, for the report. What did not land stays in its worktree, on its branch.
+
+What coord has wired into the settings of agent CLIs, carried into a linked worktree.
+
+Such files (`.claude/settings.local.json`, say) are often in no commit, so a worktree would lack
+them, and the agent there its hooks. They are put in before an agent begins and taken out when it
+has ended, so that they are no part of its work: a file that git has gets its wired content hidden
+from git, another is copied. What an agent changed in a copy itself is left, and is its work.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from coordinator.files.beneath import Root
 from coordinator.files.blobs import BlobFolder
@@ -20,7 +30,7 @@ from coordinator.files.content import is_link
 from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.files.verdict_steps import Source, Step, fitting_mode
-from coordinator.launch import branch_landing, verification, wired_files, worktrees
+from coordinator.launch import branch_landing, verification, worktrees
 from coordinator.launch.landing_line import LandingLine
 from coordinator.launch.merge_meaning import MergeMeaning
 from coordinator.launch.report import KeptWork, LandedWork
@@ -29,6 +39,85 @@ from coordinator.launch.worktrees import Target, Workplace
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.workers.process_group import Running
+
+
+class _Wired(msgspec.Struct):
+    path: str
+
+
+def wired_files(state: StateDir) -> list[str]:
+    """Files below the repository's root that coord has wired, relative to it."""
+    try:
+        found = msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return []
+    paths = [state.root / wired.path for wired in found]
+    return [str(path.relative_to(state.root)) for path in paths if path.is_relative_to(state.root)]
+
+
+def put_in(root: Path, place: Path, names: Sequence[str]) -> None:
+    """Give the worktree at `place` what is wired at `root`.
+
+    Raises:
+        GitError: git refused.
+        OSError: the disk did.
+    """
+    git = Git(place)
+    for name in names:
+        source, goal = root / name, place / name
+        if not source.is_file() or _same(source, goal):
+            continue
+        if _tag(git, name):
+            git.run("update-index", "--skip-worktree", "--", name)
+        elif goal.exists():
+            continue
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, goal)
+
+
+def take_out(root: Path, place: Path, names: Sequence[str], began: str) -> None:
+    """Take out what `put_in` put in, also where the agent has committed it meanwhile.
+
+    `began`: the commit that the agent began at, or empty.
+
+    Raises:
+        GitError: git refused.
+        OSError: the disk did.
+    """
+    git = Git(place)
+    for name in names:
+        tag = _tag(git, name)
+        goal = place / name
+        if tag == "S":
+            git.run("update-index", "--no-skip-worktree", "--", name)
+            git.run("--literal-pathspecs", "checkout", "--quiet", "--", name)
+        elif _same(root / name, goal) and (not tag or (began and not _has(git, began, name))):
+            goal.unlink()
+            for folder in goal.parents:
+                if folder == place:
+                    break
+                with contextlib.suppress(OSError):  # something else is in it
+                    folder.rmdir()
+
+
+def _tag(git: Git, name: str) -> str:
+    """How the index has it: empty (not at all), `S` (hidden from git), or else."""
+    return git.text("--literal-pathspecs", "ls-files", "-v", "--", name)[:1]
+
+
+def _has(git: Git, commit: str, name: str) -> bool:
+    try:
+        return bool(git.text("--literal-pathspecs", "ls-tree", "--name-only", commit, "--", name))
+    except GitError:
+        return False
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return path.read_bytes() == other.read_bytes()
+    except OSError:
+        return False
+
 
 Ask = Callable[[rq.Request[Any]], Any]
 
@@ -149,12 +238,12 @@ class Isolation:
         Raises:
             Refusal: STORAGE.
         """
-        names = wired_files.wired_files(self._state)
+        names = wired_files(self._state)
         try:
             if there:
-                wired_files.put_in(self._root, work.place, names)
+                put_in(self._root, work.place, names)
             else:
-                wired_files.take_out(self._root, work.place, names, work.began)
+                take_out(self._root, work.place, names, work.began)
         except GitError as bad:
             raise bad.refusal(f"The wired settings in {work.place} could not be changed") from None
         except OSError as bad:
@@ -226,7 +315,7 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
     left = worktrees.left_by(target, folder)
     for work in left:
         with contextlib.suppress(GitError, OSError):
-            wired_files.take_out(root, work.place, wired_files.wired_files(state), "")
+            take_out(root, work.place, wired_files(state), "")
     return [f"{work.top.relative_to(root.resolve())} (branch {work.branch or 'none'})"
             for work in left if not trees.drop(work)]
 

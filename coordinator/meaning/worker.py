@@ -38,7 +38,7 @@ from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
 from coordinator.meaning.languages import is_known
 from coordinator.meaning.merged import misfits
-from coordinator.words.hashing import blake2b
+from coordinator.words.file_names import blake2b
 from coordinator.words.resource_names import resource
 from coordinator.workers import serving
 

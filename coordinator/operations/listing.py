@@ -1,17 +1,92 @@
-"""All operations; every door (socket, HTTP, MCP, CLI, Python) is made from them."""
+"""All operations; every door (socket, HTTP, MCP, CLI, Python) is made from them.
+
+The slices that `words.slices` lists, as the kernel calls them.
+
+What is wrong with a request that cannot be read, in words: which field, and what it must be.
+
+Translates what the decoder says; decides nothing.
+
+Further HTTP paths of operations: what people expect to find below a task or a resource.
+
+`POST /v1/tasks/T-3/lock` is `acquire` of `task:T-3`. An operation is served once, by one path of
+its own (`Request.http`); what stands here only says which fields of it the path fills in.
+
+What each operation is called in the Python client: its own name, save where a list has a bare
+plural for a name and its siblings have not (`task_add`, `task_show`, so `task_list`).
+
+And which fields may be given without their names. Data, for the generator of the client's methods
+(generators/client_methods.py) and for the documents.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
 
 from coordinator.kernel.holders import agents
+from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import KERNEL_OPERATIONS, Operation
-from coordinator.operations import malformed
-from coordinator.operations.slices import SLICES
 from coordinator.words import requests as rq
+from coordinator.words import wrong_values
 from coordinator.words.refusals import Code, Refusal
+from coordinator.words.resource_names import TASK
+from coordinator.words.slices import import_parts
+
+
+def refusal(operation: str, request: type[Any], bad: Exception) -> Refusal:
+    """INVALID for a request that does not fit its shape."""
+    field, text = wrong_values.sentence(bad)
+    fields = ", ".join(field.name for field in msgspec.structs.fields(request))
+    among, inner = wrong_values.choices(bad, request), wrong_values.fields(bad, request)
+    next_ = f"Choose one of: {', '.join(among)}." if among else (
+        f"`{field}` takes: {', '.join(inner)}.") if inner else (
+        f"Repeat it with another `{field}`.") if field else (
+        f"`{operation}` takes: {fields}." if fields else f"`{operation}` takes no field.")
+    return Refusal(Code.INVALID, f"{operation}: {text} Nothing was done.",
+                   next=next_, field=_meant(field, str(bad)) or None)
+
+
+def _meant(field: str, text: str) -> str:
+    """The field that is wrong, also where it is one that lacks, or that there is not."""
+    match = re.match(r"Object (?:missing required|contains unknown) field `(.+?)`", text)
+    return ".".join(filter(None, (field, match[1]))) if match is not None else field
+
+
+def no_operation(name: str, known: Iterable[str]) -> Refusal:
+    """INVALID for an operation that there is not."""
+    near = get_close_matches(name[:60], list(known), 1)
+    return Refusal(
+        Code.INVALID, f"There is no operation called {name[:60]!r}.",
+        next=(f"Did you mean `{near[0]}`? " if near else "") + "Over HTTP GET /openapi.json lists "
+        "them; the documents do under operations.")
+
+
+def no_request(bad: Exception) -> Refusal:
+    """INVALID for a line on the socket that is no request."""
+    return Refusal(Code.INVALID, f"Not a request line: {wrong_values.in_words(bad)}.", next=(
+        'Send one JSON object a line, like {"id": 1, "op": "locks", "params": {}}.'))
+
+
+def no_json(operation: str, bad: Exception) -> Refusal:
+    """INVALID for what is no JSON object at all."""
+    return Refusal(Code.INVALID, f"{operation}: not JSON: {wrong_values.in_words(bad)}. "
+                   "Nothing was done.", next="Send one JSON object, as UTF-8 and not compressed.")
+
+
+def _make_slices() -> tuple[Slice, ...]:
+    """Each folder's `slice` module declares one."""
+    return tuple(part() for module in import_parts("slice") for part in vars(module).values()
+                 if isinstance(part, type) and part.__module__ == module.__name__
+                 and issubclass(part, Slice))
+
+
+SLICES = _make_slices()
+
 
 #: Those that the daemon serves itself.
 _DAEMON_OPERATIONS = tuple(Operation(request, None) for request in (
@@ -41,9 +116,9 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
             agents.check_name(name)
         return request
     except msgspec.ValidationError as bad:
-        raise malformed.refusal(operation.name, operation.request, bad) from None
+        raise refusal(operation.name, operation.request, bad) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-        raise malformed.no_json(operation.name, bad) from None
+        raise no_json(operation.name, bad) from None
 
 
 def _check_nul(value: Any, where: str) -> None:
@@ -61,3 +136,86 @@ def _check_nul(value: Any, where: str) -> None:
     elif isinstance(value, list):
         for one in value:
             _check_nul(one, where)
+
+
+@dataclass(frozen=True)
+class HttpPath:
+    """One more path of an operation.
+
+    Attributes:
+        path: with the placeholders `{task}` or `{resource:path}`, and `{request}`.
+        op: the operation's name.
+        names: the field that takes the resource, and whether it takes a list of them.
+        fixed: fields that this path has already said.
+    """
+
+    method: str
+    path: str
+    op: str
+    names: tuple[str, bool]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def fields(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """What the placeholders say, as fields of the request."""
+        out: dict[str, Any] = {k: v for k, v in given.items() if k not in ("task", "resource")}
+        resource = given["resource"] if "resource" in given else TASK + _task_id(given["task"])
+        name, many = self.names
+        out[name] = [resource] if many else resource
+        return {**out, **self.fixed}
+
+    @property
+    def operation_id(self) -> str:
+        """What it is called in the description of all paths."""
+        of = "task" if "{task}" in self.path else "resource"
+        last = re.sub(r"\W+", "_", self.path.rpartition("}/")[2] or "withdraw").strip("_")
+        return f"{of}_{last}_{self.method.lower()}"
+
+
+def _task_id(text: str) -> str:
+    bare = text.strip().upper()
+    return f"T-{bare}" if bare.isdigit() else bare
+
+
+def _below(root: str) -> list[HttpPath]:
+    asked = f"{root}/unlock-requests"
+    return [
+        HttpPath("POST", f"{root}/lock", "acquire", ("resources", True)),
+        HttpPath("POST", f"{root}/unlock", "release", ("resources", True)),
+        HttpPath("GET", asked, "requests", ("resource", False)),
+        HttpPath("POST", asked, "request_file", ("resource", False)),
+        *(HttpPath("POST", f"{asked}/{{request}}/{verdict}", "request_answer", ("resource", False),
+                   {"verdict": verdict}) for verdict in ("approve", "narrow", "coexist", "reject")),
+        HttpPath("DELETE", f"{asked}/{{request}}", "request_withdraw", ("resource", False)),
+    ]
+
+
+HTTP_PATHS: tuple[HttpPath, ...] = (
+    *_below("/v1/tasks/{task}"),
+    # A resource's own name has slashes in it; what follows it decides which path it is.
+    *_below("/v1/resources/{resource:path}"),
+)
+
+
+#: Operation -> method, where they differ.
+METHODS = {
+    "tasks": "task_list", "reviews": "review_list", "requests": "request_list",
+    "signals": "signal_list", "changes": "change_list", "steps": "step_list",
+    "dead": "dead_list", "state_keys": "state_list", "messages": "message_list",
+    "verifications": "verification_list", "commit_region": "commit_regions",
+}
+#: Methods that are written by hand (coordinator/client): what they do is more than to ask.
+BY_HAND = frozenset({"register"})
+#: Operation -> optional fields that may be given in this order, without their names.
+BY_PLACE: dict[str, tuple[str, ...]] = {
+    "task_import": ("format",), "task_claim": ("task",),
+    "task_done": ("result",), "task_fail": ("reason", "blocked"), "heartbeat": ("progress", "ack"),
+}
+#: Operations whose resources are their positional arguments.
+OF_RESOURCES = frozenset({"acquire", "release", "renew"})
+#: Short forms: another name for a method.
+SHORT = {"claim": "task_claim", "done": "task_done", "fail": "task_fail"}
+
+
+def method_of(op: str) -> str:
+    """The method's name."""
+    return METHODS.get(op, op)

@@ -39,7 +39,7 @@ import msgspec
 
 from coordinator.regions import json_commas
 from coordinator.regions.names import Ids
-from coordinator.words.hashing import sha256
+from coordinator.words.file_names import sha256
 from coordinator.words.resource_names import HEADER
 
 Kind = Literal[

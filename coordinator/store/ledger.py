@@ -37,12 +37,11 @@ from coordinator.files.blobs import BlobFolder
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
 from coordinator.store import events as ev
 from coordinator.store.database import DISK_ERRORS, storage_refusal
-from coordinator.store.effects import Effects
-from coordinator.store.packing import packed
 from coordinator.store.parking import park
 from coordinator.store.rows import AgentRow, BlobRow, CountRow, KeptBlobRow, LogRow
 from coordinator.store.statements import STATEMENTS as Q
-from coordinator.store.writer_cache import COUNTER_BLOCKS, Present, WriterCache
+from coordinator.store.statements import packed
+from coordinator.store.writer_cache import COUNTER_BLOCKS, Effects, Present, WriterCache
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
@@ -94,7 +93,7 @@ class View:
         self.now = iso(now_ms)
         #: The instant so many milliseconds from now, as ISO text.
         self.later: Callable[[int], str] = _Instants(now_ms).__getitem__
-        #: Called now and then by a long reading (`store.apart`).
+        #: Called now and then by a long reading (`store.rebuild`).
         self.rest: Callable[[], None] = lambda: None
         #: What was looked at on the disk for the request that is being served.
         self.looked = Looked()

@@ -1,7 +1,7 @@
 """Older databases brought forward: what each version of the schema changed. Only SQL, no decision.
 """
 
-from coordinator.store import older_purposes
+from coordinator.store import older_migrations
 from coordinator.store.older_migrations import OLDER_MIGRATIONS
 
 SCHEMA_VERSION = 30
@@ -221,7 +221,7 @@ ALTER TABLE file_locks ADD COLUMN purpose TEXT NOT NULL DEFAULT 'asked';
 ALTER TABLE waiters ADD COLUMN purpose TEXT NOT NULL DEFAULT 'asked';
 ALTER TABLE agents ADD COLUMN origin TEXT NOT NULL DEFAULT 'program'
     CHECK (origin IN ('program', 'launch', 'session', 'sub_agent', 'person'));
-""" + older_purposes.OF_ROWS + older_purposes.OF_EVENTS,
+""" + older_migrations.OF_ROWS + older_migrations.OF_EVENTS,
     # A window of a state's tasks in the order in which they are given out.
     27: "DROP INDEX tasks_by_state; CREATE INDEX tasks_by_rank ON tasks (state, priority DESC, n)",
     28: "CREATE TABLE waypoints (seq INTEGER PRIMARY KEY, state BLOB NOT NULL, "

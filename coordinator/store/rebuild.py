@@ -3,6 +3,8 @@
 `differences` replays the log (over the newest snapshot) into a fresh database and names every row
 that is not the same. A `snapshot` that stands for the log's old part is made in the same way, so
 that what is left still gives the state.
+
+A reading that is too long for a transaction: done outside of it, on a connection of its own.
 """
 
 from __future__ import annotations
@@ -11,15 +13,18 @@ import base64
 import re
 import zlib
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
 
+from coordinator.files.pace import Pace
 from coordinator.resources import packaged
 from coordinator.store import events as ev
-from coordinator.store import older_purposes
-from coordinator.store.database import in_memory
+from coordinator.store import older_migrations
+from coordinator.store.database import DISK_ERRORS, in_memory, open_reader, storage_refusal
+from coordinator.store.ledger import View
 from coordinator.store.rows import LogRow, Row
 from coordinator.store.statements import STATEMENTS as Q
 
@@ -141,6 +146,35 @@ def restore_into(db: apsw.Connection, body: bytes) -> None:
             if table in WITH_PURPOSE and len(rows[0]) < len(known):
                 told = False
     if not told:
-        db.execute(older_purposes.OF_ROWS)
+        db.execute(older_migrations.OF_ROWS)
     db.execute(Q["ready_clear"])
     db.execute(Q["ready_fill"])
+
+
+T = TypeVar("T")
+#: How much longer than it has read a long reading rests: it takes its time from everybody's.
+RESTS = 1.0
+
+
+def apart(view: View, reading: Callable[[View], T]) -> Callable[[], T]:
+    """The reading at this view's instant, to be done in a thread: of what is committed when it
+    begins.
+
+    Raises:
+        Refusal: STORAGE (when it is done).
+    """
+    path, now_ms = Path(view.db.filename), view.now_ms
+
+    def read() -> T:
+        db, pace = open_reader(path), Pace()
+        try:
+            db.execute("BEGIN")
+            own = View(db, now_ms)
+            own.rest = lambda: pace.rest(RESTS)
+            return reading(own)
+        except DISK_ERRORS as bad:
+            raise storage_refusal(path, bad) from bad
+        finally:
+            db.close()
+
+    return read

@@ -4,9 +4,14 @@
 A statement opens with `-- name: NAME`, then a line on its meaning. `{scopes}` in one stands for as
 many `?` as there are scopes to look up, `{scope is one, or}` for as many terms; such statements
 are asked for with `many`. `{lease}` stands for the columns of a lease's row.
+
+How kept bytes stand in the database: as a zlib stream (RFC 1950). Reads and writes nothing.
 """
 
+from __future__ import annotations
+
 import re
+import zlib
 from functools import cache
 from pathlib import Path
 
@@ -36,3 +41,18 @@ def many(name: str, count: int) -> str:
     marks = ",".join("?" * count)
     each = "scope = ? OR " * count if count <= TERMS_MAX else f"scope IN ({marks}) OR "
     return STATEMENTS[name].replace("{scopes}", marks).replace("{scope is one, or} ", each)
+
+
+#: Contents of more bytes are deflated.
+DEFLATED_FROM = 200
+
+
+def packed(data: bytes) -> bytes:
+    """The stream of these bytes. A few of them stand in it as they are, in one stored block
+    (RFC 1951, 3.2.4): to deflate them costs more than it saves."""
+    size = len(data)
+    if size > DEFLATED_FROM:
+        return zlib.compress(data, 1)
+    return b"".join((b"\x78\x01\x01", size.to_bytes(2, "little"),
+                     (size ^ 0xFFFF).to_bytes(2, "little"), data,
+                     zlib.adler32(data).to_bytes(4, "big")))

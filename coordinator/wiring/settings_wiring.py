@@ -22,8 +22,8 @@ import msgspec
 from coordinator.files.content import digest, write_atomic
 from coordinator.files.state import StateDir
 from coordinator.profiles import PLUGINS, Entry, Piece, Profile
-from coordinator.wiring import command_prefix, hook_commands, jsonc, toml
-from coordinator.wiring.hook_commands import HOOK
+from coordinator.wiring import command_prefix, jsonc, toml
+from coordinator.wiring.command_prefix import HOOK
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
@@ -326,11 +326,11 @@ class Wirer:
             asked = "-" if self._user else str(self._state.socket())
             name = f"{profile.name}:{event}" if event else profile.name
             text = {
-                "guard": lambda: hook_commands.guard(
+                "guard": lambda: command_prefix.guard(
                     asked, name, patience, "-" if self._user else str(self._state.path),
                     is_spoken=dialect == "copilot"),
-                "notice": lambda: hook_commands.notice(asked, name, patience),
-                "begin": lambda: hook_commands.begin(name),
+                "notice": lambda: command_prefix.notice(asked, name, patience),
+                "begin": lambda: command_prefix.begin(name),
                 "python": lambda: sys.executable,
                 "root": lambda: str(self._state.root),
                 "socket": lambda: str(self._state.socket()),

@@ -6,8 +6,7 @@ import ast
 from pathlib import Path
 
 import coordinator.cli
-from coordinator.words.exit_codes import MEANING, Exit, codes
-from coordinator.words.refusals import CATALOGUE, Code
+from coordinator.words.refusals import CATALOGUE, MEANING, Code, Exit, codes
 
 #: `merge-file` counts its conflicts up to this.
 CONFLICTS_MAX = 127

@@ -19,7 +19,7 @@ from coordinator.commands import signatures
 from coordinator.commands.lists import cut
 from coordinator.slices.story import dashboard
 from coordinator.words import requests as rq
-from coordinator.words.exit_codes import Exit
+from coordinator.words.refusals import Exit
 from tests.conftest import Repo
 from tests.terminal import CTRL_C, at_a_terminal
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from coordinator.cli import saved_report
-from coordinator.cli.saved_report import DATA, Saved, fill_template
+from coordinator.cli import report as saved_report
+from coordinator.cli.report import DATA, Saved, fill_template
 from coordinator.resources import page_folder
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso

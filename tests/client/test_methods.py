@@ -14,8 +14,7 @@ import msgspec
 import pytest
 
 from coordinator import AsyncClient, Client
-from coordinator.operations.listing import OPERATIONS
-from coordinator.operations.python_names import BY_HAND, METHODS, SHORT, method_of
+from coordinator.operations.listing import BY_HAND, METHODS, OPERATIONS, SHORT, method_of
 from coordinator.words import requests as rq
 from tests.conftest import Repo
 

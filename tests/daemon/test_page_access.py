@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from coordinator.client.client import Client
-from coordinator.daemon import page_files
+from coordinator.daemon import page_door
 from coordinator.daemon.page_access import CODE_VALID_S, CODES_MAX, PageAccess
-from coordinator.daemon.page_files import POLICY, PageFiles
+from coordinator.daemon.page_door import POLICY, PageFiles
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -284,15 +284,15 @@ def test_nothing_but_what_was_built_is_served(built: Path, path: str) -> None:
 
 
 def test_without_a_page_it_is_said_what_to_type(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from coordinator.cli import web
+    from coordinator.cli import daemon
 
-    monkeypatch.setattr(web, "page_folder", lambda: tmp_path)
+    monkeypatch.setattr(daemon, "page_folder", lambda: tmp_path)
     with pytest.raises(Refusal) as no:
-        web.web()
+        daemon.web()
     assert "`make web`" in str(no.value.next) and not repo.state.path.exists(), "nothing was opened"
     with pytest.raises(Refusal):
         PageFiles(tmp_path).answer("/", "GET")
-    assert not PageFiles.covers("/v1/locks") and page_files.page_folder().name == "web"
+    assert not PageFiles.covers("/v1/locks") and page_door.page_folder().name == "web"
 
 
 def test_coord_web_tells_the_address_as_json(repo: Repo) -> None:

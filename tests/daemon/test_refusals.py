@@ -286,8 +286,7 @@ def test_openapi_names_every_operation(scene: Repo) -> None:
         "Authorization": f"Bearer {scene.state.bearer.read_text().strip()}"})
     with urllib.request.urlopen(asked) as reply:
         described = json.loads(reply.read())
-    from coordinator.operations.http_paths import HTTP_PATHS
-    from coordinator.operations.listing import OPERATIONS
+    from coordinator.operations.listing import HTTP_PATHS, OPERATIONS
 
     ids = {op["operationId"] for path in described["paths"].values() for op in path.values()}
     assert ids == {*OPERATIONS, *(one.operation_id for one in HTTP_PATHS), "events_stream", "metrics", "alive", "page_enter",

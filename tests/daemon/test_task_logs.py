@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.daemon import task_logs
+from coordinator.daemon import health
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -67,7 +67,7 @@ def test_of_a_long_log_whole_lines_of_its_end_are_told(repo: Repo) -> None:
     lines = [f"line {n} {'é' * (n % 50)}." for n in range(10_000)]
     log_of(repo, 1, "\n".join(lines) + "\n")
     reply = ask(repo)
-    assert reply.cut and reply.lines == lines[-len(reply.lines):] and sum(map(len, reply.lines)) < task_logs.ANSWER_BYTES_MAX
+    assert reply.cut and reply.lines == lines[-len(reply.lines):] and sum(map(len, reply.lines)) < health.ANSWER_BYTES_MAX
     assert ask(repo, log=reply.log, after=reply.next).lines == []
     assert ask(repo, log=reply.log, after=0).cut, "nor does it tell more of it at once"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.operations.slices import SLICES
+from coordinator.operations.listing import SLICES
 from coordinator.words.requests.table import MODULES
 
 ROOT = Path(__file__).resolve().parent.parent.parent

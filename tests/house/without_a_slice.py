@@ -10,8 +10,7 @@ import msgspec
 
 import coordinator
 from benchmarks.measuring.inside import Inside
-from coordinator.operations.listing import OPERATIONS
-from coordinator.operations.slices import SLICES
+from coordinator.operations.listing import OPERATIONS, SLICES
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 

@@ -25,9 +25,9 @@ from coordinator.kernel.use_cases import Look, Read, Write
 from coordinator.looking.facts import Looked, Unready
 from coordinator.operations.listing import OPERATIONS
 from coordinator.slices.review import verdict_plan, verdicts
-from coordinator.store.effects import Effects
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
+from coordinator.store.writer_cache import Effects
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from tests.effort import examples

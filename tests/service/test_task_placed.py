@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator.rules.placing import Ranked, make_room
-from coordinator.slices.backlog.placing import RAISED_MAX
+from coordinator.slices.backlog.editing import RAISED_MAX
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from coordinator.daemon.log_summary import make_waypoint
 from coordinator.daemon.waypoints import APART, BYTES_AN_EVENT, find_due, put_waypoint
 from coordinator.settings import Leases, Settings
-from coordinator.slices.story.waypoints import WaypointRow
+from coordinator.slices.story.lanes import WaypointRow
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from tests.effort import examples

@@ -7,7 +7,7 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.store.packing import DEFLATED_FROM, packed
+from coordinator.store.statements import DEFLATED_FROM, packed
 
 
 @given(st.binary(max_size=3 * DEFLATED_FROM))

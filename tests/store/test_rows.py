@@ -23,9 +23,9 @@ TYPED, NEAR = ("each", "first", "each_of"), ("near", "one_by_one")
 SINGLE = ("values", "value")
 #: Where a variable names the statement: those it may stand for.
 MEANT = {
-    ("slices/story/moment.py", "name"): ("snapshot_seq", "event_last"),
+    ("slices/story/timeline.py", "name"): ("snapshot_seq", "event_last"),
     ("slices/story/story.py", "name"): ("events_last", "events_after"),
-    ("slices/backlog/placing.py", "statement"): ("tasks_earlier", "tasks_later"),
+    ("slices/backlog/editing.py", "statement"): ("tasks_earlier", "tasks_later"),
     ("slices/backlog/task_lists.py", "statement"): ("task_after_of", "task_come_after"),
     ("slices/messages/messages.py", "statement"): ("messages_newest", "messages_newest_of_task"),
     ("slices/state/changes.py", "*asked"): ("changes_open_at", "changes_open"),

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from coordinator.files.state import StateDir
 from coordinator.profiles import Profile, profiles
-from coordinator.wiring import hook_commands, jsonc
-from coordinator.wiring.hook_commands import HOOK
+from coordinator.wiring import command_prefix, jsonc
+from coordinator.wiring.command_prefix import HOOK
 from coordinator.wiring.settings_wiring import Change, Wirer
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
@@ -235,7 +235,7 @@ def test_once_coord_is_gone_only_the_hook_before_a_tool_stops_anything(
     tools = tmp_path / "tools o'mine"
     shutil.copytree(installed, tools, symlinks=True)
     python, hook = tools / "bin/python", tools / "lib/_hook.py"
-    monkeypatch.setattr(hook_commands, "HOOK", hook)
+    monkeypatch.setattr(command_prefix, "HOOK", hook)
     monkeypatch.setattr(sys, "executable", str(python))
     one, found = Wirer(repo.state, tmp_path, user=user), profile(name)
     one.apply(found, one.plan(found))

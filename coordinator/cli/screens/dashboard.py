@@ -19,8 +19,7 @@ from textual.widgets import DataTable, Footer, Static
 
 from coordinator.cli import review_pages
 from coordinator.cli.app import client, person
-from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page
-from coordinator.cli.screens.session_app import SessionApp
+from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page, SessionApp
 from coordinator.client.client import Client
 from coordinator.commands.lists import (
     ago,

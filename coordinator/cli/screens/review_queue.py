@@ -22,8 +22,7 @@ from textual.widgets.option_list import Option
 from coordinator.cli.app import client, person
 from coordinator.cli.screens import tools
 from coordinator.cli.screens.hunk_pane import HunkPane
-from coordinator.cli.screens.pages import KEYS_OF_QUEUE, Page, story
-from coordinator.cli.screens.session_app import SessionApp
+from coordinator.cli.screens.pages import KEYS_OF_QUEUE, Page, SessionApp, story
 from coordinator.client.client import Client
 from coordinator.commands.lists import ago, in_line, path
 from coordinator.commands.review_page import what_happened

@@ -13,10 +13,6 @@ from coordinator.words import requests as rq
 class Deciding(AsyncAsking):
     """Asking about reviews, the guard, regions and proposals."""
 
-    async def sweep(self) -> rq.Swept:
-        """Tidy now: close what has lapsed, flag partial work, serve the line."""
-        return await self.call(rq.Sweep())
-
     async def review_list(
         self, *,
         state: Literal["open", "kept", "reverted", "reassigned", "decided", "all"] = "open",

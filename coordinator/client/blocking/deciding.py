@@ -13,10 +13,6 @@ from coordinator.words import requests as rq
 class Deciding(Asking):
     """Asking about reviews, the guard, regions and proposals."""
 
-    def sweep(self) -> rq.Swept:
-        """Tidy now: close what has lapsed, flag partial work, serve the line."""
-        return self.call(rq.Sweep())
-
     def review_list(
         self, *,
         state: Literal["open", "kept", "reverted", "reassigned", "decided", "all"] = "open",

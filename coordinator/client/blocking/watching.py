@@ -10,6 +10,10 @@ from coordinator.words import requests as rq
 class Watching(Asking):
     """Asking about the log, status, health, the archive, the page, agents' output."""
 
+    def sweep(self) -> rq.Swept:
+        """Tidy now: close what has lapsed, flag partial work, serve the line."""
+        return self.call(rq.Sweep())
+
     def work(
         self, *, agent: str | None = None, resource: str | None = None, after: int = 0,
         limit: int = 50,

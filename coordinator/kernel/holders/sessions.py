@@ -17,7 +17,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
-from coordinator.words.hashing import sha256
+from coordinator.words.file_names import sha256
 from coordinator.words.refusals import Code, Refusal
 
 #: Characters of a session's id in its agent's name. From its end: ids may begin with the time.

@@ -24,8 +24,8 @@ from coordinator.kernel.leasing.blockers import Blockers
 from coordinator.kernel.leasing.waits import Wait, asked, waited_for, waits_of, wants_of
 from coordinator.rules import circles as rule
 from coordinator.store import events as ev
-from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
+from coordinator.store.rebuild import apart
 from coordinator.store.rows import LeaseRow, TaskRow, Wanting
 from coordinator.words.resource_names import Resource
 

@@ -12,8 +12,8 @@ from coordinator.kernel.core import Service, last_before
 from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import earlier_content
 from coordinator.kernel.leasing.overlapping import leases_near
-from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
+from coordinator.store.rebuild import apart
 from coordinator.store.rows import AgentNameRow, LeaseRow
 from coordinator.words.resource_names import path_of, region_of, resource
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coordinator.kernel.core import last_before
-from coordinator.store.apart import apart
 from coordinator.store.ledger import Tx, View
+from coordinator.store.rebuild import apart
 from coordinator.store.rows import Row
 
 

@@ -17,7 +17,7 @@ from coordinator.rules import leases as rule
 from coordinator.rules.backlog import told_state
 from coordinator.rules.globs import overlaps
 from coordinator.rules.recovery import REMEDIES
-from coordinator.slices.backlog import dispatch, limits
+from coordinator.slices.backlog import dispatch, limit_reached
 from coordinator.slices.backlog.events import ClaimWaits
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -124,7 +124,7 @@ def _nothing(tx: Tx, req: rq.TaskClaim) -> Refusal:
     agent = req.agent
     counts = tx.counts("task_counts")
     left = {s: n for s, n in counts.items() if s not in ("done", "cancelled", "dead")}
-    rest = limits.rest_of(tx, agent)
+    rest = limit_reached.rest_of(tx, agent)
     if not left:
         message = "The backlog has no open task."
     elif rest is not None:

@@ -22,7 +22,7 @@ from coordinator.kernel.leasing.located import Wanted, lies, once_wanted, place
 from coordinator.looking.facts import AnyNeed, Unready
 from coordinator.regions.languages import language_of
 from coordinator.rules import leases as rule
-from coordinator.slices.backlog import limits
+from coordinator.slices.backlog import limit_reached
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, NeedRow, Row, TaskRow
 from coordinator.words.refusals import Refusal
@@ -120,10 +120,10 @@ def choose(
     Raises:
         Unready: files have to be looked at, or lapsed leases to be closed before.
     """
-    if limits.rest_of(tx, agent) is not None:
+    if limit_reached.rest_of(tx, agent) is not None:
         return None
     tasks.offer_rested(tx)
-    others = limits.left_to_others(tx, agent)
+    others = limit_reached.left_to_others(tx, agent)
     left = others | set(tx.values("ready_read_beside", agent))
     most = len(left) + LEFT_MAX
     seen: set[str] = set(left)

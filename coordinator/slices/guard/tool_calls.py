@@ -22,7 +22,6 @@ from coordinator.rules.commands import commits, words
 from coordinator.slices.guard import (
     broken_callers,
     git_turns,
-    optimistic_writes,
     proposed_edits,
     read_versions,
     shell_commands,
@@ -288,7 +287,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
     if call is None:
         return
     if call.kind in ("write", "shell"):
-        optimistic_writes.over(svc, tx, heeded.holder)
+        sub_agents.over(svc, tx, heeded.holder)
     if call.kind in ("write", "read"):
         located, _ = located_in(tx, _places(heard))
         written = call.kind == "write"
@@ -430,7 +429,7 @@ def take(
         notes += [text] if text else []
     heeded.context = "\n".join(notes)
     if stale is not None and isinstance(answer, rq.Acquired):
-        return optimistic_writes.lost(svc, tx, agent, located, answer, stale)
+        return sub_agents.lost(svc, tx, agent, located, answer, stale)
     return stale
 
 

@@ -5,6 +5,9 @@ which also carries its leases past its end; then git moves the branch, beside ev
 requests; then it is recorded. In between none of these leases can be ended by anybody
 (`check_at_rest`): that, and git's own compare-and-swap, make it one step. No file of a working tree
 is touched here, and the leases stay until the task is done.
+
+Who waits to land and who is landing, as the launches tell it. A launch orders its own queue;
+here it is noted, so that everybody sees it. A task leaves the queue when its claim ends.
 """
 
 from __future__ import annotations
@@ -25,10 +28,10 @@ from coordinator.looking.facts import Below, Content, Part
 from coordinator.rules import landing as rule
 from coordinator.rules.backlog import told_state
 from coordinator.rules.leases import as_resource
-from coordinator.slices.landing.events import TargetMoved
+from coordinator.slices.landing.events import LandingBegun, LandingQueued, TargetMoved
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow, TaskRow
+from coordinator.store.rows import LandingRow, LeaseRow, TaskRow
 from coordinator.words import requests as rq
 from coordinator.words import resource_names
 from coordinator.words.refusals import Code, Refusal
@@ -285,3 +288,33 @@ def _baseline(svc: Service, tx: Tx, row: LeaseRow,
         tx.keep_found(found)
         return found.hash, None
     return None, list(tx.looked.below(need).files.items())
+
+
+#: Places in the queue that are told at once.
+LISTED_MAX = 1000
+
+
+def queue(svc: Service, tx: Tx, actor: Actor, req: rq.LandQueue) -> rq.Landing:
+    """See `requests.LandQueue`."""
+    task = claimed_task(tx, req.agent, req.task)
+    facts = {"agent": req.agent, "task": task.task_id, "target": branches.short(req.target)}
+    tx.record(LandingBegun(**facts) if req.turn else LandingQueued(**facts))
+    row = tx.first(LandingRow, "landing_get", task.task_id)
+    assert row is not None  # it was recorded a moment ago
+    return _reply(row)
+
+
+def listing(svc: Service, view: View, actor: Actor, req: rq.Landings) -> rq.LandingList:
+    """See `requests.Landings`."""
+    limit = min(req.limit, LISTED_MAX)
+    rows = view.each(LandingRow, "landings_list", limit + 1, req.skip)
+    return rq.LandingList(items=[_reply(row) for row in rows[:limit]],
+                          next=req.skip + limit if len(rows) > limit else None)
+
+
+def _reply(row: LandingRow) -> rq.Landing:
+    return rq.Landing(
+        task=row.task_id, title=row.title, agent=row.agent, target=row.target,
+        state="waiting" if row.began_at is None else "landing", queued_at=row.queued_at,
+        began_at=row.began_at,
+    )

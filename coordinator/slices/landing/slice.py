@@ -6,7 +6,7 @@ from coordinator.kernel.core import Service
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, write
-from coordinator.slices.landing import landing, landing_queue
+from coordinator.slices.landing import landing
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
@@ -20,8 +20,8 @@ class Landing(Slice):
         Operation(rq.LandCheck, read(landing.check)),
         Operation(rq.Land, landing.land, several=True),
         Operation(rq.LandBack, landing.land_back, several=True),
-        Operation(rq.LandQueue, write(landing_queue.queue)),
-        Operation(rq.Landings, read(landing_queue.listing)),
+        Operation(rq.LandQueue, write(landing.queue)),
+        Operation(rq.Landings, read(landing.listing)),
     )
 
     def check_done(self, svc: Service, tx: Tx, task: TaskRow) -> None:

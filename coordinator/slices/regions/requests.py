@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.words.requests.base import Reply, Request
-from coordinator.words.requests.region_results import RegionsCommitted
+from coordinator.words.requests.proposals import RegionsCommitted
 from coordinator.words.texts import Document, Line, Name
 
 

@@ -5,6 +5,8 @@ whoever holds an exclusive lease on it, or on a key that it continues: so there 
 its session, and its fencing token tells a late one. It is given one change at a time, applies it to
 the value it was shown, and answers once: the value and the end of the change are one transaction,
 so that however often a change is given, it takes effect once.
+
+Changes of values that failed too often (`kernel.dead_letters`).
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ import msgspec
 
 from coordinator.kernel import json_values
 from coordinator.kernel.core import Actor, Service, check_give, check_wait, ms, split_page
+from coordinator.kernel.dead_letters import PERSON, Page, read_kept
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.unknown_ids import unknown
+from coordinator.looking.facts import AnyNeed
 from coordinator.rules import state as rule
 from coordinator.rules.backlog import backoff_ms
 from coordinator.slices.state import values
@@ -340,3 +344,34 @@ def _move(tx: Tx, row: ChangeRow, verb: str, *, agent: str | None = None, why: s
 
 def _tell(tx: Tx, row: ChangeRow, text: str) -> None:
     notices.post(tx, row.asked_by, "change", text, change=row.change_id, key=row.key)
+
+
+class DeadChanges:
+    """See `kernel.dead_letters.DeadKind`."""
+
+    prefix = PREFIX
+
+    def list_newest(self, view: View, page: Page, kind: str | None) -> list[rq.DeadLetter]:
+        if kind not in (None, "change"):
+            return []
+        return [self.describe(view, row)
+                for row in view.each(ChangeRow, "changes_dead_newest", *page)]
+
+    def find(self, view: View, name: str) -> ChangeRow:
+        return find(view, name)
+
+    def describe(self, view: View, row: ChangeRow, whole: bool = False) -> rq.DeadLetter:
+        return rq.DeadLetter(
+            id=row.change_id, kind="change", what=row.key, agent=row.asked_by,
+            attempts=row.attempts, why=row.why, since=row.closed_at or row.asked_at,
+            content=read_kept(view, row.content, whole),
+        )
+
+    def list_needs(self, row: ChangeRow) -> list[AnyNeed]:
+        return []
+
+    def retry(self, svc: Service, tx: Tx, actor: Actor, row: ChangeRow) -> None:
+        revive(tx, row, PERSON)
+
+    def drop(self, tx: Tx, row: ChangeRow) -> None:
+        drop(tx, row, PERSON)

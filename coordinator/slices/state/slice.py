@@ -8,8 +8,8 @@ from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, read_until, take_work, write
-from coordinator.slices.state import changes, proposed_values, values
-from coordinator.slices.state.dead_changes import DeadChanges
+from coordinator.slices.state import changes, values
+from coordinator.slices.state.changes import DeadChanges
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 
@@ -35,7 +35,7 @@ class State(Slice):
     )
 
     def propose_values(self, svc: Service, request: rq.Propose, tx: Tx, actor: Actor) -> Any:
-        return proposed_values.write(svc, request, tx, actor)
+        return values.write(svc, request, tx, actor)
 
     def is_due(self, view: View) -> bool:
         return view.has("changes_late", view.now)

@@ -3,6 +3,8 @@
 A write names the version that it is based on (compare and set), and the fencing token of the lease
 where its writer holds one. No value stands in the log, in a message or in an error: the log names
 content by a digest that is sealed with the coordinator's secret.
+
+A proposal of values: all of it are keys, so it is one transaction. Owns no rule of its own.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from coordinator.kernel import json_values, lost_writes
 from coordinator.kernel.core import Actor, Service, split_page
 from coordinator.kernel.holders import agents
 from coordinator.kernel.json_values import NULL, check_json, check_size, keep_json
 from coordinator.kernel.leasing import redirect
 from coordinator.kernel.leasing.blockers import Blockers, find_blockers
 from coordinator.rules import state as rule
+from coordinator.rules import state as state_rule
 from coordinator.slices.state.events import KeyWritten
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, StateRow
@@ -318,3 +322,66 @@ def _unknown(key: Resource, message: str, version: int | None) -> Refusal:
     return Refusal(Code.UNKNOWN_KEY, message, resource=key.name, version=version,
                    next=f"`coord state put {key.name} VALUE --version {version or 0} --agent NAME` "
                    "stores one.")
+
+
+def write(svc: Service, request: rq.Propose, tx: Tx,
+          actor: Actor) -> rq.ProposalApplied | Refusal:
+    """All of it are keys: compared, and written, in this transaction."""
+    keys = [key_of(change.resource) for change in request.changes]
+    if len({key.scope for key in keys}) != len(keys):
+        raise Refusal(Code.INVALID, "Two of these changes are of one key. Nothing was written.",
+                      next="Put them into one change.")
+    asking = agents.may_act(tx, actor, request.agent)
+    located = [Located(key, None, None) for key in keys]
+    blockers = find_blockers(svc, tx, request.agent,
+                             [(located_resource, "exclusive") for located_resource in located])
+    if blockers.leases:
+        other = redirect.offer(svc, tx, request.agent)
+        agents.noted(tx, request.agent, asking)
+        return redirect.locked(svc, tx, redirect.Unserved(request.agent, located), blockers, other)
+    texts: list[bytes | None] = []
+    for key, proposed_change in zip(keys, request.changes, strict=True):
+        row = newest(tx, key.scope)
+        version = _number(proposed_change)
+        if not stands(row, version):
+            refusal = changed_since(tx, key, row, version)
+            agents.noted(tx, request.agent, asking)
+            return lost_writes.note(svc, tx, request.agent, located, refusal)
+        texts.append(_value(svc, tx, proposed_change, key))
+    agents.noted(tx, request.agent, asking)
+    written = []
+    for key, text in zip(keys, texts, strict=True):
+        row = newest(tx, key.scope)
+        lease = covering(tx, key, request.agent)
+        made = record(svc, tx, key, row, text, Writer(
+            request.agent, lease.fencing_token if lease is not None else None))
+        written.append(rq.Proposed(resource=key.name,
+                                   version=None if text is None else str(made.version)))
+    lost_writes.stood(svc, tx, request.agent, keys)
+    return rq.ProposalApplied(proposal=f"C-{tx.number('commit')}", changes=written)
+
+
+def _number(proposed_change: rq.ProposedChange) -> int:
+    text = proposed_change.version or "0"
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Refusal(
+            Code.INVALID,
+            f"{proposed_change.resource}: the version of a key is its number, not {text[:40]!r}. "
+            "Nothing was written.",
+            next=f"`coord state get {proposed_change.resource} --json` tells it.",
+            resource=proposed_change.resource,
+        )
+    return int(text)
+
+
+def _value(svc: Service, tx: Tx, proposed_change: rq.ProposedChange, key: Resource) -> bytes | None:
+    if proposed_change.delete:
+        return None
+    text = json_values.check_json(svc, msgspec.Raw((proposed_change.content
+                                                    or proposed_change.patch or "").encode()),
+                                  "content" if proposed_change.content is not None else "patch")
+    if proposed_change.patch is None:
+        return text
+    before = value_of(tx, newest(tx, key.scope))
+    made = msgspec.json.encode(state_rule.merged(before, msgspec.json.decode(text)))
+    return json_values.check_json(svc, msgspec.Raw(made), "content")

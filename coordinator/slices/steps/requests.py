@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from coordinator.words.requests.base import Count, Number, Place, Reply, Request, Whole
-from coordinator.words.requests.dead_letters import NULL, DeadLetter
+from coordinator.words.requests.status import NULL, DeadLetter
 from coordinator.words.texts import Line, Name
 
 StepKind = Literal["call", "acquire", "propose", "webhook"]

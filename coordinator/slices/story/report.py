@@ -17,10 +17,8 @@ import msgspec
 
 from coordinator.kernel.core import Actor, Service, last_before
 from coordinator.kernel.writing import journal
-from coordinator.slices.story.idle_agents import Idle, IdleAgents
-from coordinator.slices.story.lanes import LANES_ALONE, Lanes
-from coordinator.slices.story.wait_queue import Waiting, WaitQueue
-from coordinator.slices.story.waypoints import Begun, find_waypoint
+from coordinator.slices.story.idle_agents import Idle, IdleAgents, Waiting, WaitQueue
+from coordinator.slices.story.lanes import LANES_ALONE, Begun, Lanes, find_waypoint
 from coordinator.store.ledger import View
 from coordinator.store.rows import LogRow
 from coordinator.words import requests as rq

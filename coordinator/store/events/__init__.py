@@ -46,6 +46,8 @@ from coordinator.store.events.leases import (
     LeaseRenewed,
     LeasesShifted,
     LeaseWarned,
+    WriteLost,
+    WriteStood,
 )
 from coordinator.store.events.reviews import (
     FlaggedFile,
@@ -59,8 +61,14 @@ from coordinator.store.events.reviews import (
     VerdictStep,
     VerdictStepped,
 )
-from coordinator.store.events.steps import StepAdded, StepMoved, StepsForgotten
-from coordinator.store.events.story import CountersRaised, Noted, VersionsSeen
+from coordinator.store.events.steps import (
+    CountersRaised,
+    Noted,
+    StepAdded,
+    StepMoved,
+    StepsForgotten,
+    VersionsSeen,
+)
 from coordinator.store.events.waiting import (
     AcquisitionRefused,
     GivesWay,
@@ -71,7 +79,6 @@ from coordinator.store.events.waiting import (
     WaiterLeft,
     WaiterQueued,
 )
-from coordinator.store.events.writes import WriteLost, WriteStood
 from coordinator.words.slices import import_parts
 
 __all__ = [

@@ -1,4 +1,7 @@
-"""Optimistic writes: proposed on the version that was read, applied if that still stands."""
+"""Optimistic writes: proposed on the version that was read, applied if that still stands.
+
+What became of regions that were committed.
+"""
 
 from __future__ import annotations
 
@@ -73,3 +76,15 @@ class LostWrites(Request[LostWriteList]):
     http = ("GET", "/v1/lost-writes")
     writes = False
     agent: Name | None = None
+
+
+class CommittedRegion(Reply):
+    resource: str
+    content_hash: str | None
+    """Of what is there now; None: it was removed."""
+
+
+class RegionsCommitted(Reply):
+    commit: str
+    regions: list[CommittedRegion]
+    warnings: list[str] = []

@@ -1,8 +1,12 @@
-"""Asking for the sweep and for a human's verdicts."""
+"""Asking for the sweep and for a human's verdicts.
+
+Closing what has ended, now.
+"""
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Reply
+from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.leases import Lease
 
 
 class ReviewFile(Reply):
@@ -42,3 +46,18 @@ class Review(Reply):
     saved: list[str] = []  # what somebody saved in the middle of one, and where it is kept
     warnings: list[str] = []  # with the answer to a verdict: what it could not do
     may: list[str] = []  # what a person can do with it as it is: keep, revert, reassign, undo
+
+
+class Swept(Reply):
+    lapsed: list[Lease]
+    stale: list[str]
+    reviews: list[str]
+    tasks: list[str]
+    granted: list[str]
+
+
+class Sweep(Request[Swept]):
+    """Tidy now: close what has lapsed, flag partial work, serve the line."""
+
+    op = "sweep"
+    http = ("POST", "/v1/sweep")

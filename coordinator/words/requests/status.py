@@ -1,8 +1,13 @@
-"""The coordinator at a glance, and one event in words: the kernel and each slice add to these."""
+"""The coordinator at a glance, and one event in words: the kernel and each slice add to these.
+
+What has failed too often, of whatever kind.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+
+import msgspec
 
 from coordinator.words.requests.agents import AgentRow
 from coordinator.words.requests.base import Reply
@@ -41,3 +46,17 @@ class StatusReply(Reply):
     verified: VerificationList | None = None  # where a command verifies what tasks have done
     messages: int = 0  # messages to people that no person has seen
     leases_held: int | None = None  # how many leases are live; null: an older one does not say
+
+
+NULL = msgspec.Raw(b"null")
+
+
+class DeadLetter(Reply):
+    id: str  # of the task, change or step: T-3, K-3 or S-3
+    kind: str  # task, change, call, acquire, propose, webhook
+    what: str
+    agent: str | None
+    attempts: int
+    why: str
+    since: str
+    content: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)  # all, when shown alone

@@ -36,10 +36,6 @@ if TYPE_CHECKING:
         Verdict as Verdict,
         Whole as Whole,
     )
-    from coordinator.words.requests.dead_letters import (
-        DeadLetter as DeadLetter,
-        NULL as NULL,
-    )
     from coordinator.words.requests.health import (
         Aside as Aside,
         Compact as Compact,
@@ -89,6 +85,7 @@ if TYPE_CHECKING:
         PageOpened as PageOpened,
     )
     from coordinator.words.requests.proposals import (
+        CommittedRegion as CommittedRegion,
         LostWrite as LostWrite,
         LostWriteList as LostWriteList,
         LostWrites as LostWrites,
@@ -96,22 +93,19 @@ if TYPE_CHECKING:
         Propose as Propose,
         Proposed as Proposed,
         ProposedChange as ProposedChange,
-    )
-    from coordinator.words.requests.region_results import (
-        CommittedRegion as CommittedRegion,
         RegionsCommitted as RegionsCommitted,
     )
     from coordinator.words.requests.reviews import (
         Review as Review,
         ReviewFile as ReviewFile,
-    )
-    from coordinator.words.requests.status import (
-        EventRow as EventRow,
-        StatusReply as StatusReply,
-    )
-    from coordinator.words.requests.sweep import (
         Sweep as Sweep,
         Swept as Swept,
+    )
+    from coordinator.words.requests.status import (
+        DeadLetter as DeadLetter,
+        EventRow as EventRow,
+        NULL as NULL,
+        StatusReply as StatusReply,
     )
     from coordinator.words.requests.tasks import (
         Candidate as Candidate,
@@ -288,9 +282,6 @@ MODULES = {
     "coordinator.words.requests.base":
         "Count Mode Number Place R Reply Request Verdict Whole "
         "",
-    "coordinator.words.requests.dead_letters":
-        "DeadLetter NULL "
-        "",
     "coordinator.words.requests.health":
         "Aside Compact Compacted Coordinator CoordinatorList Coordinators Health HealthReply "
         "Shutdown Stopping "
@@ -310,19 +301,14 @@ MODULES = {
         "PageOpen PageOpened "
         "",
     "coordinator.words.requests.proposals":
-        "LostWrite LostWriteList LostWrites ProposalApplied Propose Proposed ProposedChange "
-        "",
-    "coordinator.words.requests.region_results":
-        "CommittedRegion RegionsCommitted "
+        "CommittedRegion LostWrite LostWriteList LostWrites ProposalApplied Propose Proposed "
+        "ProposedChange RegionsCommitted "
         "",
     "coordinator.words.requests.reviews":
-        "Review ReviewFile "
+        "Review ReviewFile Sweep Swept "
         "",
     "coordinator.words.requests.status":
-        "EventRow StatusReply "
-        "",
-    "coordinator.words.requests.sweep":
-        "Sweep Swept "
+        "DeadLetter EventRow NULL StatusReply "
         "",
     "coordinator.words.requests.tasks":
         "Candidate CandidateRegion Judged Partial TASK_STATES Task TaskState Unlanded "
