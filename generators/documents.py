@@ -18,7 +18,7 @@ from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.python_names import BY_HAND, method_of
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.words.exit_codes import MEANING, Exit
-from coordinator.words.refusals import CATALOGUE
+from coordinator.words.refusals import Code
 from generators import client_methods, command_files, reference_pages
 
 FOLDER = Path(__file__).resolve().parent.parent / "context_archive"
@@ -38,7 +38,7 @@ def refusals() -> str:
     rows = [
         f"| `{code.value}` | {row.http} | {row.exit} | {'yes' if row.retryable else 'no'} "
         f"| {row.meaning} | {row.next} |"
-        for code, row in CATALOGUE.items()
+        for code, row in ((code, code.row) for code in Code)
     ]
     return (
         f"{NOTE}# Refusals\n\nA refusal is a lawful no: it changes nothing (save its own event and "

@@ -1,4 +1,4 @@
-"""What a `coord` command exits with, by name. A refusal brings its number (`refusals.CATALOGUE`);
+"""What a `coord` command exits with, by name. A refusal brings its number (`refusals.Code`);
 here is what each number says, and those that no refusal has.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from coordinator.words.refusals import CATALOGUE
+from coordinator.words.refusals import Code
 
 
 class Exit(IntEnum):
@@ -63,4 +63,4 @@ MEANING: dict[Exit, str] = {
 
 def codes(number: Exit) -> list[str]:
     """The refusals that a command exits with this number for."""
-    return [code.value for code, row in CATALOGUE.items() if row.exit == number]
+    return [code.value for code in Code if code.row.exit == number]
