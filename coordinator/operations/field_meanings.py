@@ -29,9 +29,9 @@ def meaning(shape: type[Any], field: str) -> str:
     """What a field of this shape means; empty: nobody has said."""
     for kind in shape.__mro__:
         if issubclass(kind, msgspec.Struct) and kind is not msgspec.Struct:
-            said = _of_module(kind.__module__).get((kind.__name__, field))
-            if said:
-                return said
+            text = _of_module(kind.__module__).get((kind.__name__, field))
+            if text:
+                return text
     return SHARED.get(f"{shape.__name__}.{field}") or SHARED.get(field, "")
 
 
@@ -47,54 +47,56 @@ def _of_module(name: str) -> dict[tuple[str, str], str]:
     module: ModuleType = sys.modules[name]
     text = inspect.getsource(module)
     remarks = _remarks(text)
-    found: dict[tuple[str, str], str] = {}
+    texts: dict[tuple[str, str], str] = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ClassDef):
-            said = _attributes(ast.get_docstring(node) or "")
-            for number, one in enumerate(node.body):
-                if not isinstance(one, ast.AnnAssign) or not isinstance(one.target, ast.Name):
+            attributes = _attributes(ast.get_docstring(node) or "")
+            for number, statement in enumerate(node.body):
+                if not (isinstance(statement, ast.AnnAssign)
+                        and isinstance(statement.target, ast.Name)):
                     continue
                 below = node.body[number + 1] if number + 1 < len(node.body) else None
-                field = one.target.id
-                told = _text(below) or remarks.get(one.end_lineno or 0) or said.get(field)
-                if told:
-                    found[node.name, field] = _sentence(told)
-    return found
+                field = statement.target.id
+                sentence = (_text(below) or remarks.get(statement.end_lineno or 0)
+                            or attributes.get(field))
+                if sentence:
+                    texts[node.name, field] = _sentence(sentence)
+    return texts
 
 
 def _remarks(text: str) -> dict[int, str]:
     """Line -> the remark at its end; lines below it that are remarks alone go on with it."""
-    out: dict[int, str] = {}
+    remarks: dict[int, str] = {}
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type is not tokenize.COMMENT:
             continue
-        line, said = token.start[0], token.string.lstrip("#: ").strip()
-        if said.startswith("noqa"):
+        line, remark = token.start[0], token.string.lstrip("#: ").strip()
+        if remark.startswith("noqa"):
             continue
         if token.line.strip().startswith("#"):
             if last == line - 1 and last:
-                owner = max(n for n in out if n <= last)
-                out[owner] += " " + said
+                owner = max(n for n in remarks if n <= last)
+                remarks[owner] += " " + remark
                 last = line
             continue
-        out[line] = said
+        remarks[line] = remark
         last = line
-    return out
+    return remarks
 
 
 def _attributes(doc: str) -> dict[str, str]:
     """What a docstring says under `Attributes:`."""
-    out: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     name = ""
     for line in inspect.cleandoc(doc.partition("Attributes:")[2]).splitlines():
-        found = _ATTRIBUTE.match(line)
-        if found:
-            name = found[1]
-            out[name] = found[2]
+        match = _ATTRIBUTE.match(line)
+        if match:
+            name = match[1]
+            meanings[name] = match[2]
         elif name:
-            out[name] += " " + line.strip()
-    return out
+            meanings[name] += " " + line.strip()
+    return meanings
 
 
 def _text(node: ast.stmt | None) -> str:

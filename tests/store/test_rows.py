@@ -14,10 +14,13 @@ import coordinator
 from coordinator.resources import packaged
 from coordinator.store import rows
 from coordinator.store.statements import STATEMENTS, many
+from coordinator.words.slices import import_parts
 
 SOURCES = Path(coordinator.__file__).parent
 #: Methods that read a statement's rows as a shape: (shape, statement, …).
 TYPED = ("each", "first", "each_of")
+#: The shapes of rows that there are: the store's, and each slice's own.
+SHAPES = {name: shape for module in (rows, *import_parts("rows")) for name, shape in vars(module).items() if name.endswith("Row")}
 
 
 @cache
@@ -56,7 +59,7 @@ def test_a_statement_names_the_columns_of_its_row() -> None:
     db.execute(packaged("schema.sql").read_text("utf-8"))
     wrong = []
     for shape, statement in sorted(read_as()):
-        fields = msgspec.structs.fields(getattr(rows, shape))
+        fields = msgspec.structs.fields(SHAPES[shape])
         names = columns(db, statement)
         if names != [field.name for field in fields][:len(names)] or any(field.required for field in fields[len(names):]):
             wrong.append((shape, statement, names))

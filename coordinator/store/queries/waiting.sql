@@ -137,3 +137,10 @@ SELECT EXISTS (SELECT 1 FROM waiters),
        EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/task/' AND scope < 'k/task0')
        OR EXISTS (SELECT 1 FROM waiter_resources WHERE scope >= 'k/task/' AND scope < 'k/task0'),
        EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/' AND scope < 'k0');
+
+-- name: highest_waiter
+SELECT coalesce(max(CAST(substr(acquisition_id, 3) AS INTEGER)), 0) FROM waiters
+WHERE acquisition_id LIKE 'W-%';
+
+-- name: highest_unlock
+SELECT coalesce(max(n), 0) FROM unlock_requests;
