@@ -134,6 +134,7 @@ def test_what_is_said_of_a_file_that_cannot_be_used(tmp_path: Path, monkeypatch:
         db.execute(f"PRAGMA user_version = {version}")
         db.close()
         refused(f"version {version}", bare)
+    text = text.replace(f"version {SCHEMA_VERSION + 1}", "version NEXT").replace(f"up to {SCHEMA_VERSION}.", "up to THIS.")
     (tmp_path / "file").write_text("x")
     refused("below a file", tmp_path / "file/db")
     for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
