@@ -1,4 +1,4 @@
-"""The slices that `words.slices` lists, as the kernel calls them."""
+"""The slices that there are (`words.slices`), as the kernel calls them."""
 
 from __future__ import annotations
 
