@@ -89,13 +89,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
     made.type("coord down")
 
 
-@pytest.mark.parametrize("title", TITLES)
-def test_what_is_typed_says_what_is_told(copy: Copy, title: str) -> None:
-    for command, shown in read_change(title).typed:
-        code, said = copy.type(command)
-        assert said == shown if shown else code == 0, (command, said)
-
-
 def test_how_many_files_a_change_touches() -> None:
     """Those that `make docs` makes are not counted."""
     files = {title: read_change(title).files for title in TITLES}
@@ -106,7 +99,8 @@ def test_how_many_files_a_change_touches() -> None:
     assert folders == {"coordinator/slices/bookmarks"} and len(outside) <= 2, outside
 
 
-def test_a_new_agent_asks_before_it_writes(copy: Copy) -> None:
+def try_the_new_agent(copy: Copy) -> None:
+    """It asks before it writes."""
     (copy.repository / "held.py").write_text("")
     assert copy.type("coord init --agent quill --yes")[0] == 0 and copy.type("coord lock held.py --agent ann")[0] == 0
     (entry,) = json.loads((copy.repository / ".quill/settings.json").read_text("utf-8"))["hooks"]["PreToolUse"]
@@ -118,12 +112,22 @@ def test_a_new_agent_asks_before_it_writes(copy: Copy) -> None:
     assert '"deny"' in answers[0] and "ann" in answers[0] and "deny" not in answers[1], answers
 
 
-def test_a_new_operation_is_asked_at_every_door_and_its_log_replays(copy: Copy) -> None:
+def try_the_new_operation(copy: Copy) -> None:
+    """It is asked at every door, and its log replays."""
     done = copy.run([sys.executable, "-P", "-c", ASKING, str(copy.repository)], copy.repository)
     assert done.returncode == 0, done.stderr
     by_python, by_http, not_replayed = json.loads(done.stdout)
     assert by_python == by_http and ["login", "src/login.py", "bob"] in by_http and not_replayed == []
     assert "bob marked src/login.py as login" in copy.type("coord events -n 9")[1]
+
+
+def test_each_change_works_as_it_is_told(copy: Copy) -> None:
+    for title in TITLES:
+        for command, shown in read_change(title).typed:
+            code, said = copy.type(command)
+            assert said == shown if shown else code == 0, (command, said)
+    try_the_new_agent(copy)
+    try_the_new_operation(copy)
 
 
 @pytest.mark.slow
