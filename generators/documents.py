@@ -36,9 +36,9 @@ NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n"
 def refusals() -> str:
     """The catalogue of refusals."""
     rows = [
-        f"| `{code.value}` | {row.http} | {row.exit} | {'yes' if row.retryable else 'no'} "
-        f"| {row.meaning} | {row.next} |"
-        for code, row in ((code, code.row) for code in Code)
+        f"| `{code.value}` | {code.row.http} | {code.row.exit} "
+        f"| {'yes' if code.row.retryable else 'no'} | {code.row.meaning} | {code.row.next} |"
+        for code in Code
     ]
     return (
         f"{NOTE}# Refusals\n\nA refusal is a lawful no: it changes nothing (save its own event and "
