@@ -1,10 +1,13 @@
 -- coord's database, whole. The only DDL; read it from top to bottom.
---
+-- What an older database lacks of it is made from here when it is opened; so a new table or index
+-- raises the version below, and columns that change have a migration (coordinator/store/migrations.py).
+PRAGMA user_version = 30;
+
 -- Instants are UTC ISO-8601 text with milliseconds (2026-11-21T14:32:00.000Z), so that text order is
 -- time order and a person can read a row. Durations are integers in milliseconds, named *_ms.
 -- No statement asks the database for the time: it is always a parameter.
 --
--- State tables change only by applying an event (coordinator/store/projections/), in the
+-- State tables change only by applying an event (`apply`, in its class), in the
 -- transaction that appends it: replaying `events` over the last `snapshots` row gives the state.
 -- Tables marked DERIVED are indexes that can be rebuilt, and are not compared by a replay.
 

@@ -16,7 +16,7 @@ from coordinator import toml_tables
 from coordinator.cli.task_files import schema_text
 from coordinator.operations.listing import BY_HAND, OPERATIONS, method_of
 from coordinator.rules.backlog import TRANSITIONS
-from coordinator.words.refusals import CATALOGUE, MEANING, Exit
+from coordinator.words.refusals import MEANING, Code, Exit
 from generators import client_methods, command_files, reference_pages
 
 FOLDER = Path(__file__).resolve().parent.parent / "context_archive"
@@ -34,9 +34,9 @@ NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n"
 def refusals() -> str:
     """The catalogue of refusals."""
     rows = [
-        f"| `{code.value}` | {row.http} | {row.exit} | {'yes' if row.retryable else 'no'} "
-        f"| {row.meaning} | {row.next} |"
-        for code, row in CATALOGUE.items()
+        f"| `{code.value}` | {code.row.http} | {code.row.exit} "
+        f"| {'yes' if code.row.retryable else 'no'} | {code.row.meaning} | {code.row.next} |"
+        for code in Code
     ]
     return (
         f"{NOTE}# Refusals\n\nA refusal is a lawful no: it changes nothing (save its own event and "

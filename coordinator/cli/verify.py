@@ -16,7 +16,7 @@ from coordinator.commands.lists import ago, in_line, printable, wrapped
 from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
-from coordinator.words.refusals import CATALOGUE, Code
+from coordinator.words.refusals import Code
 
 #: How often it is asked whether a verification is over (seconds).
 ASK_S = 0.3
@@ -56,7 +56,7 @@ def verify(
         print_json(verification)
     else:
         _show(verification)
-    return 0 if verification.state in ("good", "running") else CATALOGUE[Code.VERIFY_FAILED].exit
+    return 0 if verification.state in ("good", "running") else Code.VERIFY_FAILED.row.exit
 
 
 def _ended(verification: rq.Verification) -> rq.Verification:

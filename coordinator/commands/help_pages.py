@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from coordinator.commands.signatures import COMMANDS, GROUPS, Command, Parameter, list_members
 
-#: What a person wants to do -> the commands for it, the most wanted first.
+#: What a person wants to do -> the commands for it, the most wanted first. Others stand below.
 PURPOSES = {
     "Begin": ("init", "launch", "run", "shims", "agents", "trust", "doctor"),
     "See what goes on": ("status", "web", "locks", "logs", "attach", "events", "explain", "report",
@@ -65,8 +65,9 @@ def list_shown(group: str) -> list[str]:
     order of what a person wants to do."""
     shown = [word for word in list_members(group)
              if (name := f"{group} {word}".strip()) in GROUPS or not COMMANDS[name].hidden]
-    return shown if group else [word for words in PURPOSES.values() for word in words
-                                if word in shown]
+    named = [word for words in PURPOSES.values() for word in words]
+    return shown if group else [*(word for word in named if word in shown),
+                                *(word for word in shown if word not in named)]
 
 
 def name_value(parameter: Parameter) -> str:
@@ -116,10 +117,13 @@ def _list_sections(name: str) -> Iterator[tuple[str, list[Row]]]:
         return
     members = list_shown(name)
     left = max(map(len, members), default=0)
-    sections = PURPOSES if not name else {"Commands": members}
+    sections = {**PURPOSES, "More": tuple(members)} if not name else {"Commands": tuple(members)}
     for title, words in sections.items():
-        yield title, [(word.ljust(left), summarize(f"{name} {word}".strip()))
-                      for word in words if word in members]
+        shown = [word for word in words if word in members]
+        members = [word for word in members if word not in shown]
+        if shown:
+            yield title, [(word.ljust(left), summarize(f"{name} {word}".strip()))
+                          for word in shown]
 
 
 def _list_parameters(command: Command) -> tuple[list[Row], list[Row]]:

@@ -18,7 +18,7 @@ import msgspec
 from coordinator.commands.signatures import COMMANDS
 from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
-from coordinator.words.refusals import CATALOGUE, HELD, Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 
 R = TypeVar("R")
 #: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
@@ -133,7 +133,7 @@ class Shell(msgspec.Struct):
 
     def _next(self, refusal: Refusal) -> str:
         """What to do; in general words only where nothing better is known."""
-        if self.command and refusal.next == CATALOGUE[Code.INVALID].next:
+        if self.command and refusal.next == Code.INVALID.row.next:
             return f"coord {self.command} --help"
         return self._by_options(refusal, refusal.next)
 

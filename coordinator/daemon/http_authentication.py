@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from coordinator.daemon.page_door import PageDoor
-from coordinator.words.refusals import CATALOGUE, Code, Refusal
+from coordinator.words.refusals import Code, Refusal
 
 _JSON = msgspec.json.Encoder()
 _KEY, _AGAIN = "coord.token", "coord.admit"
@@ -100,7 +100,7 @@ class HttpAuthentication:
         try:
             self._alive()
         except Refusal as refusal:
-            return refused(Refusal(refusal.code, CATALOGUE[refusal.code].meaning))
+            return refused(Refusal(refusal.code, refusal.code.row.meaning))
         return Response(b'{"status":"ok"}', media_type="application/json",
                         headers={"cache-control": "no-store"})
 
@@ -167,6 +167,6 @@ def check_still_admitted(request: Request) -> None:
 def refused(refusal: Refusal) -> Response:
     """A refusal as an HTTP answer."""
     return Response(
-        _JSON.encode({"error": refusal.body()}), status_code=CATALOGUE[refusal.code].http,
+        _JSON.encode({"error": refusal.body()}), status_code=refusal.code.row.http,
         media_type="application/json",
     )

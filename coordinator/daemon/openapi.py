@@ -22,7 +22,7 @@ from coordinator.operations.field_meanings import meaning
 from coordinator.operations.listing import HTTP_PATHS, OPERATIONS, HttpPath
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
-from coordinator.words.refusals import CATALOGUE, Code
+from coordinator.words.refusals import Code
 
 Schema = dict[str, Any]
 #: Rooms of shapes -> the tag that generated clients know them by, where that is another.
@@ -207,11 +207,11 @@ def _parameters(operation: Operation, path: str, method: str, components: dict[s
 def _refused() -> dict[int, dict[str, Any]]:
     """HTTP status -> what it is answered with, and for which codes."""
     by_status: dict[int, list[Code]] = {}
-    for code, row in CATALOGUE.items():
-        by_status.setdefault(row.http, []).append(code)
+    for code in Code:
+        by_status.setdefault(code.row.http, []).append(code)
     return {
         status: {
-            "description": " ".join(f"`{code.value}`: {CATALOGUE[code].meaning}" for code in codes),
+            "description": " ".join(f"`{code.value}`: {code.row.meaning}" for code in codes),
             "content": {_JSON: {
                 "schema": {"$ref": "#/components/schemas/Refusal"},
                 "examples": {code.value: {"value": _refusal_example(code)} for code in codes},
@@ -222,7 +222,7 @@ def _refused() -> dict[int, dict[str, Any]]:
 
 
 def _refusal_example(code: Code) -> dict[str, Any]:
-    row = CATALOGUE[code]
+    row = code.row
     return {"error": {"code": code.value, "message": row.meaning, "retryable": row.retryable,
                       "next": row.next}}
 

@@ -1,8 +1,8 @@
 """Where slices hang into the kernel: what each is told, and what it is asked.
 
 A slice is one capability. The kernel knows none of them by name: it calls the hooks of all, inside
-the transaction that they are about, in the order of the one list (`words.slices`). A hook that
-a slice does not have does nothing.
+the transaction that they are about, in their order (`words.slices`). A hook that a slice does not
+have does nothing.
 """
 
 from __future__ import annotations

@@ -47,55 +47,56 @@ def _of_module(name: str) -> dict[tuple[str, str], str]:
     module: ModuleType = sys.modules[name]
     text = inspect.getsource(module)
     remarks = _remarks(text)
-    result: dict[tuple[str, str], str] = {}
+    texts: dict[tuple[str, str], str] = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ClassDef):
-            said = _attributes(ast.get_docstring(node) or "")
-            for number, other_node in enumerate(node.body):
-                if not isinstance(other_node, ast.AnnAssign) or not isinstance(other_node.target,
-                                                                               ast.Name):
+            attributes = _attributes(ast.get_docstring(node) or "")
+            for number, statement in enumerate(node.body):
+                if not (isinstance(statement, ast.AnnAssign)
+                        and isinstance(statement.target, ast.Name)):
                     continue
                 below = node.body[number + 1] if number + 1 < len(node.body) else None
-                field = other_node.target.id
-                remark = _text(below) or remarks.get(other_node.end_lineno or 0) or said.get(field)
-                if remark:
-                    result[node.name, field] = _sentence(remark)
-    return result
+                field = statement.target.id
+                sentence = (_text(below) or remarks.get(statement.end_lineno or 0)
+                            or attributes.get(field))
+                if sentence:
+                    texts[node.name, field] = _sentence(sentence)
+    return texts
 
 
 def _remarks(text: str) -> dict[int, str]:
     """Line -> the remark at its end; lines below it that are remarks alone go on with it."""
-    result: dict[int, str] = {}
+    remarks: dict[int, str] = {}
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type is not tokenize.COMMENT:
             continue
-        line, said = token.start[0], token.string.lstrip("#: ").strip()
-        if said.startswith("noqa"):
+        line, remark = token.start[0], token.string.lstrip("#: ").strip()
+        if remark.startswith("noqa"):
             continue
         if token.line.strip().startswith("#"):
             if last == line - 1 and last:
-                owner = max(n for n in result if n <= last)
-                result[owner] += " " + said
+                owner = max(n for n in remarks if n <= last)
+                remarks[owner] += " " + remark
                 last = line
             continue
-        result[line] = said
+        remarks[line] = remark
         last = line
-    return result
+    return remarks
 
 
 def _attributes(doc: str) -> dict[str, str]:
     """What a docstring says under `Attributes:`."""
-    result: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     name = ""
     for line in inspect.cleandoc(doc.partition("Attributes:")[2]).splitlines():
         match = _ATTRIBUTE.match(line)
         if match:
             name = match[1]
-            result[name] = match[2]
+            meanings[name] = match[2]
         elif name:
-            result[name] += " " + line.strip()
-    return result
+            meanings[name] += " " + line.strip()
+    return meanings
 
 
 def _text(node: ast.stmt | None) -> str:

@@ -131,7 +131,6 @@ def open_writer(
         if fresh:
             with db:
                 db.execute(packaged("schema.sql").read_text("utf-8"))
-                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 if seal is not None:
                     put_seal(db, seal)
         elif version > SCHEMA_VERSION or version == 0:
@@ -141,7 +140,7 @@ def open_writer(
                 f"{path} has schema version {version}; this coord knows up to {SCHEMA_VERSION}. "
                 "It was left untouched.",
             )
-        else:
+        elif version < SCHEMA_VERSION:
             migrate(db, version)
         text = str(db.execute("PRAGMA quick_check(1)").get)
         if text != "ok":
@@ -245,13 +244,23 @@ def _let_shrink(db: apsw.Connection, path: Path) -> None:
 
 
 def migrate(db: apsw.Connection, version: int) -> None:
-    """Bring an older database forward, one version a transaction."""
-    for step in range(version, SCHEMA_VERSION):
-        with db:
-            db.execute(MIGRATIONS[step])
-            if step + 1 == SCHEMA_VERSION:  # what they hold is an older version's: they come anew
-                db.execute(STATEMENTS["waypoints_delete_before"], (2**62,))
-            db.execute(f"PRAGMA user_version = {step + 1}")
+    """Bring an older database forward, in one transaction."""
+    with db:
+        for step in range(version, SCHEMA_VERSION):
+            db.execute(MIGRATIONS.get(step, ""))
+        _make_missing(db)
+        # What they hold is an older version's: they come anew.
+        db.execute(STATEMENTS["waypoints_delete_before"], (2**62,))
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _make_missing(db: apsw.Connection) -> None:
+    """Make the tables and indexes of `schema.sql` that this database has not."""
+    made = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
+    present = {name for name, _ in db.execute(made)}
+    for name, sql in in_memory().execute(made):
+        if name not in present:
+            db.execute(sql)
 
 
 def open_reader(path: Path) -> apsw.Connection:

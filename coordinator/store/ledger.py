@@ -65,9 +65,6 @@ _RECORDING: dict[type[ev.Event], tuple[Callable[[ev.Event], ev.Subject], str, bo
 }
 
 
-#: All counters. Each number is given once, ever.
-COUNTERS = ("fencing", "waiter", "task", "review", "notice", "unlock", "commit", "change",
-            "step", "work", "verification", "message")
 #: The folder of large contents, beside the database; and how much of one is read at once (bytes).
 BLOBS, LOADED_MAX = "blobs", 8 * 1024 * 1024
 

@@ -38,9 +38,6 @@ CREATE TABLE unlock_requests (
     answer       TEXT,
     CHECK ((status = 'pending') = (responded_at IS NULL))
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX unlock_requests_by_status ON unlock_requests (status, n);
-CREATE UNIQUE INDEX one_question ON unlock_requests (requested_by, scope, resource)
-WHERE status = 'pending';
 """,
     3: """
 ALTER TABLE file_locks RENAME TO older_locks;
@@ -67,29 +64,9 @@ CREATE TABLE file_locks (
 ) STRICT;
 INSERT INTO file_locks SELECT * FROM older_locks;
 DROP TABLE older_locks;
-CREATE UNIQUE INDEX one_writer ON file_locks (scope, slot);
-CREATE INDEX locks_by_expiry ON file_locks (expires_at);
-CREATE INDEX locks_by_holder ON file_locks (locked_by);
-CREATE INDEX locks_by_inode  ON file_locks (inode) WHERE inode IS NOT NULL;
-CREATE INDEX locks_by_task   ON file_locks (task_id) WHERE task_id IS NOT NULL;
 """,
     4: """
-CREATE TABLE ripples (
-    task_id TEXT PRIMARY KEY,
-    after_n INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE set_aside (
-    what     TEXT NOT NULL CHECK (what IN ('waiter', 'task', 'lapse')),
-    subject  TEXT NOT NULL,
-    reason   TEXT NOT NULL,
-    since    TEXT NOT NULL,
-    tries    INTEGER NOT NULL,
-    retry_at TEXT NOT NULL,
-    PRIMARY KEY (what, subject)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX set_aside_due ON set_aside (retry_at);
 ALTER TABLE waiters ADD COLUMN met TEXT NOT NULL DEFAULT '';
-CREATE INDEX waiters_by_met ON waiters (met);
 ALTER TABLE reviews RENAME TO older_reviews;
 CREATE TABLE reviews (
     review_id   TEXT PRIMARY KEY,
@@ -111,7 +88,6 @@ CREATE TABLE reviews (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO reviews SELECT * FROM older_reviews;
 DROP TABLE older_reviews;
-CREATE INDEX reviews_by_state ON reviews (state, n);
 """,
     5: """
 ALTER TABLE blobs ADD COLUMN mode INTEGER;
@@ -133,7 +109,6 @@ CREATE TABLE review_files (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO review_files SELECT *, NULL, NULL FROM older_review_files;
 DROP TABLE older_review_files;
-CREATE INDEX review_scopes ON review_files (scope);
 CREATE TABLE verdicts (
     review_id TEXT PRIMARY KEY,
     what      TEXT NOT NULL CHECK (what IN ('revert', 'undo')),
@@ -141,34 +116,12 @@ CREATE TABLE verdicts (
     note      TEXT NOT NULL,
     begun_at  TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE verdict_steps (
-    review_id     TEXT NOT NULL,
-    n             INTEGER NOT NULL,
-    path          TEXT NOT NULL,
-    scope         TEXT NOT NULL,
-    worktree      TEXT,
-    old_hash      TEXT,
-    old_mode      INTEGER NOT NULL,
-    new_hash      TEXT,
-    new_mode      INTEGER NOT NULL,
-    aside         TEXT NOT NULL,
-    in_place      INTEGER NOT NULL CHECK (in_place IN (0, 1)),
-    done          INTEGER NOT NULL CHECK (done IN (0, 1)),
-    PRIMARY KEY (review_id, n)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE review_saved (
-    review_id TEXT NOT NULL,
-    path      TEXT NOT NULL,
-    hash      TEXT NOT NULL,
-    PRIMARY KEY (review_id, path, hash)
-) STRICT, WITHOUT ROWID;
 """,
     6: """
 ALTER TABLE waiter_resources ADD COLUMN worktree TEXT;
 """,
     7: """
 ALTER TABLE waiters ADD COLUMN gives_way_to TEXT;
-CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 """,
     8: """
 ALTER TABLE verdicts RENAME TO older_verdicts;
@@ -185,27 +138,6 @@ DROP TABLE older_verdicts;
     9: """
 ALTER TABLE agent_reads ADD COLUMN partial INTEGER NOT NULL DEFAULT 0 CHECK (partial IN (0, 1));
 """,
-    10: """
-CREATE TABLE candidates (
-    task_id TEXT NOT NULL,
-    n       INTEGER NOT NULL,
-    agent   TEXT NOT NULL,
-    at      TEXT NOT NULL,
-    outcome TEXT NOT NULL,
-    remedy  TEXT NOT NULL CHECK (remedy IN ('none', 'widen', 'escalate', 'afresh', 'correct',
-                                            'person')),
-    note    TEXT NOT NULL,
-    PRIMARY KEY (task_id, n)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE candidate_regions (
-    task_id  TEXT NOT NULL,
-    n        INTEGER NOT NULL,
-    resource TEXT NOT NULL,
-    base     TEXT,
-    content  TEXT,
-    PRIMARY KEY (task_id, n, resource)
-) STRICT, WITHOUT ROWID;
-""",
     11: """
 ALTER TABLE waiter_resources RENAME TO older_waiter_resources;
 CREATE TABLE waiter_resources (
@@ -219,57 +151,6 @@ CREATE TABLE waiter_resources (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO waiter_resources SELECT *, NULL FROM older_waiter_resources;
 DROP TABLE older_waiter_resources;
-CREATE INDEX waiting_on_scope ON waiter_resources (scope);
-CREATE TABLE signals (
-    scope        TEXT NOT NULL,
-    name         TEXT NOT NULL,
-    subject      TEXT NOT NULL,
-    strength     REAL NOT NULL,
-    half_life_ms INTEGER NOT NULL CHECK (half_life_ms > 0),
-    at           TEXT NOT NULL,
-    agent        TEXT,
-    note         TEXT NOT NULL,
-    PRIMARY KEY (scope, name)
-) STRICT, WITHOUT ROWID;
-""",
-    12: """
-CREATE TABLE state_versions (
-    scope         TEXT NOT NULL,
-    version       INTEGER NOT NULL CHECK (version > 0),
-    key           TEXT NOT NULL,
-    content       TEXT,
-    size          INTEGER NOT NULL,
-    written_by    TEXT NOT NULL,
-    written_at    TEXT NOT NULL,
-    fencing_token INTEGER,
-    PRIMARY KEY (scope, version)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE changes (
-    change_id    TEXT PRIMARY KEY,
-    n            INTEGER NOT NULL UNIQUE,
-    key          TEXT NOT NULL,
-    scope        TEXT NOT NULL,
-    asked_by     TEXT NOT NULL,
-    content      TEXT NOT NULL,
-    note         TEXT NOT NULL,
-    during       TEXT,
-    state        TEXT NOT NULL CHECK (state IN ('queued', 'given', 'done', 'refused', 'dead',
-                                                'dropped')),
-    attempts     INTEGER NOT NULL,
-    attempts_max INTEGER NOT NULL CHECK (attempts_max >= 1),
-    not_before   TEXT,
-    given_to     TEXT,
-    given_until  TEXT,
-    version      INTEGER,
-    why          TEXT NOT NULL,
-    asked_at     TEXT NOT NULL,
-    closed_at    TEXT,
-    CHECK ((state = 'given') = (given_to IS NOT NULL))
-) STRICT, WITHOUT ROWID;
-CREATE INDEX changes_by_state ON changes (state, n);
-CREATE INDEX changes_of_key ON changes (scope, n) WHERE state IN ('queued', 'given');
-CREATE INDEX changes_within ON changes (during) WHERE during IS NOT NULL;
-CREATE INDEX changes_by_close ON changes (closed_at) WHERE closed_at IS NOT NULL;
 """,
     13: """
 CREATE TABLE answered (
@@ -281,7 +162,6 @@ CREATE TABLE answered (
     at     TEXT NOT NULL,
     PRIMARY KEY (asker, key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX answered_by_age ON answered (at);
 """,
 }
 

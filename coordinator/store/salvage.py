@@ -25,13 +25,16 @@ from coordinator.files.blobs import BlobFolder
 from coordinator.files.content import EXECUTABLE
 from coordinator.store import events as ev
 from coordinator.store import rebuild
-from coordinator.store.ledger import BLOBS, COUNTERS, R, View
+from coordinator.store.ledger import BLOBS, R, View
 from coordinator.store.rows import BlobRow, LogRow, Row
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.words.clock import from_iso
 
 #: Numbers of each counter that are skipped: more than can have been given since what is known.
 STEP = 1_000_000
+#: All counters, and the statement that gives the highest number of each that is still to be seen.
+COUNTERS = {name.removeprefix("highest_"): statement for name, statement in Q.items()
+            if name.startswith("highest_")}
 #: How far beyond a hole is looked for more of the log, to tell what is lost: two to this power.
 FAR = 40
 _HEADER = 100
@@ -296,9 +299,9 @@ def _raise_counters(
     db: apsw.Connection, wreck: Wreck, floor: dict[str, int], done: Rescue, instant: str
 ) -> None:
     known = View(db, 0).counts("counters_all")
-    shown = dict(zip(COUNTERS, db.execute(Q["numbers_shown"]).fetchone() or (), strict=True))
-    for name in COUNTERS:
-        seen = max(known.get(name, 0), wreck.counter(name), floor.get(name, 0), int(shown[name]))
+    for name, statement in COUNTERS.items():
+        shown = int(db.execute(statement).get)
+        seen = max(known.get(name, 0), wreck.counter(name), floor.get(name, 0), shown)
         done.counters[name] = seen + STEP
         db.execute(Q["counter_put"], (name, seen + STEP))
     event = ev.CountersRaised(above=done.counters)

@@ -1,64 +1,15 @@
-"""Every lawful no, in one catalogue: code -> HTTP status, exit code, retryable, meaning, next step.
+"""Every lawful no, in one catalogue: code, HTTP status, exit code, retryable, meaning, next step.
 
 A refusal changes nothing (save its own event and place in line). Its facts travel as data, for the
 reader is often a program; its sentence says what happened, what was left unharmed, and what to
-type next. Documentation is generated from `CATALOGUE`. An *error* (a bug, a broken disk) is not a
+type next. Documentation is generated from `Code`. An *error* (a bug, a broken disk) is not a
 refusal; the two that a client can meet are listed last.
-
-What a `coord` command exits with, by name. A refusal brings its number (`refusals.CATALOGUE`);
-here is what each number says, and those that no refusal has.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
-from typing import Any, NamedTuple
-
-
-class Code(StrEnum):
-    """Refusal codes, in order of precedence: a request that earns several gets the first."""
-
-    INVALID = "INVALID"
-    UNAUTHORIZED = "UNAUTHORIZED"
-    FOREIGN = "FOREIGN"
-    UNTRUSTED = "UNTRUSTED"
-    OUTSIDE_REPO = "OUTSIDE_REPO"
-    LIMIT = "LIMIT"
-    UNKNOWN_AGENT = "UNKNOWN_AGENT"
-    UNKNOWN_TASK = "UNKNOWN_TASK"
-    UNKNOWN_LEASE = "UNKNOWN_LEASE"
-    UNKNOWN_REVIEW = "UNKNOWN_REVIEW"
-    UNKNOWN_REQUEST = "UNKNOWN_REQUEST"
-    UNKNOWN_KEY = "UNKNOWN_KEY"
-    UNKNOWN_CHANGE = "UNKNOWN_CHANGE"
-    UNKNOWN_STEP = "UNKNOWN_STEP"
-    UNKNOWN_MESSAGE = "UNKNOWN_MESSAGE"
-    REGION_UNKNOWN = "REGION_UNKNOWN"
-    NAME_TAKEN = "NAME_TAKEN"
-    NOT_HOLDER = "NOT_HOLDER"
-    STALE_TOKEN = "STALE_TOKEN"
-    REVIEW_OPEN = "REVIEW_OPEN"
-    LOCKED = "LOCKED"
-    DEADLOCK = "DEADLOCK"
-    TASK_TAKEN = "TASK_TAKEN"
-    TASK_NOT_READY = "TASK_NOT_READY"
-    BAD_TRANSITION = "BAD_TRANSITION"
-    REQUEST_CLOSED = "REQUEST_CLOSED"
-    NOTHING_TO_DO = "NOTHING_TO_DO"
-    VERSION_CHANGED = "VERSION_CHANGED"
-    REGION_CHANGED = "REGION_CHANGED"
-    PARSE_INVALID = "PARSE_INVALID"
-    OUT_OF_SCOPE_EDIT = "OUT_OF_SCOPE_EDIT"
-    REQUIRE_ADDITIONAL_LOCKS = "REQUIRE_ADDITIONAL_LOCKS"
-    ESCALATION_REQUIRED = "ESCALATION_REQUIRED"
-    CONFLICT = "CONFLICT"
-    VERIFY_FAILED = "VERIFY_FAILED"
-    SHUTTING_DOWN = "SHUTTING_DOWN"
-    DAEMON_DOWN = "DAEMON_DOWN"
-    SANDBOXED = "SANDBOXED"
-    VERSION_SKEW = "VERSION_SKEW"
-    STORAGE = "STORAGE"
-    INTERNAL = "INTERNAL"
+from typing import Any, NamedTuple, Self
 
 
 class Row(NamedTuple):
@@ -71,168 +22,178 @@ class Row(NamedTuple):
     next: str
 
 
-CATALOGUE: dict[Code, Row] = {
-    Code.INVALID: Row(
+class Code(StrEnum):
+    """Refusal codes, in order of precedence: a request that earns several gets the first."""
+
+    row: Row
+
+    def __new__(cls, code: str, row: Row) -> Self:
+        """A code, with its line of the catalogue."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.row = row
+        return member
+
+    INVALID = "INVALID", Row(
         400, 2, False, "The request is malformed; nothing was done.",
         "`coord --help` lists the commands; `--help` after one tells what it takes.",
-    ),
-    Code.UNAUTHORIZED: Row(
+    )
+    UNAUTHORIZED = "UNAUTHORIZED", Row(
         401, 6, False, "The token is missing, unknown, or belongs to another agent.",
         "Act with the token that the agent got when it registered.",
-    ),
-    Code.FOREIGN: Row(
+    )
+    FOREIGN = "FOREIGN", Row(
         403, 6, False, "State, a socket or a daemon that is not this user's own (another user's, a "
         "link, out of a clone or an archive): nothing of it is used.",
         "Look at what the message names; `coord init --adopt` takes your own state over.",
-    ),
-    Code.UNTRUSTED: Row(
+    )
+    UNTRUSTED = "UNTRUSTED", Row(
         403, 6, False, "A profile or setting that lies in the repository and that no person has "
         "trusted: it is not used.", "Let a person look at it: `coord trust`.",
-    ),
-    Code.OUTSIDE_REPO: Row(
+    )
+    OUTSIDE_REPO = "OUTSIDE_REPO", Row(
         400, 2, False, "The path, once resolved, is not inside this repository.",
         "Name a path below the repository root.",
-    ),
-    Code.LIMIT: Row(
+    )
+    LIMIT = "LIMIT", Row(
         413, 2, False, "A size, count or wait is over its limit; nothing was done.",
         "Ask for less at once; `coord doctor` lists the limits in force.",
-    ),
-    Code.UNKNOWN_AGENT: Row(
+    )
+    UNKNOWN_AGENT = "UNKNOWN_AGENT", Row(
         404, 7, False, "No such agent is registered, or it has left.", "`coord agents` lists them.",
-    ),
-    Code.UNKNOWN_TASK: Row(
+    )
+    UNKNOWN_TASK = "UNKNOWN_TASK", Row(
         404, 7, False, "No task has this id.", "`coord task list` shows the backlog.",
-    ),
-    Code.UNKNOWN_LEASE: Row(
+    )
+    UNKNOWN_LEASE = "UNKNOWN_LEASE", Row(
         404, 7, False, "No live lease matches.", "`coord locks` lists what is held.",
-    ),
-    Code.UNKNOWN_REVIEW: Row(
+    )
+    UNKNOWN_REVIEW = "UNKNOWN_REVIEW", Row(
         404, 7, False, "No review has this id.", "`coord review list` shows them.",
-    ),
-    Code.UNKNOWN_REQUEST: Row(
+    )
+    UNKNOWN_REQUEST = "UNKNOWN_REQUEST", Row(
         404, 7, False, "No unlock request has this id.", "`coord request list` shows them.",
-    ),
-    Code.UNKNOWN_KEY: Row(
+    )
+    UNKNOWN_KEY = "UNKNOWN_KEY", Row(
         404, 7, False, "No value is stored under this key, or not at this version.",
         "`coord state list` shows the keys.",
-    ),
-    Code.UNKNOWN_CHANGE: Row(
+    )
+    UNKNOWN_CHANGE = "UNKNOWN_CHANGE", Row(
         404, 7, False, "No change of a key has this id; a closed one is forgotten after a day.",
         "`coord state changes` shows them.",
-    ),
-    Code.UNKNOWN_STEP: Row(
+    )
+    UNKNOWN_STEP = "UNKNOWN_STEP", Row(
         404, 7, False, "No step has this id; one that was done is forgotten after a day.",
         "`coord dead list` shows what was given up.",
-    ),
-    Code.UNKNOWN_MESSAGE: Row(
+    )
+    UNKNOWN_MESSAGE = "UNKNOWN_MESSAGE", Row(
         404, 7, False, "No message has this id; an old one is forgotten.",
         "`coord messages` lists them.",
-    ),
-    Code.REGION_UNKNOWN: Row(
+    )
+    REGION_UNKNOWN = "REGION_UNKNOWN", Row(
         404, 7, False, "The file is there and has no region of this name.",
         "`coord regions FILE` lists those it has.",
-    ),
-    Code.NAME_TAKEN: Row(
+    )
+    NAME_TAKEN = "NAME_TAKEN", Row(
         409, 8, False, "A live session has this name; it keeps it, and all that it holds.",
         "Register under another name, or with `unique`; the session's own token speaks for it.",
-    ),
-    Code.NOT_HOLDER: Row(
+    )
+    NOT_HOLDER = "NOT_HOLDER", Row(
         403, 6, False, "The lease or task belongs to another agent; it was left as it is.",
         "Ask its holder, or wait; `coord locks` and `coord task list` tell who has what.",
-    ),
-    Code.STALE_TOKEN: Row(
+    )
+    STALE_TOKEN = "STALE_TOKEN", Row(
         409, 8, False, "The lease has ended, so its token no longer gives any right.",
         "Acquire again, and read the file afresh before writing.",
-    ),
-    Code.REVIEW_OPEN: Row(
+    )
+    REVIEW_OPEN = "REVIEW_OPEN", Row(
         409, 10, True, "Partial work on this resource waits for a human's verdict.",
         "`coord review list` names it; a person decides.",
-    ),
-    Code.LOCKED: Row(
+    )
+    LOCKED = "LOCKED", Row(
         423, 3, True, "Another holder has a live lease on an overlapping resource.",
         "Take the task that the answer names, or wait for the grant.",
-    ),
-    Code.DEADLOCK: Row(
+    )
+    DEADLOCK = "DEADLOCK", Row(
         423, 3, False, "Agents wait for each other in a circle, and this one was chosen to give "
         "way. What it holds is still its own, and it stands in line as before.",
         "Give back what the others wait for, with the command that the answer names.",
-    ),
-    Code.TASK_TAKEN: Row(
+    )
+    TASK_TAKEN = "TASK_TAKEN", Row(
         409, 4, True, "Another agent has claimed this task.", "`coord task claim` takes another.",
-    ),
-    Code.TASK_NOT_READY: Row(
+    )
+    TASK_NOT_READY = "TASK_NOT_READY", Row(
         409, 4, True, "The task waits for its dependencies, its backoff or a review.",
         "`coord task list` says for what.",
-    ),
-    Code.BAD_TRANSITION: Row(
+    )
+    BAD_TRANSITION = "BAD_TRANSITION", Row(
         409, 8, False, "The task or review is in a state that does not allow this.",
         "`coord task list` and `coord review list --state all` tell how things are.",
-    ),
-    Code.REQUEST_CLOSED: Row(
+    )
+    REQUEST_CLOSED = "REQUEST_CLOSED", Row(
         409, 8, False, "The unlock request was answered or withdrawn already; it stays so.",
         "`coord request list` shows what waits for an answer.",
-    ),
-    Code.NOTHING_TO_DO: Row(
+    )
+    NOTHING_TO_DO = "NOTHING_TO_DO", Row(
         404, 4, True, "No task can be started by this agent now.",
         "Wait and ask again; `coord status` shows what is in the way.",
-    ),
-    Code.VERSION_CHANGED: Row(
+    )
+    VERSION_CHANGED = "VERSION_CHANGED", Row(
         409, 8, True, "The file was changed since the content that this request is based on.",
         "Read it afresh and decide again.",
-    ),
-    Code.REGION_CHANGED: Row(
+    )
+    REGION_CHANGED = "REGION_CHANGED", Row(
         409, 8, True, "The region was changed, or has gone, since the text that this is based on.",
         "Make the change on the fresh text that the answer has.",
-    ),
-    Code.PARSE_INVALID: Row(
+    )
+    PARSE_INVALID = "PARSE_INVALID", Row(
         422, 2, False, "With this text the file could not be read in its language; it was not "
         "written.", "Correct the text.",
-    ),
-    Code.OUT_OF_SCOPE_EDIT: Row(
+    )
+    OUT_OF_SCOPE_EDIT = "OUT_OF_SCOPE_EDIT", Row(
         422, 2, False, "The text changes more than the region that it was given for; it was not "
         "written.", "Lease what else it changes, or keep to the region.",
-    ),
-    Code.REQUIRE_ADDITIONAL_LOCKS: Row(
+    )
+    REQUIRE_ADDITIONAL_LOCKS = "REQUIRE_ADDITIONAL_LOCKS", Row(
         409, 8, False, "The text breaks regions that use what it changes, and that the agent does "
         "not hold; it was not written.", "Lease those, too, and commit all in one.",
-    ),
-    Code.ESCALATION_REQUIRED: Row(
+    )
+    ESCALATION_REQUIRED = "ESCALATION_REQUIRED", Row(
         409, 8, False, "Nobody can tell whom the text breaks, for what uses it cannot be seen "
         "through; it was not written.", "Lease the whole file, or ask a person.",
-    ),
-    Code.CONFLICT: Row(
+    )
+    CONFLICT = "CONFLICT", Row(
         409, 8, False, "The idempotency key was used before, for another request or one whose "
         "answer is not kept; nothing was done.", "Make up a new key for each request.",
-    ),
-    Code.VERIFY_FAILED: Row(
+    )
+    VERIFY_FAILED = "VERIFY_FAILED", Row(
         422, 2, False, "A person's own command failed on what was about to land; nothing of it "
         "landed.", "Correct what it tells of; then it lands.",
-    ),
-    Code.SHUTTING_DOWN: Row(
+    )
+    SHUTTING_DOWN = "SHUTTING_DOWN", Row(
         503, 5, True, "The coordinator ends: what had not begun was not done; who waited in line "
         "keeps the place.",
         "Try again in a moment; the next command starts it.",
-    ),
-    Code.DAEMON_DOWN: Row(
+    )
+    DAEMON_DOWN = "DAEMON_DOWN", Row(
         503, 5, True, "The coordinator cannot be reached.", "`coord up`, or `coord doctor`.",
-    ),
-    Code.SANDBOXED: Row(
+    )
+    SANDBOXED = "SANDBOXED", Row(
         403, 5, False, "A sandbox around this process keeps it from the coordinator, which may run "
         "well; nothing was asked.", "Run it outside of the sandbox, or go on without an answer.",
-    ),
-    Code.VERSION_SKEW: Row(
+    )
+    VERSION_SKEW = "VERSION_SKEW", Row(
         409, 11, False, "The database or the daemon is of a newer version than this program.",
         "Install the newer coord; the database was left untouched.",
-    ),
-    Code.STORAGE: Row(
+    )
+    STORAGE = "STORAGE", Row(
         507, 9, True, "The disk refused (full, read-only, no permission, or damaged); "
         "nothing was changed.", "Make room or restore access, then repeat; `coord doctor` checks.",
-    ),
-    Code.INTERNAL: Row(
+    )
+    INTERNAL = "INTERNAL", Row(
         500, 70, False, "A bug in coord; the request was rolled back whole.",
         "Please report it with the last lines of `.coord/daemon.log`.",
-    ),
-}
+    )
 
 
 #: Somebody else has it: whoever asked may stand in line.
@@ -256,7 +217,7 @@ class Refusal(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.next = next or CATALOGUE[code].next
+        self.next = next or code.row.next
         self.facts = facts
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -275,26 +236,20 @@ class Refusal(Exception):
     @property
     def retryable(self) -> bool:
         """Whether the same request may pass later, as it is."""
-        return CATALOGUE[self.code].retryable
+        return self.code.row.retryable
 
     @property
     def exit_code(self) -> int:
         """What a command that met this refusal exits with."""
-        return CATALOGUE[self.code].exit
+        return self.code.row.exit
 
     @classmethod
     def from_body(cls, body: dict[str, Any]) -> Refusal:
         """The refusal that `body()` came from; a code unknown here (a newer daemon) is INTERNAL."""
         own = ("code", "message", "retryable", "next")
         facts = {k: v for k, v in body.items() if k not in own}
-        try:
-            code = Code(body.get("code", ""))
-        except ValueError:
-            code = Code.INTERNAL
+        code = Code.__members__.get(str(body.get("code")), Code.INTERNAL)
         return cls(code, str(body.get("message", "")), next=body.get("next"), **facts)
-
-
-assert set(CATALOGUE) == set(Code), "every code has its row"
 
 
 class Exit(IntEnum):
@@ -351,4 +306,4 @@ MEANING: dict[Exit, str] = {
 
 def codes(number: Exit) -> list[str]:
     """The refusals that a command exits with this number for."""
-    return [code.value for code, row in CATALOGUE.items() if row.exit == number]
+    return [code.value for code in Code if code.row.exit == number]

@@ -1,8 +1,8 @@
-"""The one list of slices, and how the layers below them find their parts.
+"""Which slices there are, and how the layers below them find their parts.
 
-A slice is a folder of `coordinator/slices/`. It hangs in by modules of agreed names: `slice` (its
-operations, and what it does when the kernel calls), `requests`, `events`, `commands`, and by
-`queries.sql`. Each of these may be missing.
+A slice is a folder of `coordinator/slices/`, and nothing else names it. It hangs in by modules of
+agreed names: `slice` (its operations, and what it does when the kernel calls), `requests`,
+`events`, `rows`, `commands`, and by `queries.sql`. Each of these may be missing.
 """
 
 from __future__ import annotations
@@ -10,11 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
-#: In the order in which the kernel calls them.
-SLICES = ("backlog", "signals", "state", "steps", "messages", "review", "verify", "guard",
-          "regions", "proposals", "landing", "story",)
+#: In this order the kernel calls them; then those for which the order is no matter.
+ORDER = ("backlog", "signals", "state", "steps", "messages", "review", "verify", "guard",
+         "regions", "proposals", "landing", "story")
+
+
+def _list_slices() -> tuple[str, ...]:
+    """The folders, in that order."""
+    folder = Path(__file__).parent.parent / "slices"
+    names = sorted(path.parent.name for path in folder.glob("*/__init__.py"))
+    return (*(name for name in ORDER if name in names),
+            *(name for name in names if name not in ORDER))
+
+
+SLICES = _list_slices()
 
 
 def import_parts(part: str) -> Iterator[ModuleType]:

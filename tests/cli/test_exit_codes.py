@@ -6,14 +6,14 @@ import ast
 from pathlib import Path
 
 import coordinator.cli
-from coordinator.words.refusals import CATALOGUE, MEANING, Code, Exit, codes
+from coordinator.words.refusals import MEANING, Code, Exit, codes
 
 #: `merge-file` counts its conflicts up to this.
 CONFLICTS_MAX = 127
 
 
 def test_each_number_has_a_name_and_a_meaning() -> None:
-    assert {row.exit for row in CATALOGUE.values()} <= set(Exit) and set(MEANING) == set(Exit)
+    assert {code.row.exit for code in Code} <= set(Exit) and set(MEANING) == set(Exit)
     assert sorted(code for number in Exit for code in codes(number)) == sorted(code.value for code in Code)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.words import requests as rq
-from coordinator.words.refusals import CATALOGUE, Code
+from coordinator.words.refusals import Code
 from tests.conftest import Repo
 
 #: What is typed, its exit code, and what the answer names.
@@ -36,7 +36,7 @@ MISTAKES = [
     ("dead list --kind odd", 2, "odd"), ("doctor extra", 2, "extra"), ("propose a.py --from nofile --agent bob", 2, "nofile"), ("help nonsense", 2, "nonsense"), ("completion cmd", 2, "'cmd'"), ("explain", 2, "subject"),
 ]
 #: What is said of all such mistakes alike, and helps with none.
-EMPTY = ("Correct the field", CATALOGUE[Code.INVALID].next)
+EMPTY = ("Correct the field", Code.INVALID.row.next)
 
 
 @pytest.fixture(scope="module")

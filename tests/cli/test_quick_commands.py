@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from coordinator import _command, _served
 from coordinator.cli import modules, typer_program
+from coordinator.cli.command_table import MODULES
 from coordinator.commands.listing import parse_served
 from coordinator.commands.parsing import Typed, parse
 from coordinator.commands.signatures import COMMANDS, GROUPS
@@ -56,14 +57,8 @@ def busy(repo: Repo) -> Repo:
     return repo
 
 
-#: Commands that the coordinator carries out.
-SERVED = {
-    "lock", "unlock", "renew", "locks", "task add", "task list", "task show", "task claim", "task done", "task fail", "task retry", "task cancel", "task outcome",
-    "request file", "request list", "request approve", "request narrow", "request coexist", "request reject", "request withdraw", "signal add", "signal list", "tell",
-    "messages", "limit", "dead list", "dead show", "dead retry", "dead drop", "review list", "review show", "sweep", "agents", "lost-writes", "state get", "state list",
-    "state put", "state patch", "state delete", "state history", "state changes", "state next", "state done", "state fail", "events", "explain", "status",
-    "archive search", "archive show", "__complete",
-}
+#: Commands that the coordinator carries out: those that know no file of the program.
+SERVED = {name for module, names in MODULES.items() if module.startswith(("commands.", "slices.")) for name in names} - {"state change"}
 SAME = [
     "locks", "locks --waiting", "locks --json", "locks d/b.py", "task list", "task list --state dead", "task list --json", "task show T-2", "task show 9", "request list",
     "request list --state nonsense", "review list", "signal list", "dead list", "messages --agent bob", "events -n 5", "events --json -n 3", "explain a.py",

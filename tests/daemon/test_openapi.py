@@ -17,7 +17,7 @@ from coordinator.operations.field_meanings import undescribed
 from coordinator.operations.listing import OPERATIONS
 from coordinator.operations.shared_fields import SHARED
 from coordinator.words import requests as rq
-from coordinator.words.refusals import CATALOGUE
+from coordinator.words.refusals import Code
 from tests.conftest import Repo
 
 DESCRIBED = openapi()
@@ -79,7 +79,7 @@ def test_bodies_are_required_where_a_field_is() -> None:
 def test_every_refusal_stands_with_its_status() -> None:
     told = {code: int(status.removeprefix("Refused")) for status, one in DESCRIBED["components"]["responses"].items()
             for code in one["content"]["application/json"]["examples"]}
-    assert told == {code.value: row.http for code, row in CATALOGUE.items()}
+    assert told == {code.value: code.row.http for code in Code}
     for path, _, one in ROUTES:
         if one["operationId"] in OPERATIONS:
             statuses = {int(status) for status in one["responses"]} - {200}

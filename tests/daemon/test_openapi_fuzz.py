@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from coordinator.daemon.openapi import openapi
-from coordinator.words.refusals import CATALOGUE, Code
+from coordinator.words.refusals import Code
 from tests.conftest import Repo
 from tests.effort import examples
 
@@ -215,7 +215,7 @@ def check(door: Door, method: str, path: str, described: Schema, of: Schema,
     assert code is not Code.INTERNAL and status < 500, said
     if "" in inside.values() and status == 404:
         return code  # without a name in it that is another address, which nobody serves
-    assert status == CATALOGUE[code].http, said
+    assert status == code.row.http, said
     return code
 
 

@@ -17,7 +17,7 @@ import pytest
 from coordinator.client.client import Client
 from coordinator.client.locating import connect
 from coordinator.words import requests as rq
-from coordinator.words.refusals import CATALOGUE, Code, Refusal
+from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 
 A = "a.py"
@@ -108,7 +108,7 @@ def test_the_cases_cover_the_catalogue() -> None:
         Code.SHUTTING_DOWN, Code.FOREIGN, Code.UNTRUSTED, Code.SANDBOXED,
         Code.REQUIRE_ADDITIONAL_LOCKS, Code.ESCALATION_REQUIRED, Code.VERIFY_FAILED, Code.CONFLICT,
     }  # below, in test_once, test_process, test_foreign, test_trust, test_machine, test_region_commits, launch/test_worktrees and namespaces/test_in_a_sandbox
-    assert {code for code, _, _ in CASES} | elsewhere == set(CATALOGUE)
+    assert {code for code, _, _ in CASES} | elsewhere == set(Code)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].value}-{c[1].op}")
@@ -116,7 +116,7 @@ def test_same_refusal_at_every_door(
     scene: Repo, case: tuple[Code, rq.Request[Any], list[str] | None]
 ) -> None:
     code, request, words = case
-    row = CATALOGUE[code]
+    row = code.row
     # Python
     with scene.client() as client, pytest.raises(Refusal) as met:
         client.call(request)

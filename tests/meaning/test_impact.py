@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.words.refusals import CATALOGUE, Code
+from coordinator.words.refusals import Code
 
 A = "def pay(value):\n    return value\n"
 USE = "from shop.a import pay\n\n\ndef order():\n    return pay(1)\n"
@@ -106,7 +106,7 @@ def test_what_cannot_be_asked_is_refused_in_words(shop: Path, capsys: pytest.Cap
         (("shop/a.py", "--against", "b.py", "--git", "HEAD"), Code.INVALID), (("/etc/x.py",), Code.OUTSIDE_REPO),
     ):
         exit_code, out, err = run(capsys, "impact", *arguments)
-        assert exit_code == CATALOGUE[code].exit and not out, arguments
+        assert exit_code == code.row.exit and not out, arguments
         assert err.startswith(f"coord: {code.value}: ") and "  next: " in err, arguments
 
 

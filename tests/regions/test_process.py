@@ -15,7 +15,7 @@ import pytest
 
 from coordinator.regions.grammar import outline
 from coordinator.regions.process import Outlines
-from coordinator.words.refusals import CATALOGUE, Code, Refusal
+from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.regions.held import held
 from tests.regions.samples import SAMPLES
@@ -124,7 +124,7 @@ def test_what_has_no_regions_is_said_in_words(loose: Path, capsys: pytest.Captur
     for file, code in (("none.py", Code.INVALID), ("sub", Code.INVALID), (".", Code.INVALID), ("b.bin", Code.INVALID),
                        ("pipe", Code.INVALID), ("/etc/passwd", Code.OUTSIDE_REPO), ("a.py/x", Code.INVALID), ("", Code.INVALID)):
         exit_code, out, err = run(capsys, "regions", file)
-        assert exit_code == CATALOGUE[code].exit and not out, file
+        assert exit_code == code.row.exit and not out, file
         assert err.startswith(f"coord: {code.value}: ") and "  next: " in err, file
     code, out, _ = run(capsys, "regions", "notes.txt")
     assert code == 0 and "One region, the file itself" in out

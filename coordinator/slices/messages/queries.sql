@@ -58,3 +58,6 @@ SELECT message_id FROM messages WHERE sent_at <= ?1 ORDER BY sent_at LIMIT ?2;
 -- name: messages_beyond
 -- All but the newest so many.
 SELECT message_id FROM messages ORDER BY n DESC LIMIT ?2 OFFSET ?1;
+
+-- name: highest_message
+SELECT coalesce(max(n), 0) FROM messages;

@@ -95,3 +95,6 @@ SELECT change_id, n, key, scope, asked_by, content, note, during, state, attempt
        not_before, given_to, given_until, version, why, asked_at, closed_at
 FROM changes WHERE state = 'dead' AND (?1 = '' OR (closed_at, change_id) < (?1, ?2))
 ORDER BY closed_at DESC, change_id DESC LIMIT ?3;
+
+-- name: highest_change
+SELECT coalesce(max(n), 0) FROM changes;

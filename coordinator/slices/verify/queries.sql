@@ -91,3 +91,10 @@ DELETE FROM verified_base;
 SELECT f.path, iif(f.written_hash IS f.verdict_hash, f.flagged_hash, f.written_hash) AS hash
 FROM reviews v JOIN review_files f USING (review_id)
 WHERE v.part_of = ? AND v.state = 'kept' AND f.worktree IS NULL ORDER BY v.n;
+
+-- name: highest_work
+SELECT max((SELECT coalesce(max(n), 0) FROM finished_work),
+           (SELECT coalesce(max(data ->> 'n'), 0) FROM events WHERE kind = 'work_finished'));
+
+-- name: highest_verification
+SELECT coalesce(max(n), 0) FROM verifications;

@@ -77,3 +77,6 @@ DELETE FROM notices WHERE agent = ? AND notice <= ?;
 
 -- name: notices_first
 SELECT min(notice) FROM notices WHERE agent = ?;
+
+-- name: highest_notice
+SELECT coalesce(max(notice), 0) FROM notices;

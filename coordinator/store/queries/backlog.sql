@@ -191,3 +191,6 @@ DELETE FROM ready_tasks;
 -- name: ready_fill
 INSERT INTO ready_tasks (task_id, rank, n) SELECT task_id, -priority, n FROM tasks
 WHERE state = 'ready';
+
+-- name: highest_task
+SELECT coalesce(max(n), 0) FROM tasks;

@@ -1,22 +1,7 @@
--- name: numbers_shown
--- The highest number of each counter that the state and the log still show, in the order of
--- `ledger.COUNTERS`.
+-- name: highest_fencing
+-- `highest_…`: of a counter, the number that the state and the log still show. Each counter has one.
 SELECT max((SELECT coalesce(max(fencing_token), 0) FROM file_locks),
-           (SELECT coalesce(max(data ->> 'fencing_token'), 0) FROM events WHERE kind = 'lease_granted')),
-       (SELECT coalesce(max(CAST(substr(acquisition_id, 3) AS INTEGER)), 0) FROM waiters
-        WHERE acquisition_id LIKE 'W-%'),
-       (SELECT coalesce(max(n), 0) FROM tasks), (SELECT coalesce(max(n), 0) FROM reviews),
-       (SELECT coalesce(max(notice), 0) FROM notices),
-       (SELECT coalesce(max(n), 0) FROM unlock_requests),
-       max((SELECT coalesce(max(CAST(substr(review_id, 3) AS INTEGER)), 0) FROM verdicts
-            WHERE review_id LIKE 'C-%'),
-           (SELECT coalesce(max(CAST(substr(data ->> 'review', 3) AS INTEGER)), 0) FROM events
-            WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%')),
-       (SELECT coalesce(max(n), 0) FROM changes), (SELECT coalesce(max(n), 0) FROM steps),
-       max((SELECT coalesce(max(n), 0) FROM finished_work),
-           (SELECT coalesce(max(data ->> 'n'), 0) FROM events WHERE kind = 'work_finished')),
-       (SELECT coalesce(max(n), 0) FROM verifications),
-       (SELECT coalesce(max(n), 0) FROM messages);
+           (SELECT coalesce(max(data ->> 'fencing_token'), 0) FROM events WHERE kind = 'lease_granted'));
 
 -- name: lease_insert
 -- In the schema's order of columns; nobody was warned yet.

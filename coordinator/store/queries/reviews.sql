@@ -94,3 +94,12 @@ SELECT min(seq) FROM (
     SELECT min(events_from) AS seq FROM reviews WHERE state = 'open'
     UNION ALL SELECT min(e.seq) FROM events e JOIN tasks t ON t.task_id = e.task
               WHERE e.kind = 'task_added' AND t.state NOT IN ('done', 'dead', 'cancelled'));
+
+-- name: highest_review
+SELECT coalesce(max(n), 0) FROM reviews;
+
+-- name: highest_commit
+SELECT max((SELECT coalesce(max(CAST(substr(review_id, 3) AS INTEGER)), 0) FROM verdicts
+            WHERE review_id LIKE 'C-%'),
+           (SELECT coalesce(max(CAST(substr(data ->> 'review', 3) AS INTEGER)), 0) FROM events
+            WHERE kind = 'verdict_begun' AND data ->> 'review' LIKE 'C-%'));

@@ -53,3 +53,6 @@ SELECT step_id FROM steps WHERE state = 'dead' AND kind = 'acquire' AND agent = 
 -- Dead places in line of agents that have left.
 SELECT step_id FROM steps s WHERE state = 'dead' AND kind = 'acquire'
   AND NOT EXISTS (SELECT 1 FROM agents a WHERE a.agent = s.agent AND a.state <> 'gone') LIMIT 1000;
+
+-- name: highest_step
+SELECT coalesce(max(n), 0) FROM steps;

@@ -134,3 +134,10 @@ SELECT EXISTS (SELECT 1 FROM waiters) AS waiters,
 
 -- name: waiter_scopes_of
 SELECT scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
+
+-- name: highest_waiter
+SELECT coalesce(max(CAST(substr(acquisition_id, 3) AS INTEGER)), 0) FROM waiters
+WHERE acquisition_id LIKE 'W-%';
+
+-- name: highest_unlock
+SELECT coalesce(max(n), 0) FROM unlock_requests;
