@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -34,7 +34,14 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Base of the sections of `coord.toml`."""
+    """Base of the sections of `coord.toml`. A `ClassVar` is a constant: it could be set until 0.2,
+    and nobody had a reason to. A file that still sets it is told so, and the rest of it counts."""
+
+    @classmethod
+    def list_constants(cls) -> set[str]:
+        """The names that could be set once."""
+        return {name for name, hint in get_type_hints(cls, include_extras=True).items()
+                if get_origin(hint) is ClassVar}
 
 
 class Leases(Section, frozen=True):
@@ -46,13 +53,14 @@ class Leases(Section, frozen=True):
     retry_s: Seconds = 15.0  # a refused acquisition is looked at again after this
     line_s: Seconds = 600.0  # and leaves the line after this
     offered_ttl_s: Seconds = 120.0  # a lease granted to an absent waiter lasts this until used
-    age_step_s: Seconds = 60.0  # waiting this long raises a waiter's priority by one
-    wait_max_s: Seconds = 600.0  # the longest that one request may wait
+    age_step_s: ClassVar[float] = 60.0  # waiting this long raises a waiter's priority by one
+    wait_max_s: ClassVar[float] = 600.0  # the longest that one request may wait
     resources_max: Count = 500  # of one acquisition, or one task
     granularity: dict[str, Literal["region", "file"]] = msgspec.field(default_factory=dict)
     """Glob -> what an edit of such a file leases; the last one that matches counts."""
     meaning: Literal["refuse", "off"] = "refuse"  # what breaks others' callers
-    window_s: Seconds = 60.0  # from an edit's permission to its end, others' edits of the file wait
+    #: From an edit's permission to its end, others' edits of the file wait.
+    window_s: ClassVar[float] = 60.0
 
 
 class Sweeping(Section, frozen=True):
@@ -66,7 +74,7 @@ class Backlog(Section, frozen=True):
 
     attempts_max: Count = 3  # of a task that says nothing else; then a person has to look at it
     backoff_s: Seconds = 10.0  # doubled with each attempt
-    backoff_max_s: Seconds = 600.0  # the longest rest after a failed attempt
+    backoff_max_s: ClassVar[float] = 600.0  # the longest rest after a failed attempt
     rounds_max: Count = 6  # refused commits of one claim in a row; then a person gets the task
     tasks_max: Count = 200_000  # in the backlog, finished ones too
 
@@ -84,7 +92,7 @@ class Looking(Section, frozen=True):
     """What one look at the disk may cost: a request that needs more is refused (LIMIT)."""
 
     bytes_max: Count = 1024 * 1024 * 1024  # read and kept, of all files together
-    seconds_max: Seconds = 120.0  # of one look
+    seconds_max: ClassVar[float] = 120.0  # of one look
 
 
 class Watching(Section, frozen=True):
@@ -116,7 +124,7 @@ class Database(Section, frozen=True):
 
     synchronous: Literal["FULL", "NORMAL"] = "FULL"  # NORMAL: the last writes go with the power
     backup_every_s: Seconds = 21_600.0  # so often the database is copied
-    backups: Count = 3  # copies that are kept
+    backups: ClassVar[int] = 3  # copies that are kept
     keep_days: Annotated[float, Meta(gt=0)] = 30.0  # of the log; what is older is cut
 
 
@@ -133,16 +141,16 @@ class Launching(Section, frozen=True):
     ttl_s: Seconds = 600.0  # leases of launched agents; renewed by their progress
     task_timeout_s: Seconds = 3600.0  # one attempt; then it is ended
     stall_s: Seconds = 480.0  # no output and no file activity for this long: hung
-    grace_s: Seconds = 10.0  # between SIGTERM and SIGKILL
+    grace_s: ClassVar[float] = 10.0  # between SIGTERM and SIGKILL
 
 
 class Keys(Section, frozen=True):
     """Values of keys, and changes that their owners apply. Sizes in bytes."""
 
     value_bytes_max: Annotated[int, Meta(ge=1, le=1024 * 1024)] = 64 * 1024  # of one value
-    keys_max: Count = 100_000  # that have a value
-    changes_of_key_max: Count = 1_000  # that wait to be applied
-    changes_max: Count = 10_000  # the same, of all keys together
+    keys_max: ClassVar[int] = 100_000  # that have a value
+    changes_of_key_max: ClassVar[int] = 1_000  # that wait to be applied
+    changes_max: ClassVar[int] = 10_000  # the same, of all keys together
 
 
 class Webhooks(Section, frozen=True):
@@ -150,7 +158,7 @@ class Webhooks(Section, frozen=True):
 
     urls: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """Address (http or https) -> kinds of events; an empty list: what waits for a person."""
-    timeout_s: Seconds = 10.0  # for an answer
+    timeout_s: ClassVar[float] = 10.0  # for an answer
     attempts_max: Count = 8  # of one delivery; then it is a dead letter
 
 
@@ -187,9 +195,10 @@ class Talking(Section, frozen=True):
 
     keep_days: Annotated[float, Meta(gt=0, le=3650)] = 30.0  # older messages are forgotten
     per_minute_max: Count = 10  # of one agent
-    per_hour_max: Count = 60  # of one agent
-    unread_max: Count = 20  # of one sender that one reader has not been told of
-    thread_max: Count = 40  # of agents that answer each other, with no word of a person between
+    per_hour_max: ClassVar[int] = 60  # of one agent
+    unread_max: ClassVar[int] = 20  # of one sender that one reader has not been told of
+    #: Of agents that answer each other, with no word of a person between.
+    thread_max: ClassVar[int] = 40
 
 
 class Hooks(Section, frozen=True):
@@ -255,7 +264,6 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "leases.ttl_s": (_below(30), "leases lapse while their holders still work"),
     "leases.ttl_max_s": (_below(30), "leases lapse while their holders still work"),
     "leases.max_hold_s": (_below(60), "leases end while their holders still work"),
-    "leases.window_s": (_below(5), "an edit may overwrite one that came while it was permitted"),
     "review.file_bytes_max": (_below(_REVIEW.file_bytes_max), "less partial work is kept"),
     "review.kept_bytes_max": (_below(_REVIEW.kept_bytes_max), "less partial work is kept"),
     "watch.enabled": (_is(False), "nobody sees writes that bypass coord"),
@@ -290,6 +298,8 @@ class Loaded(msgspec.Struct):
     untrusted: dict[str, Any] = {}
     """Values of `coord.toml` that are not used, for nobody trusted them and they weaken protection
     or name a command."""
+    constant: list[str] = []
+    """Names in `coord.toml`, as `section.key`, that cannot be set any more."""
 
     def warnings(self) -> list[str]:
         """A sentence for each value that is not used."""
@@ -297,7 +307,8 @@ class Loaded(msgspec.Struct):
             f"{FILE}: {key} = {json.dumps(value)} is not used, for nobody has trusted it "
             f"({WEAKENING[key][1]}); the default stays. `coord trust` shows it."
             for key, value in self.untrusted.items()
-        ]
+        ] + [f"{FILE}: {key} cannot be set any more; its value is a constant. Remove the line."
+             for key in self.constant]
 
 
 def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
@@ -310,6 +321,7 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     path = Path(given or root / FILE)
     sources: dict[str, str] = {}
     raw = read(path)
+    constant = _take_constants(raw)
     weak = {} if given else weakening(raw)
     if weak:  # a mistake in them is told before anybody trusts them
         _checked(raw, {}, path)
@@ -335,7 +347,17 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
             Code.INVALID, f"{path.name}: `leases.ttl_s` ({leases.ttl_s:g} s) is more than "
             f"`leases.ttl_max_s` allows ({leases.ttl_max_s:g} s): no lease could be taken.",
             next=f"Correct {path}.")
-    return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources})
+    return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources}, constant)
+
+
+def _take_constants(raw: dict[str, Any]) -> list[str]:
+    """Remove from what a file says the names that cannot be set any more, and tell which."""
+    constant = [(section, key) for section, values in raw.items()
+                if section in Settings.__struct_fields__ and isinstance(values, dict)
+                for key in type(getattr(Settings(), section)).list_constants() if key in values]
+    for section, key in constant:
+        del raw[section][key]
+    return sorted(f"{section}.{key}" for section, key in constant)
 
 
 def _checked(raw: Mapping[str, Any], sources: Mapping[str, str], path: Path) -> Settings:

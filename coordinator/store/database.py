@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -254,13 +255,24 @@ def migrate(db: apsw.Connection, version: int) -> None:
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
+class SchemaPart(NamedTuple):
+    """A table or an index, and the statement that makes it."""
+
+    name: str
+    sql: str
+
+
+def _list_parts(db: apsw.Connection) -> list[SchemaPart]:
+    return [SchemaPart(*row) for row in db.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")]
+
+
 def _make_missing(db: apsw.Connection) -> None:
     """Make the tables and indexes of `schema.sql` that this database has not."""
-    made = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
-    present = {name for name, _ in db.execute(made)}
-    for name, sql in in_memory().execute(made):
-        if name not in present:
-            db.execute(sql)
+    present = {part.name for part in _list_parts(db)}
+    for part in _list_parts(in_memory()):
+        if part.name not in present:
+            db.execute(part.sql)
 
 
 def open_reader(path: Path) -> apsw.Connection:

@@ -520,7 +520,7 @@ def test_events_are_followed(repo: Repo) -> None:
 @pytest.mark.parametrize(("kind", "late"), crossed(["step", "change"], [False, True]))
 def test_who_is_cancelled_while_it_waits_for_work_is_given_none(make_repo: Callable[..., Repo], kind: str, late: bool) -> None:
     """`late`: just as something is there to be given."""
-    repo = make_repo(config="[backlog]\nbackoff_s = 0.1\nbackoff_max_s = 0.1\n")
+    repo = make_repo(config="[backlog]\nbackoff_s = 0.1\n")
 
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:

@@ -46,3 +46,15 @@ def test_what_is_right_is_read(tmp_path: Path) -> None:
     (tmp_path / "coord.toml").write_text('[webhooks.urls]\n"http://127.0.0.1:9/x" = []\n"https://x.org" = ["review_opened"]\n[signals.weights]\na = 2\n')
     loaded = load(tmp_path, {"COORD_HTTP_PORT": "7"})
     assert loaded.settings.signals.weights == {"a": 2.0} and [*loaded.untrusted] == ["webhooks.urls"]
+
+
+def test_what_was_a_setting_once_is_told_and_the_rest_counts(tmp_path: Path) -> None:
+    """A `coord.toml` of 0.2 goes on to work: each name that became a constant is named, with its section."""
+    (tmp_path / "coord.toml").write_text("[leases]\nttl_s = 77\nwait_max_s = 3\n[look]\nseconds_max = 9\n")
+    loaded = load(tmp_path, {})
+    assert (loaded.settings.leases.ttl_s, loaded.settings.leases.wait_max_s) == (77, 600)
+    assert loaded.constant == ["leases.wait_max_s", "look.seconds_max"]
+    assert "leases.wait_max_s cannot be set any more" in loaded.warnings()[0]
+    (tmp_path / "coord.toml").write_text("[leases]\nwaits_max_s = 3\n")
+    with pytest.raises(Refusal, match="`leases` has no field `waits_max_s`"):
+        load(tmp_path, {})

@@ -408,8 +408,9 @@ def test_a_stream_of_small_requests_never_starves_a_large_one(world: World) -> N
     assert {row.locked_by for row in world.live()} == {"big"}
 
 
-def test_patience_beats_a_stream_of_urgent_requests(tmp_path: Path) -> None:
-    world = World(tmp_path, Settings(leases=Leases(age_step_s=1, line_s=3600)))
+def test_patience_beats_a_stream_of_urgent_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leases, "age_step_s", 1.0)
+    world = World(tmp_path, Settings(leases=Leases(line_s=3600)))
     world.acquire("ann", "a.py")
     locked(world, "patient", "a.py")
     holder = "ann"

@@ -132,8 +132,9 @@ def test_what_is_no_key(world: World, key: str, code: Code) -> None:
     assert world.refused(rq.StateGet(key=key)).code is code and world.rows() == before
 
 
-def test_what_is_too_much(tmp_path: Path) -> None:
-    world = World(tmp_path / "small", Settings(state=Keys(value_bytes_max=100, keys_max=2)))
+def test_what_is_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Keys, "keys_max", 2)
+    world = World(tmp_path / "small", Settings(state=Keys(value_bytes_max=100)))
     assert world.refused(putting("x" * 200, 0)).code is Code.LIMIT
     deep = "[" * 150 + "]" * 150
     assert world.refused(rq.StatePut(agent="ann", key=KEY, value=msgspec.Raw(deep.encode()), version=0)).code is Code.LIMIT

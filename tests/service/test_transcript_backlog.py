@@ -71,8 +71,9 @@ BAD = [
 ]
 
 
-def test_tasks_that_are_refused(tmp_path: Path) -> None:
-    world = World(tmp_path / "few", Settings(backlog=Backlog(tasks_max=4), leases=Leases(resources_max=2, wait_max_s=9)))
+def test_tasks_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leases, "wait_max_s", 9.0)
+    world = World(tmp_path / "few", Settings(backlog=Backlog(tasks_max=4), leases=Leases(resources_max=2)))
     told = Transcript(world)
     for form, text in BAD:
         told.ask(rq.TaskImport(text=text, format=form))  # type: ignore[arg-type]
@@ -143,8 +144,9 @@ def test_claims(told: Transcript) -> None:
     told.assert_is("claims")
 
 
-def test_attempts_that_fail(tmp_path: Path) -> None:
-    world = World(tmp_path / "few", Settings(backlog=Backlog(attempts_max=2, backoff_s=10, backoff_max_s=15)))
+def test_attempts_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Backlog, "backoff_max_s", 15.0)
+    world = World(tmp_path / "few", Settings(backlog=Backlog(attempts_max=2, backoff_s=10)))
     told = Transcript(world)
     world.write("a.py", "one\n")
     told.ask(add("hard", "a.py", attempts_max=3))

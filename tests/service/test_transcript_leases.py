@@ -61,8 +61,9 @@ def test_what_is_granted(told: Transcript) -> None:
     told.assert_is("granted")
 
 
-def test_requests_for_leases_that_are_refused(tmp_path: Path) -> None:
-    told = small(tmp_path, "few", resources_max=3, ttl_s=50, ttl_max_s=100, wait_max_s=20)
+def test_requests_for_leases_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leases, "wait_max_s", 20.0)
+    told = small(tmp_path, "few", resources_max=3, ttl_s=50, ttl_max_s=100)
     token = told.ask(rq.Register(agent="ann")).token
     told.ask(acquire("ann"))
     told.ask(acquire("ann", "1", "2", "3", "4"))
