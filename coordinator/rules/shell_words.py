@@ -211,7 +211,7 @@ def lines_of(text: str) -> Iterator[str]:
         elif text.startswith("<<<", position):
             position += 3
         elif sign == "<" and (mark := _HEREDOC.match(text, position)) is not None:
-            ends.append((mark[2] or mark[3] or mark[4], bool(mark[1])))
+            ends.append((next(filter(None, mark.group(2, 3, 4))), bool(mark[1])))
             position = mark.end()
         else:
             position += 1
