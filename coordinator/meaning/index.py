@@ -201,12 +201,9 @@ def module_of(path: str) -> str:
 def rows_of(facts: Facts) -> set[tuple[str, str]]:
     """The names of a file, and what it has to do with each."""
     rows = {(site.name(), "u") for site in facts.sites}
-    for key, scope in facts.scopes.items():
+    for scope in facts.scopes.values():
         is_open = scope.kind in ("module", "class")
-        if is_open:
-            rows.update((name, "d") for name in _list_own(scope))
-        elif scope.name and key:
-            rows.add((scope.name, "d"))
+        rows.update((name, "d") for name in (_list_own(scope) if is_open else [scope.name]))
         for name, bound in scope.bindings.items():
             for binding in bound:
                 if binding.kind == "import":

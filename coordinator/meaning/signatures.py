@@ -30,9 +30,9 @@ def misfit(params: Sequence[Param], shape: Shape) -> str:
             if name not in by_name:
                 return f"it has no argument {name!r} now"
     filled = [parameter.name for parameter in placed[:shape.positional]]
-    for name in filled:
-        if name in by_name and name in shape.keywords:
-            return f"it would get {name!r} twice now"
+    twice = by_name.intersection(filled).intersection(shape.keywords)
+    if twice:
+        return f"it would get {min(twice, key=filled.index)!r} twice now"
     given = {*filled, *by_name.intersection(shape.keywords)}
     missing = _list_missing(params, shape, given)
     return f"it needs {' and '.join(map(repr, missing))} now" if missing else ""
