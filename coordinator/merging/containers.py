@@ -368,10 +368,10 @@ class _Merging:
 
     def _blank(self, n: int, following: int) -> bytes:
         """The blank lines between two items: as in a version where the two are neighbours."""
-        at, then = self._slots[n].at, self._slots[following].at
         base, ours, theirs = (
-            items[position].blank if position is not None and next_ == position + 1 else None
-            for items, position, next_ in zip(self._versions, at, then, strict=True))
+            items[position].blank if position is not None and then == position + 1 else None
+            for items, position, then in zip(self._versions, self._slots[n].at,
+                                             self._slots[following].at, strict=True))
         if ours is not None and theirs is not None:
             if base is not None and ours == base:
                 return theirs

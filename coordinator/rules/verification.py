@@ -173,10 +173,10 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findin
     left = list(sequence)
     base_stands = False
     while left or not base_stands:
-        told = yield (*course.good, *left)
-        if told == "untold":
+        result = yield (*course.good, *left)
+        if result == "untold":
             return course.end("untold")
-        if told == "passed":
+        if result == "passed":
             course.good += left
             break
         if not base_stands:
@@ -194,10 +194,10 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findin
         if task is None:
             return course.end("committed", suspect)
         own, *on_top = suspect.layers
-        told = (yield (*course.good, own)) if on_top else "failed"
-        if told == "untold":
+        result = (yield (*course.good, own)) if on_top else "failed"
+        if result == "untold":
             return course.end("untold")
-        if told == "passed":  # it is repaired: what breaks it is something on top
+        if result == "passed":  # it is repaired: what breaks it is something on top
             course.good.append(own)
             left = on_top + left
         else:
@@ -214,6 +214,7 @@ class _Course:
     held: list[tuple[Unit, str]] = field(default_factory=list)
 
     def end(self, outcome: Outcome, suspect: Unit | None = None) -> Findings:
+        """The findings, where the verification ends so; `suspect`: the unit at which it does."""
         return Findings(outcome, tuple(self.good), tuple(self.broken), tuple(self.held),
                         suspect if outcome in ("committed", "flaky") else None)
 
@@ -230,11 +231,11 @@ class _Course:
 
 def _try_base(anything_left: bool) -> Runs:
     """Run the base alone: what that comes to; None: it stands, and something on top fails."""
-    told = yield ()
-    if told == "failed":
+    result = yield ()
+    if result == "failed":
         again = yield ()
         return "base" if again == "failed" else "flaky" if again == "passed" else "untold"
-    if told == "untold":
+    if result == "untold":
         return "untold"
     return None if anything_left else "flaky"
 
@@ -255,10 +256,10 @@ def _bisect(good: Sequence[Unit], left: Sequence[Unit]) -> Runs:
     low, high = 0, len(left)  # the first `low` of them pass, the first `high` do not
     while high - low > 1:
         middle = (low + high) // 2
-        told = yield (*good, *left[:middle])
-        if told == "untold":
+        result = yield (*good, *left[:middle])
+        if result == "untold":
             return None
-        low, high = (middle, high) if told == "passed" else (low, middle)
+        low, high = (middle, high) if result == "passed" else (low, middle)
     return high
 
 
