@@ -7,7 +7,7 @@ the same answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from coordinator.archive.excerpt_budget import clean, cut, shares, size
@@ -67,45 +67,62 @@ def choose(
     return _quoted(shelves, chosen[:count], budget_bytes, own)
 
 
+#: Term -> the positions of the resources that it is so tied to.
+_Reach = dict[str, list[int]]
+
+
 def _tied(
     shelves: Sequence[SectionStore], asks: Sequence[ResourceTerms], rank: Rank
 ) -> list[_Candidate]:
     """Every section with a tie of this rank to one of the resources."""
-    covers: dict[str, list[int]] = {}
-    mentions: dict[str, list[int]] = {}
-    for n, ask in enumerate(asks):
-        for known, wanted in ((ask.covers, covers), (ask.mentions, mentions)):
-            for term, strength in known.items():
-                if strength is rank:
-                    wanted.setdefault(term, []).append(n)
-    found: dict[tuple[int, int], _Candidate] = {}
+    covers = _invert([ask.covers for ask in asks], rank)
+    mentions = _invert([ask.mentions for ask in asks], rank)
+    candidates: dict[tuple[int, int], _Candidate] = {}
     for number, store in enumerate(shelves):
-        ties: list[tuple[str, int, list[int]]] = []
-        if covers or mentions:
-            for kind, term, row in store.tied(covers, mentions):
-                ties.append((term, row, (covers if kind is Tie.COVER else mentions)[term]))
-        if rank is Rank.COVER:
-            reached = {
-                pattern: reach
-                for pattern in store.patterns()
-                if (reach := [n for n, ask in enumerate(asks) if matches(pattern, ask)])
-            }
-            if reached:
-                ties += [(term, row, reached[term]) for term, row in store.globbed(reached)]
-        if rank is Rank.DIRECTORY:
-            for n, ask in enumerate(asks):
-                if ask.within:
-                    inside = store.within(ask.within)
-                    ties += [(term, row, [n]) for term, row in inside if ask.contains(term)]
-        for term, row, reach in ties:
-            known_one = found.get((number, row))
-            if known_one is None:
-                found[number, row] = _Candidate(number, row, rank, term, set(reach))
+        for term, row, reach in _list_ties(store, asks, rank, covers, mentions):
+            candidate = candidates.get((number, row))
+            if candidate is None:
+                candidates[number, row] = _Candidate(number, row, rank, term, set(reach))
                 continue
-            known_one.asks.update(reach)
+            candidate.asks.update(reach)
             # Of equal ties the longest term says most; then by name, to be the same each time.
-            known_one.term = min(known_one.term, term, key=lambda t: (-len(t), t))
-    return list(found.values())
+            candidate.term = min(candidate.term, term, key=lambda t: (-len(t), t))
+    return list(candidates.values())
+
+
+def _invert(terms: Sequence[dict[str, Rank]], rank: Rank) -> _Reach:
+    """Each term of this rank, with the resources that have it."""
+    reach: _Reach = {}
+    for n, ranks in enumerate(terms):
+        for term, strength in ranks.items():
+            if strength is rank:
+                reach.setdefault(term, []).append(n)
+    return reach
+
+
+def _list_ties(
+    store: SectionStore, asks: Sequence[ResourceTerms], rank: Rank, covers: _Reach,
+    mentions: _Reach,
+) -> Iterator[tuple[str, int, list[int]]]:
+    """A store's sections of this rank: the term, the section's row, the resources."""
+    if covers or mentions:
+        for kind, term, row in store.tied(covers, mentions):
+            yield term, row, (covers if kind is Tie.COVER else mentions)[term]
+    if rank is Rank.COVER and (reached := _match_globs(store, asks)):
+        yield from ((term, row, reached[term]) for term, row in store.globbed(reached))
+    if rank is Rank.DIRECTORY:
+        for n, ask in enumerate(asks):
+            inside = store.within(ask.within) if ask.within else ()
+            yield from ((term, row, [n]) for term, row in inside if ask.contains(term))
+
+
+def _match_globs(store: SectionStore, asks: Sequence[ResourceTerms]) -> _Reach:
+    """A store's globs that match any of the resources, with these."""
+    return {
+        pattern: reach
+        for pattern in store.patterns()
+        if (reach := [n for n, ask in enumerate(asks) if matches(pattern, ask)])
+    }
 
 
 def _ordered(

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -98,21 +98,12 @@ def document(text: str, source: str) -> Document:
     tokens = MarkdownIt("commonmark").parse("\n".join(lines))
     headings = list(_headings(tokens))
 
-    title = matter.get("title", [""])[0]
-    if (
-        headings
-        and headings[0].level == 1
-        and sum(h.level == 1 for h in headings) == 1
-        and not headings[0].number
-    ):
-        title = title or headings[0].title
-        headings[0] = _Heading(0, headings[0].title, "0", headings[0].first, headings[0].after)
-    elif headings and not title:
-        title = headings[0].title
-    title = title or posixpath.splitext(posixpath.basename(source))[0]
+    if _begins_with_title(headings):
+        headings[0] = replace(headings[0], level=0, number="0")
+    title = (matter.get("title", [""])[0] or (headings[0].title if headings else "")
+             or posixpath.splitext(posixpath.basename(source))[0])
 
-    first = headings[0].first if headings else len(lines)
-    if any(line.strip() for line in lines[:first]):
+    if "".join(lines[:headings[0].first if headings else None]).strip():
         headings.insert(0, _Heading(0, title, "0", body_start, body_start))
     if not headings:
         return Document(title, (), tuple(remarks))
@@ -136,6 +127,12 @@ def document(text: str, source: str) -> Document:
     # A title alone, with no prose under it, says nothing that its sections do not say.
     kept = [s for s in found_sections if s.level or s.body or len(found_sections) == 1]
     return Document(title, tuple(kept), tuple(remarks))
+
+
+def _begins_with_title(headings: Sequence[_Heading]) -> bool:
+    """Whether the first heading is the whole document's: the only one of its level."""
+    return (bool(headings) and headings[0].level == 1 and not headings[0].number
+            and sum(heading.level == 1 for heading in headings) == 1)
 
 
 def _numbers(headings: Iterable[_Heading]) -> list[str]:
@@ -236,33 +233,47 @@ def _front_matter(
     end = next((n for n, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
     if end is None:
         return {}, 0, [Remark(source, 1, 1, "front matter is opened by `---` but never closed")]
-    import yaml
-
-    try:
-        # BaseLoader: every value stays text, so that no date or number can be malformed.
-        raw: Any = yaml.load("\n".join(lines[1:end]), Loader=yaml.BaseLoader)
-    except yaml.MarkedYAMLError as e:
-        mark = e.problem_mark or e.context_mark
-        line, column = (mark.line + 2, mark.column + 1) if mark else (1, 1)
-        return {}, end + 1, [Remark(source, line, column, f"front matter: {e.problem}")]
-    except (yaml.YAMLError, ValueError, RecursionError) as e:
-        reason = str(e).partition("\n")[0]
-        return {}, end + 1, [Remark(source, 2, 1, f"front matter: {reason}")]
-    if raw is None or raw == "":
-        return {}, end + 1, []
-    if not isinstance(raw, dict):
-        return {}, end + 1, [Remark(source, 2, 1, "front matter: expected `name: value` lines")]
+    raw = _parse_matter(lines[1:end], source)
+    if isinstance(raw, Remark):
+        return {}, end + 1, [raw]
     remarks: list[Remark] = []
     matter: dict[str, list[str]] = {}
     for name in ("title", "paths", "keywords"):
-        value = raw.get(name, [])
-        values = [value] if isinstance(value, str) else value
-        if isinstance(values, list) and all(isinstance(v, str) for v in values):
-            kept = [v.strip() for v in values if v.strip()]
-            if kept:
-                matter[name] = kept
-        else:
+        values = _list_texts(raw.get(name, []))
+        if values:
+            matter[name] = values
+        elif values is None:
             position = next((n for n, t in enumerate(lines[1:end], 2) if t.startswith(name)), 2)
             remarks.append(Remark(source, position, 1,
                                   f"front matter: `{name}` must be text or a list"))
     return matter, end + 1, remarks
+
+
+def _list_texts(value: Any) -> list[str] | None:
+    """The texts that a field of front matter is, or lists, without empty ones; None: it is not
+    one."""
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
+        return None
+    return [text.strip() for text in values if text.strip()]
+
+
+def _parse_matter(lines: list[str], source: str) -> dict[Any, Any] | Remark:
+    """The values that stand in front matter; or what is wrong with it."""
+    import yaml
+
+    try:
+        # BaseLoader: every value stays text, so that no date or number can be malformed.
+        raw: Any = yaml.load("\n".join(lines), Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        line, column = (mark.line + 2, mark.column + 1) if mark else (1, 1)
+        return Remark(source, line, column, f"front matter: {e.problem}")
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        reason = str(e).partition("\n")[0]
+        return Remark(source, 2, 1, f"front matter: {reason}")
+    if raw is None or raw == "":
+        return {}
+    if not isinstance(raw, dict):
+        return Remark(source, 2, 1, "front matter: expected `name: value` lines")
+    return raw

@@ -76,19 +76,12 @@ def asked(resource: str) -> ResourceTerms:
     for above in _above(path, ":" if key else "/"):
         mentions[above] = Rank.DIRECTORY
     covers = {**dict.fromkeys(mentions, Rank.COVER), path: Rank.COVER}
-    name = posixpath.basename(path)
-    stem, dot, suffix = name.partition(".")
     words: tuple[str, ...] = ()
     if key:
         words = _words(path[4:]) if path.startswith("key:") else ()
     elif not pattern:
-        words = _words(stem)
-        symbols = {name}
-        if len(stem) >= _WORD_LENGTH_MIN and not stem.startswith("__"):
-            symbols.add(stem)
-        if dot and suffix in ("py", "pyi"):
-            symbols |= _modules(path.removesuffix("." + suffix))
-        mentions.update(dict.fromkeys(symbols, Rank.SYMBOL))
+        words = _words(posixpath.basename(path).partition(".")[0])
+        mentions.update(dict.fromkeys(_list_symbols(path), Rank.SYMBOL))
     mentions[path] = Rank.PATH
     if region and region != _HEADER:
         *outer, last = region.split(".")
@@ -111,6 +104,18 @@ def asked(resource: str) -> ResourceTerms:
         within=within if path else "",
         words=words,
     )
+
+
+def _list_symbols(path: str) -> set[str]:
+    """What text may call a file, beside its path."""
+    name = posixpath.basename(path)
+    stem, _, suffix = name.partition(".")
+    symbols = {name}
+    if len(stem) >= _WORD_LENGTH_MIN and not stem.startswith("__"):
+        symbols.add(stem)
+    if suffix in ("py", "pyi"):
+        symbols |= _modules(path.removesuffix("." + suffix))
+    return symbols
 
 
 def _words(name: str) -> tuple[str, ...]:

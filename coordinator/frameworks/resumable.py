@@ -140,7 +140,8 @@ class ResumableStep:
         """
         client = self._as_agent()
         before = dict(self._record.get("leases", {}))
-        ended = [name for name, one in before.items() if not self._renewed(client, name, one, ttl)]
+        ended = [name for name, lease in before.items()
+                 if not self._renewed(client, name, lease, ttl)]
         try:
             got = client.acquire(*resources, ttl=ttl, wait=wait, description=description,
                                  retry=False, reentrant=True)
@@ -152,7 +153,7 @@ class ResumableStep:
             got = client.acquire(*resources, ttl=ttl, wait=wait, description=description,
                                  retry=False, reentrant=True)
         self._record["leases"] = {
-            name: one for name, one in before.items() if name not in ended
+            name: lease for name, lease in before.items() if name not in ended
         } | {lease.resource: {
             "lease_token": lease.lease_token, "fencing_token": lease.fencing_token,
             "content_hash": lease.content_hash} for lease in got.leases}
@@ -162,10 +163,8 @@ class ResumableStep:
             done.remove(run)
         self._write()
         now = self.fencing_tokens
-        moved = [lease.resource for lease in got.leases if lease.resource in ended
-                 and not _unchanged(lease, before[lease.resource])]
-        moved += [name for name, token in (known or {}).items()
-                  if name in now and now[name] != token and name not in ended]
+        moved = [*_list_changed(got.leases, before, ended),
+                 *_list_anew(known or {}, now, ended)]
         if twice:
             raise Stale(list(now), now, f"This step was brought to its end before ({self._label}), "
                         "by another run of the same thread or just before a crash. It was not run "
@@ -275,6 +274,19 @@ def _unchanged(now: rq.Lease, before: dict[str, Any]) -> bool:
     coord cannot see."""
     return (now.kind in ("file", "region") and before.get("content_hash") is not None
             and now.content_hash == before["content_hash"])
+
+
+def _list_changed(leases: Sequence[rq.Lease], before: dict[str, Any],
+                  ended: Sequence[str]) -> list[str]:
+    """Of what had ended and was had again, what may have changed since it was `before`."""
+    return [lease.resource for lease in leases if lease.resource in ended
+            and not _unchanged(lease, before[lease.resource])]
+
+
+def _list_anew(known: dict[str, int], now: dict[str, int], ended: Sequence[str]) -> list[str]:
+    """What was had again, under another fencing token than is known."""
+    return [name for name, token in known.items()
+            if now.get(name, token) != token and name not in ended]
 
 
 def _name(label: str) -> str:

@@ -36,18 +36,23 @@ def main(arguments: list[str]) -> int:
         judge = CommitCheck(top, os.environ)
         text = judge.push(rest[0] if rest else "", told) if hook == "pre-push" else judge.commit()
     except Refusal as refusal:
-        whose = judge.other_user() if judge is not None else ""
-        if whose:
-            sys.stderr.write(f"coord: the coordinator here is {whose}'s and tells you nothing: "
-                             "git goes on, and nobody has looked who holds these files\n")
-            return 0
-        if refusal.code is Code.SANDBOXED and judge is not None and top is not None:
-            return _unasked(top, hook)
-        return _cannot_tell(refusal)
+        if judge is None or top is None:
+            return _cannot_tell(refusal)
+        return _go_on_or_stop(refusal, judge, top, hook)
     except Exception as bad:
         return _cannot_tell(refusal=None, bug=f"{type(bad).__name__}: {bad}")
     sys.stderr.write(harmless(text))
     return 1 if text else 0
+
+
+def _go_on_or_stop(refusal: Refusal, judge: CommitCheck, top: Path, hook: str) -> int:
+    """The exit code where the coordinator did not answer."""
+    whose = judge.other_user()
+    if whose:
+        sys.stderr.write(f"coord: the coordinator here is {whose}'s and tells you nothing: "
+                         "git goes on, and nobody has looked who holds these files\n")
+        return 0
+    return _unasked(top, hook) if refusal.code is Code.SANDBOXED else _cannot_tell(refusal)
 
 
 def _unasked(top: Path, hook: str) -> int:

@@ -90,21 +90,17 @@ class CommitCheck:
         names = list(dict.fromkeys(item.path for item in held))
         # git starts a hook at the top, and says where it was called.
         below = bool(self._env.get("GIT_PREFIX")) or Path.cwd() != self._top
-        typed = [f"{FROM_ROOT}{name}" for name in names] if below else names
+        typed = {name: f"{FROM_ROOT}{name}" if below else name for name in names}
         # A commit of files by their names, or of all (`-a`), has an index of its own: nothing of
         # it is staged in the one that stays.
         apart = any(name in saved for name in names) or self._env.get(
             "GIT_INDEX_FILE", "").endswith(".lock")
-        shared = [name for name, other_name in zip(typed, names, strict=True) if any(
-            item.path == other_name and kind_of(item.resource) == "region" for item in held)]
-        step = ("name your own files: git commit -- FILE…" if apart
-                else f"git restore --staged -- {_quoted(typed)}")
         doing = under_way(own or Path(repository.git("rev-parse", "--absolute-git-dir",
                                                      cwd=self._top).decode().strip()))
         if doing:  # without these it would be half of that, and git would take it for done
             step = f"commit when they are free; or take all of it back: git {doing} --abort"
-        elif shared:  # the committer may have a part of it, too
-            step += f"; of {_quoted(shared)} your own parts alone: git add -p, then git commit"
+        else:
+            step = _find_step(held, typed, apart)
         text = _describe_holder(outcome, held, f"{step}   (or wait: `coord locks` "
                                 "tells)", "git commit …")
         holders = {item.holder for item in held}
@@ -322,6 +318,22 @@ def _concerns(changed: Sequence[str] | None, name: str) -> bool:
     this one."""
     return changed is None or (name == HEADER and bool(changed)) or any(
         f"{text}.".startswith(f"{name}.") or f"{name}.".startswith(f"{text}.") for text in changed)
+
+
+def _find_step(held: Sequence[rq.GuardHeld], typed: Mapping[str, str], apart: bool) -> str:
+    """How a committer goes on without what others hold.
+
+    Args:
+        typed: the files, each as it is typed here.
+        apart: the commit has an index of its own.
+    """
+    step = ("name your own files: git commit -- FILE…" if apart
+            else f"git restore --staged -- {_quoted(list(typed.values()))}")
+    regions = {item.path for item in held if kind_of(item.resource) == "region"}
+    shared = [path for name, path in typed.items() if name in regions]
+    if shared:  # the committer may have a part of it, too
+        step += f"; of {_quoted(shared)} your own parts alone: git add -p, then git commit"
+    return step
 
 
 def _describe_holder(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:

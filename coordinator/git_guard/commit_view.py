@@ -59,21 +59,30 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
     """
     staged = {*git.names("diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")}
     unstaged = {*git.names("diff", "--name-only", "-z", "--no-renames")}
-    leased = [path for path in check.leased_files() if (top / path).is_file()]
-    tracked = {*git.names("ls-files", "-z", "--full-name", "--", *map(_literal, leased))
-               } if leased else set()
+    tracked = _list_tracked(git, top, check.leased_files())
     below = git.line("rev-parse", "--show-prefix")
     named = {os.path.normpath(f"{below}{word}") for word in git_commands.named(rest)}
-    whole: dict[str, bool] = {}
-    for item in check.held_by_others(sorted((staged | unstaged | tracked) - named)):
-        whole[item.path] = whole.get(item.path, False) or kind_of(item.resource) != "region"
-    files = [path for path, is_whole in whole.items() if is_whole or path not in staged]
-    parts = [path for path in whole if path not in files and path in unstaged]
-    takes_all = any(word in ("-a", "--all") or (word[:1] == "-" and word[:2] != "--"
-                                                and "a" in word.split("m")[0])
-                    for word in rest[1:])
-    return Hidden(files, parts, [
-        path for path in files if path in staged or (takes_all and path in unstaged)])
+    held = check.held_by_others(sorted((staged | unstaged | tracked) - named))
+    whole = {item.path for item in held if kind_of(item.resource) != "region"}
+    paths = list(dict.fromkeys(item.path for item in held))
+    files = [path for path in paths if path in whole or path not in staged]
+    parts = [path for path in paths if path not in files and path in unstaged]
+    taken = staged | unstaged if _takes_all(rest) else staged
+    return Hidden(files, parts, [path for path in files if path in taken])
+
+
+def _list_tracked(git: Program, top: Path, paths: Iterable[str]) -> set[str]:
+    """Those of these that are files in the working tree, and that git knows."""
+    there = [path for path in paths if (top / path).is_file()]
+    return {*git.names("ls-files", "-z", "--full-name", "--", *map(_literal, there))
+            } if there else set()
+
+
+def _takes_all(rest: list[str]) -> bool:
+    """Whether this commit takes all changes of tracked files (`-a`)."""
+    return any(word in ("-a", "--all") or (word[:1] == "-" and word[:2] != "--"
+                                           and "a" in word.split("m")[0])
+               for word in rest[1:])
 
 
 @dataclass

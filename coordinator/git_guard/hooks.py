@@ -71,21 +71,7 @@ class Hook(msgspec.Struct, frozen=True):
     def shown(self, *, remove: bool = False) -> str:
         """What `install` (or `remove`) would change, as a unified diff; empty if nothing."""
         now = _bytes(self.path)
-        after = now
-        if remove:
-            if now is not None and _BEGIN in now and _END in now:
-                after = _without(now) if _is_more(now) else _bytes(self.kept)
-        elif self.state() == "guarded":
-            return ""
-        elif now is None:
-            after = _FIRST + self._lines(True)
-        elif _BEGIN in now and _END in now:
-            begin, end = now.index(_BEGIN), now.index(_END) + len(_END)
-            after = now[:begin] + self._lines(_WHOLE in now) + now[end:]
-        elif self._is_script(now):
-            after = self._inserted(now)
-        else:
-            after = _FIRST + self._lines(True)
+        after = self._removed(now) if remove else self._installed(now)
         old, new = ([] if data is None
                     else data.decode("utf-8", "replace").splitlines(keepends=True)
                     for data in (now, after))
@@ -93,6 +79,23 @@ class Hook(msgspec.Struct, frozen=True):
         lines = difflib.unified_diff(old, new, name if now is not None else "/dev/null",
                                      name if after is not None else "/dev/null")
         return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+    def _removed(self, now: bytes | None) -> bytes | None:
+        """What is there without ours."""
+        if now is None or _BEGIN not in now or _END not in now:
+            return now
+        return _without(now) if _is_more(now) else _bytes(self.kept)
+
+    def _installed(self, now: bytes | None) -> bytes | None:
+        """What is there with ours."""
+        if self.state() == "guarded":
+            return now
+        if now is not None and _BEGIN in now and _END in now:
+            begin, end = now.index(_BEGIN), now.index(_END) + len(_END)
+            return now[:begin] + self._lines(_WHOLE in now) + now[end:]
+        if now is not None and self._is_script(now):
+            return self._inserted(now)
+        return _FIRST + self._lines(True)
 
     def install(self) -> bool:
         """Put the lines in; whether anything had to be changed.

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -114,17 +115,11 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return RUN
     if git_commands.stays_in_git(rest) and not _is_shared(git, top, rest[0]):
         return RUN
-    if rest[0] == "commit" or rest[0] in git_commands.INDEXING:
-        if not git_commands.wide(rest) or rest[0] != "update-index":
-            return _taken_in(git, check, Path(top), rest)
-    elif rest[0] in ("update-ref", "symbolic-ref", "branch") and _passes(git, rest):
+    if _takes_in(rest):
+        return _taken_in(git, check, Path(top), rest)
+    if rest[0] in ("update-ref", "symbolic-ref", "branch") and _passes(git, rest):
         return RUN
-
-    def names_commit(word: str) -> bool:
-        return word == "-" or bool(
-            git.line("rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")
-            or (rest[0] == "checkout" and _begins_from_a_remote(git, top, word)))
-
+    names_commit = partial(_names_commit, git, top, rest[0])
     if rest[0] not in _OF_HEAD and not git_commands.wide(rest, names_commit):
         if rest[0] == "stash":
             return _put_aside(git, check, rest)
@@ -135,6 +130,19 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
     _wait_for_turn(check.root, rq.GitTurn(
         pid=pid, top=str(tree), command=" ".join(["git", *rest])))
     return HAS_TURN
+
+
+def _takes_in(rest: list[str]) -> bool:
+    """Whether it takes named files, or what is staged, into the index or a commit."""
+    return rest[0] == "commit" or (rest[0] in git_commands.INDEXING and not (
+        rest[0] == "update-index" and git_commands.wide(rest)))
+
+
+def _names_commit(git: Program, top: str, name: str, word: str) -> bool:
+    """Whether a word of the git command of this name is a commit."""
+    return word == "-" or bool(
+        git.line("rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")
+        or (name == "checkout" and _begins_from_a_remote(git, top, word)))
 
 
 def beside_others(real: str, words: list[str]) -> int | None:

@@ -327,12 +327,7 @@ def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
     Raises:
         Refusal: STORAGE.
     """
-    contents: dict[str, Source] = {}
-    for file in review.files:
-        if file.flagged_hash is not None and file.flagged is not None:
-            contents[file.flagged_hash] = base64.b64decode(file.flagged)
-        elif file.flagged_hash is not None and file.flagged_at is not None:
-            contents[file.flagged_hash] = Path(file.flagged_at)
+    contents = _find_contents(review)
     links = frozenset(f.path for f in review.files
                       if is_link(f.flagged_hash or "") or is_link(f.baseline_hash or ""))
     try:
@@ -355,3 +350,16 @@ def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
                     )
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{work.place} cannot be read: {bad.strerror}.") from None
+
+
+def _find_contents(review: rq.Review) -> dict[str, Source]:
+    """By their hashes the contents that partial work left, or where they lie."""
+    contents: dict[str, Source] = {}
+    for file in review.files:
+        if file.flagged_hash is None:
+            continue
+        if file.flagged is not None:
+            contents[file.flagged_hash] = base64.b64decode(file.flagged)
+        elif file.flagged_at is not None:
+            contents[file.flagged_hash] = Path(file.flagged_at)
+    return contents

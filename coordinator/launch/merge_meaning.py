@@ -58,19 +58,15 @@ class MergeMeaning:
         """
         mine, theirs = ({entry.path: entry for entry in side if is_known(entry.path)}
                         for side in (changes, moved))
-        paths = sorted({*mine, *theirs})
-        if not mine or not theirs or len(paths) > FILES_MAX or not all(
-                _is_plain(entry) for entry in (*mine.values(), *theirs.values())):
+        if not _can_tell(mine, theirs, merged):
             return []
-        if any(path in theirs and path not in merged for path in mine):
-            return []  # that is refused by itself
+        paths = sorted({*mine, *theirs})
         asked = tuple((path, mine.get(path), theirs.get(path)) for path in paths)
         with self._lock:
             if self._last[0] != asked:
                 files = [versions for path in paths if (versions := _versions(
                     git, path, mine.get(path), theirs.get(path), merged.get(path), inside))]
-                size = sum(len(data or b"") for file in files
-                           for data in (file.base, file.ours, file.theirs, file.merged))
+                size = sum(map(_measure_versions, files))
                 sentences = self._asked(git, tip, files, inside) if 0 < size <= BYTES_MAX else []
                 self._last = asked, sentences
             return self._last[1]
@@ -104,6 +100,20 @@ class MergeMeaning:
         while meaning.is_reading() and time.monotonic() < until:
             time.sleep(0.02)
         return meaning.progress().state == "done"
+
+
+def _can_tell(mine: Mapping[str, Entry], theirs: Mapping[str, Entry],
+              merged: Mapping[str, Entry]) -> bool:
+    """Whether what two sides changed can be judged. (What both changed and is not merged is refused
+    by itself.)"""
+    both = mine.keys() & theirs.keys()
+    return (bool(mine and theirs) and len({*mine, *theirs}) <= FILES_MAX
+            and all(map(_is_plain, (*mine.values(), *theirs.values())))
+            and both <= merged.keys())
+
+
+def _measure_versions(file: Versions) -> int:
+    return sum(len(data or b"") for data in (file.base, file.ours, file.theirs, file.merged))
 
 
 def _versions(git: Git, path: str, mine: Entry | None, theirs: Entry | None,

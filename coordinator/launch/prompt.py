@@ -105,41 +105,47 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
     if task.prompt.strip():
         parts.append(task.prompt.strip() + "\n")
     parts.append("## What is leased to you\n")
-    if claimed.leases:
-        parts += [f"- `{lease.resource}` ({lease.mode})" for lease in claimed.leases]
-    else:
-        parts.append("Nothing yet: this task names no files. Lease what you are about to write.")
+    parts += [f"- `{lease.resource}` ({lease.mode})" for lease in claimed.leases] or [
+        "Nothing yet: this task names no files. Lease what you are about to write."]
     parts.append(f"\nYou are `{agent}`. The leases end when you fall silent.\n")
-    for warning in claimed.warnings:
-        parts.append(f"Note: {warning}\n")
+    parts += [f"Note: {warning}\n" for warning in claimed.warnings]
     if claimed.partial is not None:
         parts.append(_partial(claimed, claimed.partial, isolated is not None))
-    if claimed.tried:
-        parts += _found_wanting(claimed.tried)
-        unwritten = [candidate for candidate in claimed.tried if candidate.regions
-                     or candidate.outcome != VERIFY_FAILED]
-        parts += [_tried(unwritten)] if unwritten else []
+    parts += _found_wanting(claimed.tried)
+    unwritten = [candidate for candidate in claimed.tried if not _is_finished(candidate)]
+    parts += [_tried(unwritten)] if unwritten else []
     if log_tail.strip():
         parts.append("## How the last attempt ended\n\nIts last output:\n\n"
                      + fenced(log_tail.strip()) + "\n")
-    if claimed.excerpts:
-        parts.append("## From the context archive\n")
-        for quote in claimed.excerpts:
-            parts.append(f"{quote['section']} {quoted(quote['title'])} ({quote['source']}):\n\n"
-                         f"{block(quote['text'])}\n")
-    shared = HOOKED_RULES if hooked else RULES
-    if any(lease.kind == "region" for lease in claimed.leases):
-        shared += REGION_RULES[hooked]
-    rules = shared.format(task=task.task) if isolated is None else ISOLATED_RULES.format(
-        task=task.task, branch=isolated.branch, target=isolated.target)
-    parts.append("## Rules\n\n" + rules)
+    parts += _quote_archive(claimed)
+    parts.append("## Rules\n\n" + _choose_rules(claimed, isolated, hooked))
     return harmless("\n".join(parts))
+
+
+def _quote_archive(claimed: rq.Claimed) -> list[str]:
+    quotes = [f"{quote['section']} {quoted(quote['title'])} ({quote['source']}):\n\n"
+              f"{block(quote['text'])}\n" for quote in claimed.excerpts]
+    return ["## From the context archive\n", *quotes] if quotes else []
+
+
+def _choose_rules(claimed: rq.Claimed, isolated: Isolated | None, hooked: bool) -> str:
+    name = claimed.task.task
+    if isolated is not None:
+        return ISOLATED_RULES.format(task=name, branch=isolated.branch, target=isolated.target)
+    rules = HOOKED_RULES if hooked else RULES
+    if any(lease.kind == "region" for lease in claimed.leases):
+        rules += REGION_RULES[hooked]
+    return rules.format(task=name)
+
+
+def _is_finished(candidate: rq.Candidate) -> bool:
+    """Whether it was written, or was to land, and broke the command that verifies it."""
+    return candidate.outcome == VERIFY_FAILED and not candidate.regions
 
 
 def _found_wanting(tried: list[rq.Candidate]) -> list[str]:
     """What was finished, or was to land, and broke the command that verifies it: the last."""
-    notes = [candidate.note for candidate in tried if candidate.outcome == VERIFY_FAILED
-             and not candidate.regions]
+    notes = [candidate.note for candidate in tried if _is_finished(candidate)]
     return [f"## What the last attempt broke\n\n{fenced(notes[-1])}\n"] if notes else []
 
 

@@ -58,26 +58,35 @@ def merges(git: Git, changes: Sequence[Entry], moved: Sequence[Entry], intent: s
             and _is_plain(entry) and _is_plain(theirs[entry.path])]
     if not both or len(both) > FILES_MAX:
         return Merges()
-    out, clashes = {}, {}
+    entries, clashes = {}, {}
     for mine, other in both:
-        base, ours, new = (git.blob(name) for name in (mine.old, other.new, mine.new))
-        if language_of(mine.path, ours[:200]) is None or (
-                max(map(len, (base, ours, new))) > FILE_BYTES_MAX):
-            continue
-        last = git.text("log", "-1", "--format=%s", since, "--", f":(top,literal){mine.path}")
-        manner = Manner(ours=Side("the target", last), theirs=Side("the branch", intent),
-                        style="merge")
-        try:
-            done = merge_texts(base, ours, new, mine.path, manner)
-        except GitFailed:
-            continue
-        if done.by == "conflict":
-            clashes[mine.path] = _describe_conflicts([(clash.name, clash.why) for clash
-                                                      in done.conflicts], last)
-            continue
-        mode = mine.new_mode if mine.new_mode != mine.old_mode else other.new_mode
-        out[mine.path] = Entry(mine.path, other.new_mode, mode, other.new, _stored(git, done.data))
-    return Merges(out, clashes)
+        merged = _merge_file(git, mine, other, intent, since)
+        if isinstance(merged, str):
+            clashes[mine.path] = merged
+        elif merged is not None:
+            entries[mine.path] = merged
+    return Merges(entries, clashes)
+
+
+def _merge_file(git: Git, mine: Entry, other: Entry, intent: str, since: str
+                ) -> Entry | str | None:
+    """What the landing has in the place of a file; or what does not fit together in it. None: it
+    cannot be merged."""
+    base, ours, new = (git.blob(name) for name in (mine.old, other.new, mine.new))
+    if language_of(mine.path, ours[:200]) is None or (
+            max(map(len, (base, ours, new))) > FILE_BYTES_MAX):
+        return None
+    last = git.text("log", "-1", "--format=%s", since, "--", f":(top,literal){mine.path}")
+    manner = Manner(ours=Side("the target", last), theirs=Side("the branch", intent),
+                    style="merge")
+    try:
+        done = merge_texts(base, ours, new, mine.path, manner)
+    except GitFailed:
+        return None
+    if done.by == "conflict":
+        return _describe_conflicts([(clash.name, clash.why) for clash in done.conflicts], last)
+    mode = mine.new_mode if mine.new_mode != mine.old_mode else other.new_mode
+    return Entry(mine.path, other.new_mode, mode, other.new, _stored(git, done.data))
 
 
 def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[str, list[str]]:
@@ -87,23 +96,36 @@ def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[
     Raises:
         GitError
     """
-    asked = [change for change in changes if change.path in paths and (
-        (_is_plain(change) and change.old_mode == change.new_mode)
-        or (change.old_mode == NO_MODE and change.new_mode in FILES - {EXECUTABLE}))]
+    asked = [change for change in changes
+             if change.path in paths and (_keeps_mode(change) or _is_new(change))]
     result: dict[str, list[str]] = {}
     if not asked or len(asked) > FILES_MAX:
         return result
     with contextlib.closing(FileRegions()) as divided:
         for entry in asked:
-            before = b"" if entry.old_mode == NO_MODE else git.blob(entry.old)
-            after = git.blob(entry.new)
-            names, broken = divided.changed(entry.path, before, after)
-            if names is None and not broken:  # what is outside of the definitions, maybe
-                rest, broken = divided.changed(entry.path, before, after, header=False)
-                names = None if rest is None else [HEADER, *rest]
-            if names and not broken:
+            before = b"" if _is_new(entry) else git.blob(entry.old)
+            names = _find_changed(divided, entry.path, before, git.blob(entry.new))
+            if names:
                 result[entry.path] = names
     return result
+
+
+def _find_changed(divided: FileRegions, path: str, before: bytes, after: bytes) -> list[str]:
+    """The regions that differ; none where that cannot be told."""
+    names, broken = divided.changed(path, before, after)
+    if names is None and not broken:  # what is outside of the definitions, maybe
+        rest, broken = divided.changed(path, before, after, header=False)
+        names = None if rest is None else [HEADER, *rest]
+    return [] if names is None or broken else names
+
+
+def _keeps_mode(entry: Entry) -> bool:
+    return _is_plain(entry) and entry.old_mode == entry.new_mode
+
+
+def _is_new(entry: Entry) -> bool:
+    """Whether it comes as a file that nobody runs."""
+    return entry.old_mode == NO_MODE and entry.new_mode in FILES - {EXECUTABLE}
 
 
 def _is_plain(entry: Entry) -> bool:

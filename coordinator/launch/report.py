@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -112,39 +113,54 @@ def make(client: Client, before: Before, course: Course) -> Report:
     run, wall_s, agents, attempts, orphans, problems = course
     refused = _events(client, before.since, "acquisition_refused")
     reviews = _events(client, before.since, "review_opened")
-    counts: dict[str, int] = {}
-    left: list[str] = []
-    by_others, barred, given_up = [], False, []
-    mine = {attempt.task for attempt in attempts if attempt.outcome == "done"}
-    for task in all_tasks(client):
-        if task.task in before.closed:
-            given_up += [task.task] * (task.state == "dead")
-            continue
-        counts[task.state] = counts.get(task.state, 0) + 1
-        if task.state == "done" and task.task not in mine | before.done:
-            by_others.append(task.task)
-        if task.state not in ("done", "cancelled"):
-            why = ""
-            if task.state == "ready" and len(left) < EXPLAINED_MAX:
-                shown = client.call(rq.TaskShow(task=task.task))
-                why = shown.explanation
-                barred = barred or bool(why and shown.state == "ready" and not shown.held_by)
-            left.append(f"{task.task} is {told_state(task.state)}: {task.title}"
-                        + (f" ({why.removeprefix('ready, ')})" if why else ""))
-    serial = sum(attempt.seconds for attempt in attempts if attempt.outcome == "done")
+    done = [attempt for attempt in attempts if attempt.outcome == "done"]
+    mine = {attempt.task for attempt in done}
+    serial = sum(attempt.seconds for attempt in done)
+    closed, tasks = _split_closed(all_tasks(client), before)
+    left, barred = _describe_left(client, tasks)
     return Report(
         run=run, wall_s=round(wall_s, 3), serial_s=round(serial, 3),
         speedup=round(serial / wall_s, 2) if wall_s > 0 else 0.0, agents=agents,
         attempts=attempts, conflicts=len(refused),
         redirects=sum(1 for event in refused if event.data.get("redirect")),
-        reviews=len(reviews), orphans_stopped=orphans, tasks=counts,
-        by_others=by_others, given_up=given_up, open=left, barred=barred,
+        reviews=len(reviews), orphans_stopped=orphans,
+        tasks=dict(Counter(task.state for task in tasks)),
+        by_others=_list_done(tasks, mine | before.done),
+        given_up=[task.task for task in closed if task.state == "dead"], open=left, barred=barred,
         complete=not left and not problems, problems=problems,
         cost_usd=_sum([attempt.cost_usd for attempt in attempts]),
         tokens_in=_sum([attempt.tokens_in for attempt in attempts]),
         tokens_out=_sum([attempt.tokens_out for attempt in attempts]),
         unverified=_unverified(client, mine),
     )
+
+
+def _split_closed(tasks: Sequence[rq.Task], before: Before
+                  ) -> tuple[list[rq.Task], list[rq.Task]]:
+    """Those that were over before the launch, and all others."""
+    return ([task for task in tasks if task.task in before.closed],
+            [task for task in tasks if task.task not in before.closed])
+
+
+def _list_done(tasks: Sequence[rq.Task], without: Collection[str]) -> list[str]:
+    return [task.task for task in tasks if task.state == "done" and task.task not in without]
+
+
+def _describe_left(client: Client, tasks: Sequence[rq.Task]) -> tuple[list[str], bool]:
+    """A line for each task that is left to be done; whether one is ready and kept from starting."""
+    left: list[str] = []
+    barred = False
+    for task in tasks:
+        if task.state in ("done", "cancelled"):
+            continue
+        why = ""
+        if task.state == "ready" and len(left) < EXPLAINED_MAX:
+            shown = client.call(rq.TaskShow(task=task.task))
+            why = shown.explanation
+            barred = barred or bool(why and shown.state == "ready" and not shown.held_by)
+        left.append(f"{task.task} is {told_state(task.state)}: {task.title}"
+                    + (f" ({why.removeprefix('ready, ')})" if why else ""))
+    return left, barred
 
 
 def _unverified(client: Client, done: Collection[str]) -> list[str]:

@@ -58,23 +58,19 @@ class RegionLooker:
 
     def fact(self, need: _OfRegions, path: str) -> Fact:
         """What a need asks of the file at this absolute path."""
-        if isinstance(need, Part) and need.of is not None:
+        if isinstance(need, Part | Rewound | Names) and need.of is not None:
             before = self._content(need.of)
             if before is None:
-                return _UNREADABLE
-            part = self._regions.part(path, before, need.name)
-            return _ABSENT if part is None else self._keep(part, PLAIN_MODE)
-        if isinstance(need, Rewound) and need.of is not None:
-            before = self._content(need.of)
-            mode = 0o755 if is_executable(need.of) else PLAIN_MODE
-            return _UNREADABLE if before is None else self._rewound(need, path, before, mode)
-        if isinstance(need, Names) and need.of is not None:
-            before = self._content(need.of)
-            return [] if before is None else self._regions.names(path, before)
+                return [] if isinstance(need, Names) else _UNREADABLE
+            return self._of_text(need, path, before,
+                                 0o755 if is_executable(need.of) else PLAIN_MODE)
         found = self._text(path)
         if isinstance(found, Bytes):  # nothing, or no text
             return self._of_no_text(need, found)
-        data, mode = found
+        return self._of_text(need, path, *found)
+
+    def _of_text(self, need: _OfRegions, path: str, data: bytes, mode: int) -> Fact:
+        """What it asks of this content of the file, with these permission bits."""
         if isinstance(need, Names):
             return self._regions.names(path, data)
         if isinstance(need, Proposed):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import partial
 from typing import NamedTuple
 
 from coordinator.looking.file_regions import FileRegions, find, joined
@@ -123,32 +124,55 @@ def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
 
 def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
               whole: bytes | None, others: Collection[str] | None) -> bytes | None:
+    leased = others or ()
+    by_names = partial(_by_names, regions, path, data, parts, whole, others=leased)
+    if whole is None:
+        return by_names({})
     names = {part.name for part in parts}
-    outline = regions.outline(path, data)
-    old = None if whole is None else regions.outline(path, whole)
-    if whole is None or old is None or not _is_unsure(old, outline, names):
-        return _by_names(regions, path, data, parts, whole, {}, others or ())
+    outline, old = regions.outline(path, data), regions.outline(path, whole)
+    if not _is_unsure(old, outline, names) or _is_plain(old, whole, outline, data, names):
+        return by_names({})
     become = _become(old, whole, outline, data, parts, others)
-    new = {part.name for part in parts if part.was is None} | set(become.values())
-    if _is_plain(old, whole, outline, data, names):
-        return _by_names(regions, path, data, parts, whole, {}, others or ())
+    new = _list_new(parts) | set(become.values())
     back = _by_lines(regions, path, data, parts, whole)
     if back is not None and _keeps(old, outline, data, regions.outline(path, back), back, names,
                                    new):
         return back
-    if _is_another(old, outline, parts, others or ()):
+    if _is_another(old, outline, parts, leased):
         return whole
-    if others is not None and not (outline.note or outline.broken or old.broken):
-        back = _by_names(regions, path, data, parts, whole, become, others)
+    if others is not None and not _is_unread(old, outline):
+        back = by_names(become)
         if back is not None and _is_right(regions, path, data, back, parts, new):
             return back
-    there, before = ({region.name for region in found_outline.regions} for found_outline
-                     in (outline, old))
-    # (What is new in the place of one that is gone may be another's.)
-    if outline.broken or old.broken or any(
-            name not in there and ("." in name or there - before) for name in names):
-        return None
-    return _by_names(regions, path, data, parts, whole, become, others or ())
+    return None if _may_be_taken(old, outline, names) else by_names(become)
+
+
+def _names(outline: Outline) -> set[str]:
+    return {region.name for region in outline.regions}
+
+
+def _list_new(parts: Sequence[Then]) -> set[str]:
+    """The names of those that were not there then."""
+    return {part.name for part in parts if part.was is None}
+
+
+def _is_unread(old: Outline, now: Outline) -> bool:
+    """Whether one of the two cannot be read as its language."""
+    return bool(now.note) or now.broken or old.broken
+
+
+def _may_be_taken(old: Outline, now: Outline, names: Collection[str]) -> bool:
+    """Whether another's may stand in the place of one of these that is gone."""
+    there = _names(now)
+    is_more = not there <= _names(old)
+    return now.broken or old.broken or any(
+        name not in there and ("." in name or is_more) for name in names)
+
+
+def _is_apart(name: str, others: Collection[str]) -> bool:
+    """Whether a region is none of these, is not a part of one, and has none of them in it."""
+    return name != HEADER and not _is_covered(name, others) and not any(
+        _is_covered(other, [name]) for other in others)
 
 
 def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: Sequence[Then],
@@ -161,8 +185,7 @@ def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: 
            for part in parts):
         return False
     for region in regions.outline(path, data).regions:
-        if region.name == HEADER or _is_covered(region.name, {*names, *new}) or any(
-                _is_covered(name, [region.name]) for name in {*names, *new}):
+        if not _is_apart(region.name, {*names, *new}):
             continue
         left = regions.part(path, back, region.name)
         if left is None or left.strip() != (regions.part(path, data, region.name) or b"").strip():
@@ -171,41 +194,56 @@ def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: 
 
 
 def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
-              whole: bytes | None, become: Mapping[str, str],
+              whole: bytes | None, become: Mapping[str, str], *,
               others: Collection[str]) -> bytes | None:
     """The same where each region is found by its name, or by the one that it has now."""
-    names = {earlier.name for earlier in parts}
     outline = regions.outline(path, data)
-    old = None if whole is None else regions.outline(path, whole)
-    if whole is not None and old is not None and _is_another(old, outline, parts, others):
+    if whole is not None and _is_another(regions.outline(path, whole), outline, parts, others):
         return whole
-    if HEADER in names or outline.note:
-        first = next((earlier.was for earlier in parts if earlier.name == HEADER or outline.note),
-                     None)
+    wholes = [part.was for part in parts if part.name == HEADER or outline.note]
+    if wholes or outline.note:
+        first = next(iter(wholes), None)
         return data if first is None else first
-    pieces: list[tuple[int, int, int, bytes]] = []
+    back = data
+    pieces = _list_pieces(regions, path, data, parts, whole, become)
+    for start, end, _, was in sorted(pieces, reverse=True):
+        back = back[:start] + was + back[end:]
+    return joined(path, data, back)
+
+
+#: From where to where in the file something comes back, where it was, and its bytes.
+_Piece = tuple[int, int, int, bytes]
+
+
+def _list_pieces(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
+                 whole: bytes | None, become: Mapping[str, str]) -> Iterator[_Piece]:
+    names = {part.name for part in parts}
+    old = None if whole is None else regions.outline(path, whole)
     for part in parts:
         if _is_covered(part.name, names - {part.name}):
             continue  # it is a part of that one
         region = regions.found(path, data, become.get(part.name, part.name))
-        if region is not None:
-            if part.was is not None or part.name not in become.values():
-                was = part.was or b""
-                pieces.append((region.start, region.end, 0, was if _is_followed(
-                    old, whole, part) else _ending(was, data, region)))
-        elif part.was:
-            place = None if old is None or whole is None else _slot(
-                old, whole, outline, data, part.name, become)
-            position = _end_of_container(outline, part.name, len(data))
-            pieces.append((position, position, 0, _new_line(data, position) + part.was)
-                          if place is None else
-                          (place.at, place.at, place.was_at, place.before + part.was))
-            if not part.was.endswith(b"\n") and outline.language != "json":
-                pieces[-1] = *pieces[-1][:3], pieces[-1][3] + _line_end(data, pieces[-1][0])
-    back = data
-    for start, end, _, was in sorted(pieces, reverse=True):
-        back = back[:start] + was + back[end:]
-    return joined(path, data, back)
+        if region is None:
+            if part.was:
+                yield _bring_back(old, whole, regions.outline(path, data), data,
+                                  part.name, part.was, become)
+        elif part.was is not None or part.name not in become.values():
+            was = part.was or b""
+            yield region.start, region.end, 0, was if _is_followed(old, whole, part) else _ending(
+                was, data, region)
+
+
+def _bring_back(old: Outline | None, whole: bytes | None, now: Outline, data: bytes, name: str,
+                was: bytes, become: Mapping[str, str]) -> _Piece:
+    """Where a region that is gone comes back to."""
+    place = None if old is None or whole is None else _slot(old, whole, now, data, name, become)
+    if place is None:
+        position = _end_of_container(now, name, len(data))
+        place = _Slot(position, 0, _new_line(data, position))
+    text = place.before + was
+    if not was.endswith(b"\n") and now.language != "json":
+        text += _line_end(data, place.at)
+    return place.at, place.at, place.was_at, text
 
 
 def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
@@ -249,13 +287,12 @@ def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
 def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
               names: Collection[str]) -> bool:
     """Whether these regions are all there, or have only gone: nothing new is in their places."""
-    if now.note or now.broken or old.broken:
+    if _is_unread(old, now):
         return False
-    there = {region.name for region in now.regions}
+    there = _names(now)
     gone = [name for name in names if name not in there]
     if any(_is_covered(text, gone) for text in there) or any(
-            region.name not in there and not _is_covered(region.name, names) for region
-            in old.regions):
+            not _is_covered(name, names) for name in _names(old) - there):
         return False  # a part of one is left, or another is not there
     if any("." in name for name in gone):
         return False  # what stands between such ones differs from language to language
@@ -268,13 +305,11 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
     """Whether what was put back by its lines has taken nothing of others with it: where the file
     can be read, their regions are there as they are (but those that are new of these); else those
     that were there before."""
-    before, after = {region.name for region in old.regions}, {region.name: region for region
-                                                              in then.regions}
+    before, after = _names(old), {region.name: region for region in then.regions}
     if not (now.broken or then.broken) and not after.keys().isdisjoint(new):
         return False  # it is there twice
     for region in now.regions:
-        if region.name == HEADER or _is_covered(region.name, names) or any(
-                _is_covered(name, [region.name]) for name in names):
+        if not _is_apart(region.name, names):
             continue
         if region.name not in after:
             if region.name in before and not then.broken:
@@ -292,33 +327,42 @@ def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequen
     """By what name each of these regions is there that is not there by its own: one that is new in
     its place, or leased with it, and like it. What others' have become that are not there either is
     theirs. Where it is not known what others have leased, only what is plainly that."""
-    before, there = ({region.name for region in outline.regions} for outline in (old, now))
-    mine = {part.name for part in parts if part.was is None}
-    gone = {region.name: whole[region.start:region.end] for region in old.regions
-            if region.name not in there and region.name != HEADER}
-    gone |= {part.name: part.was for part in parts if part.was and part.name not in there}
     names = {part.name for part in parts if part.was}
-    found = []
+    gone = _list_gone(old, whole, now, parts)
+    likes = _list_likes(old, now, data, gone, names, _list_new(parts), others)
+    names_now: dict[str, str] = {}
+    for *_, was, name in sorted(likes, reverse=True):
+        if was not in names_now and name not in names_now.values():
+            names_now[was] = name
+    return {was: name for was, name in names_now.items() if was in names}
+
+
+def _list_gone(old: Outline, whole: bytes, now: Outline, parts: Sequence[Then]
+               ) -> dict[str, bytes]:
+    """The regions of then that are not there by their names, with their texts."""
+    there = _names(now)
+    return {region.name: whole[region.start:region.end] for region in old.regions
+            if region.name not in there and region.name != HEADER
+            } | {part.name: part.was for part in parts if part.was and part.name not in there}
+
+
+def _list_likes(old: Outline, now: Outline, data: bytes, gone: Mapping[str, bytes],
+                names: Collection[str], mine: Collection[str], others: Collection[str] | None
+                ) -> Iterator[tuple[bool, float, bool, str, str]]:
+    """What is new and like one that is gone: whether it is in its place, how much it is like it (0
+    to 1), whether it is one of `mine`; the earlier name and the new one."""
+    before = {*_names(old), HEADER}
+    new = [region for region in now.regions if region.name not in before]
     for was, text in gone.items():
         first, last = _between(old, now, was, len(data))
-        for region in now.regions:
-            if region.name in before or region.name == HEADER:
-                continue
+        taken = (others or ()) if was in names else mine
+        for region in new:
             in_place = first <= region.start and region.end <= last
-            if not in_place and region.name not in mine:
-                continue
-            if was in names and _is_covered(region.name, others or ()):
-                continue
-            if was not in names and _is_covered(region.name, mine):
+            if not (in_place or region.name in mine) or _is_covered(region.name, taken):
                 continue
             alike = _alike(text, data[region.start:region.end])
             if alike >= (ALIKE if others is None else LIKE):
-                found.append((in_place, alike, region.name in mine, was, region.name))
-    out: dict[str, str] = {}
-    for *_, was, name in sorted(found, reverse=True):
-        if was not in out and name not in out.values():
-            out[was] = name
-    return {was: name for was, name in out.items() if was in names}
+                yield in_place, alike, region.name in mine, was, region.name
 
 
 def _is_alike(data: bytes, other: bytes, least: float) -> bool:
@@ -365,16 +409,20 @@ def _is_another(old: Outline, now: Outline, parts: Sequence[Then],
 
 def _between(old: Outline, now: Outline, name: str, size: int) -> tuple[int, int]:
     """The bytes between what is still there of what stood before a definition and behind it."""
-    was, there = _siblings(old, name), {region.name: region for region in now.regions}
+    there = {region.name: region for region in now.regions}
+    before, after = _find_neighbours(_siblings(old, name), name, there)
+    return before.end if before else 0, after.start if after else size
+
+
+def _find_neighbours(was: Sequence[Region], name: str, there: Mapping[str, Region]
+                     ) -> tuple[Region | None, Region | None]:
+    """Between which regions that are still there a definition stood."""
     position = next((n for n, region in enumerate(was) if region.name == name), None)
     if position is None:
-        return 0, size
-    first = next((there[region.name].end for region in reversed(was[:position]) if region.name
-                  in there),
-                 0)
-    last = next((there[region.name].start for region in was[position + 1:] if region.name
-                 in there), size)
-    return first, last
+        return None, None
+    names = [region.name for region in was]
+    return (next((there[text] for text in reversed(names[:position]) if text in there), None),
+            next((there[text] for text in names[position + 1:] if text in there), None))
 
 
 def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
@@ -382,23 +430,20 @@ def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
     """Where a definition that is gone was, between those that are still there, also as what they
     have `become`; None: that cannot be told."""
     was, there = _siblings(old, name), {region.name: region for region in _siblings(now, name)}
-    there |= {one: there[other] for one, other in become.items() if other in there}
-    position = next((n for n, region in enumerate(was) if region.name == name), None)
-    if position is None:
-        return None
-    before = next((region for region in reversed(was[:position]) if region.name in there), None)
-    after = next((region for region in was[position + 1:] if region.name in there), None)
+    there |= {before: there[other] for before, other in become.items() if other in there}
+    before, after = _find_neighbours(was, name, there)
     if before is None and after is None:
         return None
-    start = there[before.name].end if before is not None else 0
-    end = there[after.name].start if after is not None else len(data)
-    known = {region.name for region in was} | set(become.values())
-    taken = any(region.name not in known and start <= region.start and region.end <= end
+    start = before.end if before is not None else 0
+    end = after.start if after is not None else len(data)
+    earlier = {region.name for region in was} | set(become.values())
+    taken = any(region.name not in earlier and start <= region.start and region.end <= end
                 for region in there.values())
+    was_at = next(region.start for region in was if region.name == name)
     if after is not None:
-        return _Slot(end, was[position].start, is_taken=taken)
-    return _Slot(start, was[position].start,
-                 _blanks(whole[:was[position].start])[len(_blanks(data[:start])):], is_taken=taken)
+        return _Slot(end, was_at, is_taken=taken)
+    return _Slot(start, was_at, _blanks(whole[:was_at])[len(_blanks(data[:start])):],
+                 is_taken=taken)
 
 
 def _blanks(text: bytes) -> bytes:

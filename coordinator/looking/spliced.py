@@ -16,7 +16,7 @@ from coordinator.files.content import EXECUTABLE, digest
 from coordinator.looking.file_regions import FileRegions, joined
 from coordinator.regions import json_commas
 from coordinator.regions.names import nearest
-from coordinator.regions.outline import bare
+from coordinator.regions.outline import Outline, bare
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER
 
@@ -57,9 +57,6 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     Raises:
         Refusal: REGION_UNKNOWN, REGION_CHANGED, PARSE_INVALID, OUT_OF_SCOPE_EDIT, INVALID.
     """
-    pieces: list[tuple[int, int, bytes]] = []
-    fitted: dict[str, tuple[bytes, bytes]] = {}
-    added: list[NewText] = []
     before = regions.outline(path, data)
     if before.note:
         raise Refusal(
@@ -67,6 +64,9 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             next="Lease the file, and write it as a whole.",
         )
     _check_once(texts, shown)
+    pieces: list[tuple[int, int, bytes]] = []
+    fitted: dict[str, tuple[bytes, bytes]] = {}
+    added: list[NewText] = []
     for new_text in texts:
         span = (_header(regions, path, data, shown) if new_text.name == HEADER
                 else regions.span(path, data, new_text.name))
@@ -74,57 +74,16 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             added.append(new_text)
             continue
         if span is None:
-            near = nearest(new_text.name, regions.names(path, data))
-            raise Refusal(
-                Code.REGION_CHANGED if new_text.was else Code.REGION_UNKNOWN,
-                f"{shown} has no region {new_text.name!r}{' any more' if new_text.was else ''}. "
-                "The nearest: "
-                f"{', '.join(near)}. Nothing was written.",
-                next=f"`coord regions {shown}` lists them; with `after` it is added."
-                if not new_text.was else f"`coord regions {shown}` lists them.",
-                resource=f"{shown}::{new_text.name}", nearest=[f"{shown}::{name}" for name in near],
-            )
-        start, end = span
-        old = data[start:end] if new_text.name == HEADER else bare(before, data[start:end])
-        if old and (new_text.new or new_text.was == ABSENT):
-            raise Refusal(
-                Code.REGION_CHANGED,
-                f"{shown}::{new_text.name} is there already. Nothing was written.",
-                next="Make the change on the text as it is now, and name its version: "
-                f"{digest(old)[len(SHA256):][:SHORT]}.",
-                resource=f"{shown}::{new_text.name}", content_hash=digest(old),
-                text=old.decode("utf-8", "replace")[:SHOWN_MAX],
-            )
-        if new_text.was not in (None, ABSENT) and not is_still(data, old, new_text.name,
-                                                               new_text.was):
-            raise Refusal(
-                Code.REGION_CHANGED,
-                f"{shown}::{new_text.name} was changed since the text that this was made from. "
-                "Nothing "
-                "was written.",
-                next="Make the change on the text as it is now, and "
-                + ("propose it with the `version` of that" if proposed else
-                   "commit it with the `content_hash` (`--hash`) of that")
-                + f": {digest(old)[len(SHA256):][:SHORT]}.",
-                resource=f"{shown}::{new_text.name}", content_hash=digest(old),
-                text=old.decode("utf-8", "replace")[:SHOWN_MAX],
-            )
+            raise _refuse_unknown(new_text, shown, regions.names(path, data))
+        piece = data[span[0]:span[1]]
+        old = _own_text(before, new_text.name, piece)
+        _check_version(data, old, new_text, shown, proposed=proposed)
         new = _fitted(data, old, new_text, shown)
-        if start == end and new:  # it has had no header
-            new += b"\r\n" * 3 if b"\r\n" in data else b"\n" * 3
-        fitted[new_text.name] = old, new if new_text.name == HEADER else bare(before, new)
-        pieces.append((start, end, new))
-    pieces.sort()
-    for (_, end, _), (start, _, _) in pairwise(pieces):
-        if start < end:
-            raise Refusal(
-                Code.INVALID, f"Two of these regions of {shown} are one in the other. Nothing was "
-                "written.", next="Commit the outer one with all that is in it.",
-            )
-    made = data
-    for start, end, text in reversed(pieces):
-        made = made[:start] + text + made[end:]
-    made = joined(path, data, made)
+        if new and not piece:  # it has had no header
+            new += _line_end(data) * 3
+        fitted[new_text.name] = old, _own_text(before, new_text.name, new)
+        pieces.append((*span, new))
+    made = joined(path, data, _put_pieces(data, pieces, shown))
     if pieces and added:
         _check_read(regions, path, shown, data, made, texts)
     for new_text in added:
@@ -134,6 +93,62 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
     for new_text in added:
         fitted[new_text.name] = b"", regions.part(path, made, new_text.name) or b""
     return made, fitted
+
+
+def _own_text(outline: Outline, name: str, piece: bytes) -> bytes:
+    return piece if name == HEADER else bare(outline, piece)
+
+
+def _refuse_unknown(new_text: NewText, shown: str, names: Sequence[str]) -> Refusal:
+    near = nearest(new_text.name, names)
+    return Refusal(
+        Code.REGION_CHANGED if new_text.was else Code.REGION_UNKNOWN,
+        f"{shown} has no region {new_text.name!r}{' any more' if new_text.was else ''}. "
+        f"The nearest: {', '.join(near)}. Nothing was written.",
+        next=f"`coord regions {shown}` lists them"
+        + ("." if new_text.was else "; with `after` it is added."),
+        resource=f"{shown}::{new_text.name}", nearest=[f"{shown}::{name}" for name in near],
+    )
+
+
+def _check_version(data: bytes, old: bytes, new_text: NewText, shown: str, *,
+                   proposed: bool) -> None:
+    """Refuse a text that was made from another content than the region has."""
+    version = digest(old)[len(SHA256):][:SHORT]
+    if old and (new_text.new or new_text.was == ABSENT):
+        why = "is there already. Nothing was written."
+        step = f"name its version: {version}."
+    elif new_text.was not in (None, ABSENT) and not is_still(data, old, new_text.name,
+                                                             new_text.was):
+        why = "was changed since the text that this was made from. Nothing was written."
+        step = ("propose it with the `version` of that" if proposed else
+                "commit it with the `content_hash` (`--hash`) of that") + f": {version}."
+    else:
+        return
+    raise Refusal(
+        Code.REGION_CHANGED, f"{shown}::{new_text.name} {why}",
+        next=f"Make the change on the text as it is now, and {step}",
+        resource=f"{shown}::{new_text.name}", content_hash=digest(old),
+        text=old.decode("utf-8", "replace")[:SHOWN_MAX],
+    )
+
+
+def _put_pieces(data: bytes, pieces: Sequence[tuple[int, int, bytes]], shown: str) -> bytes:
+    """The file with these texts in the places of its bytes from start to end.
+
+    Raises:
+        Refusal: INVALID: two of them overlap.
+    """
+    in_order = sorted(pieces)
+    for (_, end, _), (start, _, _) in pairwise(in_order):
+        if start < end:
+            raise Refusal(
+                Code.INVALID, f"Two of these regions of {shown} are one in the other. Nothing was "
+                "written.", next="Commit the outer one with all that is in it.",
+            )
+    for start, end, text in reversed(in_order):
+        data = data[:start] + text + data[end:]
+    return data
 
 
 def _header(regions: FileRegions, path: str, data: bytes, shown: str) -> tuple[int, int]:
@@ -171,78 +186,116 @@ def _added(regions: FileRegions, path: str, data: bytes, new_text: NewText,
             resource=name,
         )
     above = new_text.name.rpartition(".")[0]
-    behind = new_text.after or above
-    span = regions.span(path, data, behind) if behind else (0, len(data))
-    if behind == HEADER:  # its first piece: else it would stand behind all definitions
-        span = 0, min((region.start for region in regions.outline(path, data).regions
-                       if region.name != HEADER), default=len(data))
-    language = regions.outline(path, data).language
-    if language == "toml" and not new_text.after:
-        if span is None and new_text.text.lstrip().startswith("["):
-            span = 0, len(data)  # a table of its own, whatever its name begins with
-        first = None if above else _first_table(regions, path, data, new_text.text)
-        span = span if first is None else (0, first)
+    outline = regions.outline(path, data)
+    span = _find_span(regions, path, data, new_text, above)
     if span is None:
-        near = nearest(behind, regions.names(path, data))
-        raise Refusal(
-            Code.REGION_UNKNOWN,
-            f"{shown} has no region {behind!r} that {new_text.name} could come "
-            f"behind. The nearest: {', '.join(near)}. Nothing was written.",
-            next=f"`coord regions {shown}` lists them.", resource=f"{shown}::{behind}",
-            nearest=[f"{shown}::{text}" for text in near],
-        )
+        raise _refuse_place(new_text, shown, new_text.after or above, regions.names(path, data))
     text = _fitted(data, b"", new_text, shown).lstrip(b"\r\n")
     if not text:
         raise Refusal(Code.INVALID, f"There is no text for {name}. Nothing was written.",
                       next="Give all of it, or leave it out.", resource=name)
-    end = b"\r\n" if b"\r\n" in data else b"\n"
+    end = _line_end(data)
     before = data[:span[1]].rstrip()
     blanks = data[len(before):span[1]]
-    # (In Python as PEP 8 has it.)
-    apart = 1 if language == "json" else 3 if not above and language == "python" else 2
+    apart = _count_line_ends(outline, data[:len(before)], text, above)
     if not before:
         return span[1], text + end * (apart if data[span[1]:].strip() else 1)
-    if language in ("toml", "yaml") and not text.lstrip().startswith(b"["):
-        apart = _between_keys(regions, path, data[:len(before)], above)
-    followed = new_text.after and any(
-        region.start == span[1] and region.name.rpartition(".")[0] == above
-        for region in regions.outline(path, data).regions)
-    gap = blanks if followed else end * apart
+    gap = blanks if new_text.after and _is_followed(outline, span[1], above) else end * apart
     place = len(before), gap + text + (b"" if blanks else end)
-    if new_text.after or (not above and language != "json") or _holds(
+    if new_text.after or (not above and outline.language != "json") or _holds(
             regions, path, data, place, new_text.name):
         return place
-    within = _before_its_last_line(data, span, text, end, gap if any(
-        region.name.startswith(f"{above}.") for region in regions.outline(path, data).regions
-    ) else end)
-    if language == "json" and (within is None
-                               or not _holds(regions, path, data, within, new_text.name)):
-        put = json_commas.put_in(data[span[0]:span[1]], text, end)
-        within = None if put is None else (span[0] + put[0], put[1])
-    if within is None or not _holds(regions, path, data, within, new_text.name):
-        raise Refusal(
-            Code.INVALID, f"{name} cannot be put at the end of {above or shown}: with this text, "
-            f"{shown} has no such region. Nothing was written.",
-            next="Correct the text (its name, its indentation); or "
-            + (f"commit {shown}::{above} with it." if above else "lease the file, and write it as "
-               "a whole."), resource=name,
-        )
+    within = _put_within(regions, path, data, span, new_text.name, text, gap)
+    if within is None:
+        raise _refuse_end(name, shown, above)
     return within
 
 
-def _first_table(regions: FileRegions, path: str, data: bytes, text: str) -> int | None:
+def _find_span(regions: FileRegions, path: str, data: bytes, new_text: NewText,
+               above: str) -> tuple[int, int] | None:
+    """The bytes behind which a new region comes; None: nothing of that name is there."""
+    behind = new_text.after or above
+    outline = regions.outline(path, data)
+    if behind == HEADER:  # its first piece: else it would stand behind all definitions
+        return 0, min((region.start for region in outline.regions if region.name != HEADER),
+                      default=len(data))
+    span = regions.span(path, data, behind) if behind else (0, len(data))
+    if outline.language != "toml" or new_text.after:
+        return span
+    if span is None and new_text.text.lstrip().startswith("["):
+        return 0, len(data)  # a table of its own, whatever its name begins with
+    first = None if above else _first_table(outline, data, new_text.text)
+    return span if first is None else (0, first)
+
+
+def _refuse_place(new_text: NewText, shown: str, behind: str, names: Sequence[str]) -> Refusal:
+    near = nearest(behind, names)
+    return Refusal(
+        Code.REGION_UNKNOWN,
+        f"{shown} has no region {behind!r} that {new_text.name} could come "
+        f"behind. The nearest: {', '.join(near)}. Nothing was written.",
+        next=f"`coord regions {shown}` lists them.", resource=f"{shown}::{behind}",
+        nearest=[f"{shown}::{text}" for text in near],
+    )
+
+
+def _refuse_end(name: str, shown: str, above: str) -> Refusal:
+    return Refusal(
+        Code.INVALID, f"{name} cannot be put at the end of {above or shown}: with this text, "
+        f"{shown} has no such region. Nothing was written.",
+        next="Correct the text (its name, its indentation); or "
+        + (f"commit {shown}::{above} with it." if above else "lease the file, and write it as "
+           "a whole."), resource=name,
+    )
+
+
+def _count_line_ends(outline: Outline, before: bytes, text: bytes, above: str) -> int:
+    """How many line ends stand between a new region and what it comes behind."""
+    language = outline.language
+    if language in ("toml", "yaml") and before and not text.lstrip().startswith(b"["):
+        return _between_keys(outline, before, above)
+    # (In Python as PEP 8 has it.)
+    return 1 if language == "json" else 3 if not above and language == "python" else 2
+
+
+def _is_followed(outline: Outline, position: int, above: str) -> bool:
+    """Whether another region of the same one begins there."""
+    return any(region.start == position and region.name.rpartition(".")[0] == above
+               for region in outline.regions)
+
+
+def _put_within(regions: FileRegions, path: str, data: bytes, span: tuple[int, int], name: str,
+                text: bytes, gap: bytes) -> tuple[int, bytes] | None:
+    """Where a new region begins at the end of what contains it, and its bytes; None: it would not
+    be read as that region."""
+    above, outline, end = name.rpartition(".")[0], regions.outline(path, data), _line_end(data)
+    is_first = not any(region.name.startswith(f"{above}.") for region in outline.regions)
+    place = _before_its_last_line(data, span, text, end if is_first else gap)
+    if place is not None and _holds(regions, path, data, place, name):
+        return place
+    put = json_commas.put_in(data[span[0]:span[1]], text, end) if (
+        outline.language == "json") else None
+    place = None if put is None else (span[0] + put[0], put[1])
+    return place if place is not None and _holds(regions, path, data, place, name) else None
+
+
+def _line_end(data: bytes) -> bytes:
+    return b"\r\n" if b"\r\n" in data else b"\n"
+
+
+def _first_table(outline: Outline, data: bytes, text: str) -> int | None:
     """Where the tables of a TOML file begin, behind which no key is the file's own any more; None:
     there are none, or the text is one."""
     if text.lstrip().startswith("["):
         return None
-    return min((region.start for region in regions.outline(path, data).regions
+    return min((region.start for region in outline.regions
                 if region.name != HEADER
                 and _TABLE.match(data, region.start)), default=None)
 
 
-def _between_keys(regions: FileRegions, path: str, data: bytes, above: str) -> int:
+def _between_keys(outline: Outline, data: bytes, above: str) -> int:
     """The line ends between the last two keys of one mapping; of a single one that of its line."""
-    keys = [data[region.start:region.end] for region in regions.outline(path, data).regions
+    keys = [data[region.start:region.end] for region in outline.regions
             if region.name != HEADER and region.name.rpartition(".")[0] == above
             and not _TABLE.match(data, region.start)]
     last = keys[-2] if len(keys) > 1 else b""
@@ -257,7 +310,7 @@ def _holds(regions: FileRegions, path: str, data: bytes, place: tuple[int, bytes
     return regions.span(path, made, name) is not None
 
 
-def _before_its_last_line(data: bytes, span: tuple[int, int], text: bytes, end: bytes,
+def _before_its_last_line(data: bytes, span: tuple[int, int], text: bytes,
                           gap: bytes) -> tuple[int, bytes] | None:
     """Where what contains a region ends with a bracket, or a word, on a line of its own."""
     lines = data[span[0]:span[1]].rstrip()
@@ -364,33 +417,48 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
             "regions. Nothing was written.", next="Lease the file, and write it as a whole.",
             path=shown, regions=[],
         )
-    beyond = [HEADER] if names is None else [
-        name for name in names if not any(f"{name}.".startswith(f"{text}.") for text in own)]
+    beyond = [HEADER] if names is None else _list_apart(names, own)
     if beyond:
-        there = regions.names(path, data)
-        new = [name for name in beyond[:8] if name not in there]
-        around = [name for name in beyond if any(
-            text in there and text.startswith(f"{name}.") for text in own)]
-        twice = [name.rpartition("#")[0] for name in new if "#" in name]
-        if twice and set(twice) <= set(there) and not set(own) & set(there):
-            raise Refusal(
-                Code.OUT_OF_SCOPE_EDIT,
-                f"With this text {_listed(shown, twice)} would be there twice. Nothing was "
-                "written.", next=f"If that is what you mean, {'propose' if proposed else 'lease'} "
-                "it by this name, and not another as new.", path=shown, regions=beyond[:8],
-            )
-        raise Refusal(
-            Code.OUT_OF_SCOPE_EDIT,
-            f"With this text more of {shown} would change than {', '.join(own)}: "
-            f"{', '.join(beyond[:8])}. Nothing was written.",
-            next=f"Keep to the region; or propose {_listed(shown, beyond)} with it, each by its "
-            "own part of the text, or the whole file." if proposed else
-            _as_a_whole(shown, beyond, around) if around else
-            f"Commit {_listed(shown, beyond)} with it, each by its own part of the text, all "
-            "in one; lease what you have not yet"
-            + (f" (as new: {', '.join(new)})" if new else "") + ". Or keep to the region.",
-            path=shown, regions=beyond[:8],
-        )
+        raise _refuse_beyond(shown, beyond, own, regions.names(path, data), proposed=proposed)
+
+
+def _list_apart(names: Sequence[str], own: Sequence[str]) -> list[str]:
+    """Those that are none of these, nor a part of one."""
+    return [name for name in names
+            if not any(f"{name}.".startswith(f"{text}.") for text in own)]
+
+
+def _refuse_beyond(shown: str, beyond: Sequence[str], own: Sequence[str], there: Sequence[str], *,
+                   proposed: bool) -> Refusal:
+    """For a text that changes more than its `own` regions, of a file with those that are `there`.
+    """
+    new = [name for name in beyond[:8] if name not in there]
+    around = [name for name in beyond if any(
+        text in there and text.startswith(f"{name}.") for text in own)]
+    twice = [name.rpartition("#")[0] for name in new if "#" in name]
+    if twice and set(twice) <= set(there) and not set(own) & set(there):
+        why = f"{_listed(shown, twice)} would be there twice. Nothing was written."
+        step = (f"If that is what you mean, {'propose' if proposed else 'lease'} it by this name, "
+                "and not another as new.")
+    else:
+        why = (f"more of {shown} would change than {', '.join(own)}: {', '.join(beyond[:8])}. "
+               "Nothing was written.")
+        step = _say_beyond(shown, beyond, around, new, proposed=proposed)
+    return Refusal(Code.OUT_OF_SCOPE_EDIT, f"With this text {why}", next=step, path=shown,
+                   regions=list(beyond[:8]))
+
+
+def _say_beyond(shown: str, beyond: Sequence[str], around: Sequence[str], new: Sequence[str], *,
+                proposed: bool) -> str:
+    """What to do about a text that changes regions `beyond` its own, some of them `around` it."""
+    if proposed:
+        return (f"Keep to the region; or propose {_listed(shown, beyond)} with it, each by its "
+                "own part of the text, or the whole file.")
+    if around:
+        return _as_a_whole(shown, beyond, around)
+    as_new = f" (as new: {', '.join(new)})" if new else ""
+    return (f"Commit {_listed(shown, beyond)} with it, each by its own part of the text, all "
+            f"in one; lease what you have not yet{as_new}. Or keep to the region.")
 
 
 def _as_a_whole(shown: str, beyond: Sequence[str], around: Sequence[str]) -> str:
@@ -398,8 +466,7 @@ def _as_a_whole(shown: str, beyond: Sequence[str], around: Sequence[str]) -> str
     be committed."""
     outer = [name for name in around if not any(
         name.startswith(f"{other}.") for other in around)]
-    more = [name for name in beyond if not any(
-        f"{name}.".startswith(f"{text}.") for text in outer)]
+    more = _list_apart(beyond, outer)
     also = f", and {_listed(shown, more)} with it" if more else ""
     return (f"Commit {_listed(shown, outer)} in its place, as a whole, with all that is in "
             f"it{also}; lease what you have not yet. Or keep to the region.")

@@ -102,24 +102,7 @@ class Tool:
         Raises:
             Refusal: INVALID, naming the field; LIMIT.
         """
-        try:
-            given_json = msgspec.json.encode(
-                {k: v for k, v in given.items() if v is not None or k in self._any_json})
-            if len(given_json) > ARGUMENTS_BYTES_MAX:
-                raise Refusal(
-                    Code.LIMIT, f"{self.name}: the arguments are over {ARGUMENTS_BYTES_MAX} "
-                    "bytes. Nothing was done.", next="Say it shorter.",
-                )
-            chosen = msgspec.json.decode(given_json, type=self.arguments)
-        except (msgspec.ValidationError, msgspec.DecodeError, ValueError, TypeError,
-                RecursionError) as bad:
-            inner = ", ".join(f"`{name}`" for name in wrong_values.fields(bad, self.arguments))
-            raise Refusal(
-                Code.INVALID,
-                f"{self.name}: {wrong_values.in_words(bad)[:300]}. Nothing was done.",
-                next=f"Call {self.name} again with {inner} there." if inner else
-                f"Call {self.name} again with {self._listed()}.",
-            ) from None
+        chosen = self._checked(given)
         fields = {name: value for name in self.takes
                   if (value := getattr(chosen, name)) is not msgspec.UNSET}
         names = {f.name for f in msgspec.structs.fields(self.request)}
@@ -131,6 +114,31 @@ class Tool:
             fields["cwd"] = cwd
         preset = {k: v for k, v in self.preset.items() if k not in self.takes}
         return self.request(**preset, **fields)
+
+    def _checked(self, given: Mapping[str, Any]) -> msgspec.Struct:
+        """The arguments, as `arguments` has them.
+
+        Raises:
+            Refusal: INVALID, naming the field; LIMIT.
+        """
+        try:
+            given_json = msgspec.json.encode(
+                {k: v for k, v in given.items() if v is not None or k in self._any_json})
+            if len(given_json) > ARGUMENTS_BYTES_MAX:
+                raise Refusal(
+                    Code.LIMIT, f"{self.name}: the arguments are over {ARGUMENTS_BYTES_MAX} "
+                    "bytes. Nothing was done.", next="Say it shorter.",
+                )
+            return msgspec.json.decode(given_json, type=self.arguments)
+        except (msgspec.ValidationError, msgspec.DecodeError, ValueError, TypeError,
+                RecursionError) as bad:
+            inner = ", ".join(f"`{name}`" for name in wrong_values.fields(bad, self.arguments))
+            raise Refusal(
+                Code.INVALID,
+                f"{self.name}: {wrong_values.in_words(bad)[:300]}. Nothing was done.",
+                next=f"Call {self.name} again with {inner} there." if inner else
+                f"Call {self.name} again with {self._listed()}.",
+            ) from None
 
     def _listed(self) -> str:
         return ", ".join(f"`{name}`" for name in self.takes)

@@ -25,11 +25,37 @@ from coordinator.meaning.values import (
     Value,
     Values,
     builtin,
+    classes_of,
     listed,
 )
 
 #: Annotations within one another are followed so deep.
 NESTED_MAX = 12
+
+
+def _made_with(name: str, parts: list[ast.expr], kinds: list[Values]) -> Values:
+    """What `name[parts]` stands for, of Python's own types; `kinds`: what each part does."""
+    if name in ("Annotated", "Final", "ClassVar"):
+        return kinds[0]
+    if name in INNER:
+        return union(kinds)
+    if name in ("Type", "type"):
+        return classes_of(kinds[0])
+    if name in LISTS:
+        return listed(kinds[0])
+    if name in DICTS:
+        return builtin("dict", *kinds) if len(kinds) == 2 else builtin("dict")
+    if name in ("Tuple", "tuple"):
+        if any(isinstance(part, ast.Constant) and part.value is ... for part in parts):
+            return listed(kinds[0])
+        return builtin("tuple", *kinds)
+    if name in ("Awaitable", "Coroutine"):
+        return builtin("coroutine", kinds[-1])
+    if name in MANAGERS:
+        return builtin("manager", kinds[0])
+    if name == "Callable":
+        return frozenset({Value("callable", args=(kinds[-1],))})
+    return builtin("str") if name == "Literal" else OUTSIDE
 
 
 class Annotations(Following):
@@ -87,28 +113,29 @@ class Annotations(Following):
         scope = self.scope(hit.place.path, hit.place.scope)
         values = NOTHING
         for binding in scope.bindings.get(hit.place.name, []) if scope is not None else ():
-            at = binding.at if binding.at is not None else hit.place.scope
             if binding.kind == "def":
                 made = self.scope(hit.place.path, binding.text)
                 if made is not None and made.kind == "class":
                     values |= {Value("object", hit.place.path, binding.text)}
             elif binding.kind == "value":
+                at = binding.at if binding.at is not None else hit.place.scope
                 inner = term(binding.text)
                 if inner.kind == "typevar" and of is not None:
                     values |= self._stands_for(of, hit.place.name)
-                if inner.kind in ("alias", "typevar") and inner.name:
-                    tree = annotation_tree(inner.name)
-                    if tree is not None and not (inner.kind == "typevar" and values):
-                        values |= self.annotated(hit.place.path, at, tree, of, depth)
-                elif inner.kind in ("name", "attribute", "any"):
-                    values |= frozenset(
-                        Value("object", value.path, value.scope)
-                        for value in self.term(hit.place.path, at, inner)
-                        if value.kind == "class"
-                    )
-            elif binding.kind == "type" and "TypeAlias" in binding.text:
-                continue
+                if not (inner.kind == "typevar" and values):
+                    values |= self._instance_named(hit.place.path, at, inner, of, depth)
         return values
+
+    def _instance_named(self, path: str, at: str, other_term: Term, of: Value | None,
+                        depth: int) -> Values:
+        """The objects of what a name for a type is."""
+        if other_term.kind in ("alias", "typevar") and other_term.name:
+            tree = annotation_tree(other_term.name)
+            return self.annotated(path, at, tree, of, depth) if tree is not None else NOTHING
+        if other_term.kind in ("name", "attribute", "any"):
+            return frozenset(Value("object", value.path, value.scope)
+                             for value in self.term(path, at, other_term) if value.kind == "class")
+        return NOTHING
 
     def _stands_for(self, value: Value, name: str) -> Values:
         """What a type variable stands for in a member of this object."""
@@ -151,37 +178,15 @@ class Annotations(Following):
         self, path: str, at: str, head: ast.expr, parts: list[ast.expr], of: Value | None,
         depth: int,
     ) -> Values:
-        name = _last_of(head)
         hits = self._spelt(path, at, head)
+        kinds = [self.annotated(path, at, part, of, depth) for part in parts]
         if hits:
-            args = tuple(self.annotated(path, at, part, of, depth) for part in parts)
+            args = tuple(kinds)
             return frozenset(
                 value._replace(args=args) if value.kind == "object" else value
                 for hit in hits for value in self._instance(hit, of, depth)
             )
-        kinds = [self.annotated(path, at, part, of, depth) for part in parts]
-        if name in ("Annotated", "Final", "ClassVar"):
-            return kinds[0]
-        if name in INNER:
-            return union(kinds)
-        if name in ("Type", "type"):
-            return frozenset(Value("class", value.path, value.scope) for value in kinds[0]
-                             if value.kind == "object")
-        if name in LISTS:
-            return listed(kinds[0])
-        if name in DICTS:
-            return builtin("dict", *kinds) if len(kinds) == 2 else builtin("dict")
-        if name in ("Tuple", "tuple"):
-            if any(isinstance(part, ast.Constant) and part.value is ... for part in parts):
-                return listed(kinds[0])
-            return builtin("tuple", *kinds)
-        if name in ("Awaitable", "Coroutine"):
-            return builtin("coroutine", kinds[-1])
-        if name in MANAGERS:
-            return builtin("manager", kinds[0])
-        if name == "Callable":
-            return frozenset({Value("callable", args=(kinds[-1],))})
-        return builtin("str") if name == "Literal" else OUTSIDE
+        return _made_with(_last_of(head), parts, kinds)
 
     def _spelt(self, path: str, at: str, node: ast.expr) -> list[Hit] | None:
         """What a dotted name leads to; None if outside."""
@@ -210,11 +215,8 @@ class Annotations(Following):
             return None
         name = _last_of(node)
         first = scope.params[0].annotation if scope.params else ""
-        if name != "Self" and not (first and name in (first, *_inner_names(first))):
-            return None
-        if name != "Self" and name != first and not first.lower().startswith("type["):
-            return None
-        if name == first and not self._is_typevar(value, scope, name):
+        if not _is_own(name, first) or (
+                name == first and not self._is_typevar(value, scope, name)):
             return None
         own = frozenset({Value("object", value.path, value.scope, value.args)})
         return listed(own) if node is not tree and _last_of_head(tree) in LISTS else own
@@ -260,3 +262,11 @@ def _known_outside(name: str) -> Values:
     if name in DICTS:
         return builtin("dict")
     return builtin(name) if name in BUILTINS else OUTSIDE
+
+
+def _is_own(name: str, first: str) -> bool:
+    """Whether a method that gives `name` may give the kind of its first parameter, annotated so."""
+    if name == "Self":
+        return True
+    return bool(first) and name in (first, *_inner_names(first)) and (
+        name == first or first.lower().startswith("type["))

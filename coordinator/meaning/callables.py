@@ -6,6 +6,7 @@ is given), and what binding takes away. None for what is not known: that is neve
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from coordinator.meaning.facts import Param, Scope
@@ -80,15 +81,18 @@ def of_function(resolver: Resolver, value: Value) -> list[Signature]:
     if not is_plain(resolver, value.path, scope):
         return [Signature(None, place, marks)]
     params = tuple(scope.params)
-    if in_class and value.of is not None:
-        kind = resolver.binding_kind(scope)
-        bound = kind == "class" or (kind != "static" and (
-            value.of.kind == "object" or (value.of.kind == "super" and value.of.of is not None)))
-        if scope.name == "__new__":
-            bound = False
-        if bound and params and params[0].kind in ("/", ""):
-            params = params[1:]
+    if in_class and value.of is not None and params and params[0].kind in ("/", "") and (
+            _is_bound(resolver, scope, value.of)):
+        params = params[1:]
     return [Signature(params, place, marks)]
+
+
+def _is_bound(resolver: Resolver, scope: Scope, of: Value) -> bool:
+    """Whether a method gets its first parameter of itself, where it is taken from this."""
+    kind = resolver.binding_kind(scope)
+    if scope.name == "__new__" or kind == "static":
+        return False
+    return kind == "class" or of.kind == "object" or (of.kind == "super" and of.of is not None)
 
 
 def is_plain(resolver: Resolver, path: str, scope: Scope) -> bool:
@@ -110,20 +114,20 @@ def _passes_through(resolver: Resolver, path: str, at: str, text: str) -> bool:
         scope = resolver.scope(value.path, value.scope) if value.kind == "function" else None
         if scope is None:
             return False
-        if called:
-            if "Callable[[" in scope.returns:
-                given, _, back = scope.returns.partition("Callable[[")[2].partition("]")
-                if given.strip() != back.strip(" ,]") or not given.strip():
-                    return False
-                continue
-            inner = [other_scope for other_scope in resolver.world.facts(value.path).scopes.values()
-                     if other_scope.kind == "function" and other_scope.above == value.scope
-                     and other_scope.name in scope.given]
-            if not inner or not all(_is_same(scope) for scope in inner):
-                return False
-        elif not _is_same(scope):
+        if not (_makes_same(resolver, value, scope) if called else _is_same(scope)):
             return False
     return bool(values)
+
+
+def _makes_same(resolver: Resolver, value: Value, scope: Scope) -> bool:
+    """Whether what a function gives back gives back what it was given."""
+    if "Callable[[" in scope.returns:
+        given, _, back = scope.returns.partition("Callable[[")[2].partition("]")
+        return given.strip() == back.strip(" ,]") and bool(given.strip())
+    inner = [other_scope for other_scope in resolver.world.facts(value.path).scopes.values()
+             if other_scope.kind == "function" and other_scope.above == value.scope
+             and other_scope.name in scope.given]
+    return bool(inner) and all(map(_is_same, inner))
 
 
 def _is_same(scope: Scope) -> bool:
@@ -193,19 +197,23 @@ def _data(
         made = resolver.scope(above.path, above.scope)
         if made is None or not _is_data(made):
             continue
-        by_name = any(" kw_only" in text for text in made.decorators)
-        for name, said, default in made.fields:
-            kind = said.partition("[")[0].rpartition(".")[2]
-            if kind == "KW_ONLY":
-                by_name = True
-            elif kind != "ClassVar" and "init=False" not in default:
-                only = by_name or "kw_only=True" in default
-                if _is_attrs(made):
-                    name = name.lstrip("_")
-                fields[name] = Param(name, "=" if only else "", not _has_default(default))
+        fields |= {param.name: param for param in _list_fields(made)}
         if not made.fields and _is_attrs(made) and made.bindings:
             return Signature(None, place)  # fields without annotations: not read
     return Signature(tuple(fields.values()), place)
+
+
+def _list_fields(scope: Scope) -> Iterator[Param]:
+    """The parameters that the fields of this class alone make."""
+    by_name = any(" kw_only" in text for text in scope.decorators)
+    for name, annotation, default in scope.fields:
+        kind = annotation.partition("[")[0].rpartition(".")[2]
+        if kind == "KW_ONLY":
+            by_name = True
+        elif kind != "ClassVar" and "init=False" not in default:
+            only = by_name or "kw_only=True" in default
+            yield Param(name.lstrip("_") if _is_attrs(scope) else name, "=" if only else "",
+                        not _has_default(default))
 
 
 def _is_data(scope: Scope) -> bool:

@@ -6,7 +6,9 @@ Owns the comparison of two versions of one file. It says what may break somebody
 
 from __future__ import annotations
 
-from coordinator.meaning.facts import Facts, Param, Scope
+from collections.abc import Iterable
+
+from coordinator.meaning.facts import Binding, Facts, Param, Scope
 from coordinator.meaning.resolving import Resolver
 from coordinator.meaning.signatures import narrower
 from coordinator.meaning.values import Place
@@ -92,28 +94,29 @@ def _taken(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str
         targets = {(binding.text, binding.name) for binding in was}
         return "" if targets <= {(binding.text, binding.name) for binding in now} or any(
             binding.kind != "import" for binding in now) else "it comes from elsewhere"
-    before = [old.scopes[binding.text] for binding in was if binding.kind == "def"
-              and binding.text in old.scopes]
-    after = [new.scopes[binding.text] for binding in now if binding.kind == "def" and binding.text
-             in new.scopes]
+    before, after = _list_defined(old, was), _list_defined(new, now)
     if not before:
         return ""
     if not after:
         return "it is no function or class any more"
     if before[0].kind != after[0].kind:
         return "it is something else"
-    if before[0].kind == "class":
+    if before[0].kind == "class" or _is_called_alike(before, after):
         return ""
-    if _list_signatures(before) == _list_signatures(after):
-        return ""
-    for other_scope in before:
-        if not any(_kept(other_scope, other_one) for other_one in after):
-            return "it is called in another way"
-    # What is called is the last one, whatever the overloads before it say.
-    for other_scope in after:
-        if not any(_kept(other_one, other_scope) for other_one in before):
-            return "it is called in another way"
-    return ""
+    return "it is called in another way"
+
+
+def _list_defined(facts: Facts, bindings: Iterable[Binding]) -> list[Scope]:
+    return [facts.scopes[binding.text] for binding in bindings
+            if binding.kind == "def" and binding.text in facts.scopes]
+
+
+def _is_called_alike(before: list[Scope], after: list[Scope]) -> bool:
+    """Whether each signature is still there, and nothing is there that is called otherwise: what is
+    called is the last one, whatever the overloads before it say."""
+    return _list_signatures(before) == _list_signatures(after) or (
+        all(any(_kept(was, now) for now in after) for was in before)
+        and all(any(_kept(was, now) for was in before) for now in after))
 
 
 def _kept(old: Scope, new: Scope) -> bool:

@@ -14,8 +14,10 @@ from coordinator.meaning.facts import EXPRESSION_MAX, UNKNOWN
 _SAME_ITEMS = frozenset({
     "sorted", "list", "tuple", "set", "frozenset", "reversed", "iter", "deque", "filter",
 })
-#: Calls whose result is one of what their first argument holds.
-_ONE_ITEM = frozenset({"next", "min", "max", "choice"})
+#: Calls of one argument: what is written behind that for their result. (`*`: what it holds.)
+_OF_ONE = {"next": "*", "min": "*", "max": "*", "choice": "*", "type": "%", "copy": "",
+           "deepcopy": ""}
+_WELL_KNOWN = _SAME_ITEMS | _OF_ONE.keys() | {"cast", "getattr", "TypeVar"}
 
 
 class Writer:
@@ -78,28 +80,37 @@ class Writer:
         name = function.id if isinstance(function, ast.Name) else (
             function.attr if isinstance(function, ast.Attribute) else "")
         first = node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
-        if first is not None:
-            if name in _SAME_ITEMS and isinstance(function, ast.Name) and name != "filter":
-                return self.text(first) + "*&"
-            if name == "filter" and len(node.args) == 2:
-                return self.text(node.args[1]) + "*&"
-            if name in _ONE_ITEM and len(node.args) == 1:
-                return self.text(first) + "*"
-            if name == "type" and len(node.args) == 1:
-                return self.text(first) + "%"
-            if name == "cast" and len(node.args) == 2:
-                return f"$cast({annotation(first)})" if annotation(first) else UNKNOWN
-            if name == "TypeVar":
-                bound = next((keyword.value for keyword in node.keywords if keyword.arg
-                              == "bound"), None)
-                return f"$typevar({annotation(bound)})"
-            if name in ("copy", "deepcopy") and len(node.args) == 1:
-                return self.text(first)
-            if (name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
-                    and isinstance(node.args[1].value, str)
-                    and node.args[1].value.isidentifier()):
-                return f"{self.text(first)}.{node.args[1].value}"
+        if first is not None and name in _WELL_KNOWN:
+            result = self._call_well_known(node, name, first)
+            if result is not None:
+                return result
         return self.text(function) + "()"
+
+    def _call_well_known(self, node: ast.Call, name: str, first: ast.expr) -> str | None:
+        """Of a call of a function whose result is known by its name; None: it is none."""
+        if name in _SAME_ITEMS and isinstance(node.func, ast.Name) and name != "filter":
+            return self.text(first) + "*&"
+        if name == "TypeVar":
+            bound = next((keyword.value for keyword in node.keywords if keyword.arg
+                          == "bound"), None)
+            return f"$typevar({annotation(bound)})"
+        if len(node.args) == 1:
+            suffix = _OF_ONE.get(name)
+            return None if suffix is None else self.text(first) + suffix
+        second = node.args[1]
+        if name == "getattr":
+            return self._call_getattr(first, second)
+        if name == "filter" and len(node.args) == 2:
+            return self.text(second) + "*&"
+        if name == "cast" and len(node.args) == 2:
+            return f"$cast({annotation(first)})" if annotation(first) else UNKNOWN
+        return None
+
+    def _call_getattr(self, holder: ast.expr, name: ast.expr) -> str | None:
+        if isinstance(name, ast.Constant) and isinstance(name.value, str) and (
+                name.value.isidentifier()):
+            return f"{self.text(holder)}.{name.value}"
+        return None
 
 
 def alias(node: ast.expr) -> str:

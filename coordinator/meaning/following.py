@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 
 from coordinator.meaning.facts import Binding, Scope
 from coordinator.meaning.values import Hit, Place, Value, Values
@@ -162,9 +163,7 @@ class Following(ABC):
             if value is None or value.kind != "module":
                 known = False
                 continue
-            exports = self.world.facts(value.path).exports
-            if (exports is not None and name not in exports) or (
-                    exports is None and name.startswith("_")):
+            if not _is_exported(name, self.world.facts(value.path).exports):
                 continue
             hits, _ = self._of_module(value.path, name, seen)
             if hits:
@@ -219,3 +218,8 @@ class Following(ABC):
 
 def _is_plain_base(text: str) -> bool:
     return text.partition("[")[0].rpartition(".")[2] in ("object", "Generic", "Protocol", "ABC")
+
+
+def _is_exported(name: str, exports: Collection[str] | None) -> bool:
+    """Whether `from … import *` brings it, where a module has this `__all__`, or none."""
+    return not name.startswith("_") if exports is None else name in exports

@@ -24,7 +24,7 @@ import apsw
 import msgspec
 
 from coordinator.meaning import statements as sql
-from coordinator.meaning.facts import Facts, last_name
+from coordinator.meaning.facts import Binding, Facts, Scope, last_name
 from coordinator.meaning.languages import row_of
 
 #: Changes with the shape of the facts: an index of another version is built anew.
@@ -201,28 +201,33 @@ def module_of(path: str) -> str:
 def rows_of(facts: Facts) -> set[tuple[str, str]]:
     """The names of a file, and what it has to do with each."""
     rows = {(site.name(), "u") for site in facts.sites}
-    for key, scope in facts.scopes.items():
-        if scope.kind in ("module", "class"):
-            rows |= {(name, "d") for name, bound in scope.bindings.items()
-                     if any(binding.kind != "import" for binding in bound)}
-        elif scope.name and key:
-            rows.add((scope.name, "d"))
+    for scope in facts.scopes.values():
+        is_open = scope.kind in ("module", "class")
+        rows.update((name, "d") for name in (_list_own(scope) if is_open else [scope.name]))
         for name, bound in scope.bindings.items():
             for binding in bound:
                 if binding.kind == "import":
-                    rows.add((last_part(binding.text), "m"))
-                    if binding.name not in ("", "*"):
-                        rows.add((binding.name, "u"))
-                        rows.add((binding.name, "m"))
-                        if binding.name != name:
-                            rows.add((binding.name, "a"))
-                elif binding.kind == "value" and scope.kind in ("module", "class"):
-                    given = last_name(binding.text)
-                    if given and given != name:
-                        rows.add((given, "a"))
+                    rows.update(_rows_of_import(name, binding))
+                elif binding.kind == "value" and is_open and last_name(binding.text) != name:
+                    rows.add((last_name(binding.text), "a"))
         rows |= {(last_name(base.partition("[")[0]), "b") for base in scope.bases}
         rows |= {(last_part(module), "m") for module in scope.wildcards}
     return {(name, role) for name, role in rows if name}
+
+
+def _list_own(scope: Scope) -> list[str]:
+    """The names that are not only imported."""
+    return [name for name, bound in scope.bindings.items()
+            if any(binding.kind != "import" for binding in bound)]
+
+
+def _rows_of_import(name: str, binding: Binding) -> list[tuple[str, str]]:
+    rows = [(last_part(binding.text), "m")]
+    if binding.name not in ("", "*"):
+        rows += [(binding.name, "u"), (binding.name, "m")]
+        if binding.name != name:
+            rows.append((binding.name, "a"))
+    return rows
 
 
 def last_part(module: str) -> str:

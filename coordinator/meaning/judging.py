@@ -223,8 +223,7 @@ class _Judge:
         if was is None:
             return None
         hits, _ = self.old.members(Value("module", was), name)
-        touched = [hit.place for hit in hits if hit.place in self.changes.places
-                   or (hit.place.path == self.path and not hit.place.name)]
+        touched = [hit.place for hit in hits if self._is_touched(hit.place)]
         through = Place(was, "", name)
         if not touched and through not in self.changes.places:
             return None
@@ -232,7 +231,11 @@ class _Judge:
             module = Value("module", now)
             if self.new.members(module, name)[0] or self.new.answers(module, name):
                 return None
-        return touched[0] if touched else through
+        return next(iter(touched), through)
+
+    def _is_touched(self, place: Place) -> bool:
+        """Whether the change takes it away, or what is there is the changed file."""
+        return place in self.changes.places or (place.path == self.path and not place.name)
 
     def _site(self, file: str, facts: Facts, site: Site) -> None:
         here = self._resolver(file)
@@ -333,21 +336,16 @@ class _Judge:
         if not before or not after or any(signature.params is None for signature
                                           in (*before, *after)):
             return ""
-        fitted = [signature for signature in before if signature.params is not None
-                  and not misfit(signature.params, shape)]
-        if not fitted:
+        if all(_misfit(signature, shape) for signature in before):
             return ""
-        whys = [misfit(signature.params or (), shape) for signature in after]
+        whys = [_misfit(signature, shape) for signature in after]
         if all(whys):
             return whys[-1]
         if len(before) == len(after) == 1 and before[0].params and after[0].params:
             text = swapped(before[0].params, after[0].params, shape)
             if text:
                 return text
-        if not any(signature.waits for signature in before) and all(signature.waits for signature
-                                                                    in after):
-            return "it is async now and has to be awaited"
-        return ""
+        return "it is async now and has to be awaited" if _waits_now(before, after) else ""
 
     def _overridden(self) -> None:
         """Methods that replace one another, where one of them changed."""
@@ -419,3 +417,12 @@ def _kind(site: Site, other_term: Term, value: Value | None) -> BreakKind:
     if other_term.of.text in ("self", "cls", "super()", "self.__class__"):
         return "self"
     return "name" if value is not None and value.kind in ("module", "folder") else "receiver"
+
+
+def _misfit(signature: Signature, shape: Shape) -> str:
+    return misfit(signature.params or (), shape)
+
+
+def _waits_now(before: list[Signature], after: list[Signature]) -> bool:
+    return not any(signature.waits for signature in before) and all(
+        signature.waits for signature in after)

@@ -349,24 +349,30 @@ class _Reader(Binder):
         if shape.star or shape.stars:
             self.markers.append(Marker("starred", self.at, line, text))
         if text == "isinstance" and len(args) == 2:
-            subject = self.text(args[0])
-            if subject != UNKNOWN:
-                narrowed = self.scopes[self.at].narrowed.setdefault(subject, [])
-                narrowed += [self.text(node) + "()" for node in heads.classes(args[1])]
+            self._narrow(self.text(args[0]), args[1])
         elif text in ("getattr", "setattr", "hasattr", "delattr") and len(args) > 1:
-            if isinstance(args[1], ast.Constant) and isinstance(args[1].value, str):
-                if text == "getattr" and args[1].value.isidentifier():
-                    self.site(f"{self.text(args[0])}.{args[1].value}", line)
-            elif text in ("getattr", "setattr"):
-                self.markers.append(Marker(
-                    "getattr" if text == "getattr" else "setattr", self.at, line,
-                    self.text(args[0]), heads.prefix(args[1]),
-                ))
+            self._seen_by_name(text, args[0], args[1], line)
         elif text in ("eval", "exec") and not (args and isinstance(args[0], ast.Constant)):
             self.markers.append(Marker("eval" if text == "eval" else "exec", self.at, line))
         elif text == "__import__" or name == "import_module":
             given = args[0].value if args and isinstance(args[0], ast.Constant) else UNKNOWN
             self.markers.append(Marker("__import__", self.at, line, encodable(str(given))))
+
+    def _narrow(self, subject: str, classes: ast.expr) -> None:
+        if subject != UNKNOWN:
+            narrowed = self.scopes[self.at].narrowed.setdefault(subject, [])
+            narrowed += [self.text(node) + "()" for node in heads.classes(classes)]
+
+    def _seen_by_name(self, function: str, holder: ast.expr, name: ast.expr, line: int) -> None:
+        """What `getattr` and its like tell of an attribute."""
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            if function == "getattr" and name.value.isidentifier():
+                self.site(f"{self.text(holder)}.{name.value}", line)
+        elif function in ("getattr", "setattr"):
+            self.markers.append(Marker(
+                "getattr" if function == "getattr" else "setattr", self.at, line,
+                self.text(holder), heads.prefix(name),
+            ))
 
     def _attribute(self, node: ast.AST) -> None:
         assert isinstance(node, ast.Attribute)

@@ -24,6 +24,7 @@ from coordinator.meaning.values import (
     Value,
     Values,
     builtin,
+    classes_of,
     container_call,
     each_of,
     item_of,
@@ -111,18 +112,21 @@ class Resolver(Annotations):
                 tree = annotation_tree(other_term.name)
                 return self.annotated(path, at, tree) if tree is not None else NOTHING
         assert other_term.of is not None
-        if (other_term.kind == "call" and other_term.of.kind == "name"
-                and other_term.of.name == "super"):
+        return self._through(path, at, other_term, other_term.of)
+
+    def _through(self, path: str, at: str, other_term: Term, inner: Term) -> Values:
+        """What is made of that which the inner expression stands for."""
+        if (other_term.kind == "call" and inner.kind == "name"
+                and inner.name == "super"):
             return self._super(path, at)
-        values = self.term(path, at, other_term.of)
+        values = self.term(path, at, inner)
         match other_term.kind:
             case "attribute":
                 return union(self.attribute(value, other_term.name) for value in values)
             case "list":
                 return listed(values)
             case "class":
-                return frozenset(Value("class", value.path, value.scope) for value in values
-                                 if value.kind == "object")
+                return classes_of(values)
         does: dict[str, Callable[[Value], Values]] = {
             "call": self.called, "each": self._each, "await": self._awaited,
             "enter": self._entered, "part": lambda value: frozenset({value}),
@@ -271,20 +275,9 @@ class Resolver(Annotations):
         if scope is None:
             return NOTHING
         names = {_last(text) for text in scope.decorators}
-        above = scope.above or ""
-        if not scope.returns:
-            values = union(self.evaluate(value.path, value.scope, text) for text in scope.given)
-            if "yields" in scope.marks:
-                return listed(NOTHING)
-        else:
-            tree = annotation_tree(scope.returns)
-            own = self.own_kind(scope, value.of, tree) if tree is not None else None
-            if own is not None:
-                values = own
-            elif tree is not None:
-                values = self.annotated(value.path, above, tree, value.of)
-            else:
-                values = NOTHING
+        values = self._given_back(value, scope)
+        if not scope.returns and "yields" in scope.marks:
+            return listed(NOTHING)
         if names & {"contextmanager", "asynccontextmanager"}:
             return builtin("manager", union(
                 each_of(value) for value in values if value.kind == "builtin" and value.scope
@@ -294,6 +287,17 @@ class Resolver(Annotations):
         if names - PLAIN - PROPERTIES and not values:
             return NOTHING
         return values
+
+    def _given_back(self, value: Value, scope: Scope) -> Values:
+        """What a function says that it gives back; else what it is seen to."""
+        if not scope.returns:
+            return union(self.evaluate(value.path, value.scope, text) for text in scope.given)
+        tree = annotation_tree(scope.returns)
+        if tree is None:
+            return NOTHING
+        own = self.own_kind(scope, value.of, tree)
+        return own if own is not None else self.annotated(value.path, scope.above or "", tree,
+                                                          value.of)
 
     def _each(self, value: Value) -> Values:
         if value.kind == "builtin":

@@ -6,11 +6,11 @@ Python's reference, "Calls"; a call with `*more` fits wherever some `more` would
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from coordinator.meaning.facts import Param, Shape
 
-_PLACED = ("/", "")
+_PLACED, _NAMED = ("/", ""), ("", "=")
 
 
 def misfit(params: Sequence[Param], shape: Shape) -> str:
@@ -20,29 +20,30 @@ def misfit(params: Sequence[Param], shape: Shape) -> str:
         params: without the one that a method gets of itself.
     """
     placed = [parameter for parameter in params if parameter.kind in _PLACED]
-    rest = any(parameter.kind == "*" for parameter in params)
-    if shape.positional > len(placed) and not rest:
+    kinds = {parameter.kind for parameter in params}
+    if shape.positional > len(placed) and "*" not in kinds:
         most = f"{len(placed)} positional argument{'s' * (len(placed) != 1)}"
         return f"it takes {most if placed else 'no positional argument'} now"
-    by_name = {parameter.name for parameter in params if parameter.kind in ("", "=")}
-    if not any(parameter.kind == "**" for parameter in params):
+    by_name = {parameter.name for parameter in params if parameter.kind in _NAMED}
+    if "**" not in kinds:
         for name in shape.keywords:
             if name not in by_name:
                 return f"it has no argument {name!r} now"
-    given = {param.name for param in placed[:shape.positional]}
-    for param in placed[:shape.positional]:
-        if param.kind == "" and param.name in shape.keywords:
-            return f"it would get {param.name!r} twice now"
-    given |= by_name & set(shape.keywords)
-    missing = [
-        parameter.name for parameter in params
-        if parameter.required and parameter.kind in ("/", "", "=") and parameter.name not in given
-        and not (shape.star and parameter.kind in _PLACED)
-        and not (shape.stars and parameter.kind in ("", "="))
-    ]
-    if missing:
-        return f"it needs {' and '.join(repr(text) for text in missing)} now"
-    return ""
+    filled = [parameter.name for parameter in placed[:shape.positional]]
+    twice = by_name.intersection(filled).intersection(shape.keywords)
+    if twice:
+        return f"it would get {min(twice, key=filled.index)!r} twice now"
+    given = {*filled, *by_name.intersection(shape.keywords)}
+    missing = _list_missing(params, shape, given)
+    return f"it needs {' and '.join(map(repr, missing))} now" if missing else ""
+
+
+def _list_missing(params: Sequence[Param], shape: Shape, given: Collection[str]) -> list[str]:
+    """The names that a call still has to give, and that no `*more` of it may bring."""
+    open_ = (*(_PLACED if shape.star else ()), *(_NAMED if shape.stars else ()))
+    return [parameter.name for parameter in params
+            if parameter.required and parameter.kind in ("/", "", "=")
+            and parameter.name not in given and parameter.kind not in open_]
 
 
 def swapped(old: Sequence[Param], new: Sequence[Param], shape: Shape) -> str:

@@ -42,6 +42,8 @@ _SCOPES = ("function", "method", "class", "lambda")
 _PARAMS: dict[str, tuple[int, ParamKind, bool]] = {
     "required": (0, "/", True), "optional": (1, "/", False), "rest": (2, "*", False),
 }
+#: What else a match may be of.
+_GROUPS = (*_PARAMS, "import", "export", "bind", "own", "base", "returns", "given", "call", "use")
 _SPARE = Param("...", "*", False)
 Captures = dict[str, list[Node]]
 
@@ -88,13 +90,7 @@ class _Reader:
         self._marks = _marks(matches)
         self._starts = [mark.start for mark in self._marks]
         self._sites: dict[tuple[str, str, Shape | None], list[int]] = {}
-        by: dict[str, list[Captures]] = {}
-        for match in matches:
-            for what in (*_PARAMS, "import", "export", "bind", "own", "base", "returns", "given",
-                         "call", "use"):
-                if what in match:
-                    by.setdefault(what, []).append(match)
-                    break
+        by = _group(matches)
         self._open_all()
         for what in _PARAMS:
             for match in by.get(what, ()):
@@ -132,33 +128,37 @@ class _Reader:
             self._open(mark)
 
     def _open(self, mark: _Mark) -> None:
-        captures = mark.captures
+        owner = _text(mark.captures, "owner")
         above = self._marks[mark.around].id if mark.around >= 0 else ""
-        owner = _text(captures, "owner")
         if owner and owner in self.scopes and self.scopes[owner].kind == "class":
             above = owner
-        name = _text(captures, "name")
         in_class = self.scopes[above].kind == "class" and mark.kind == "method"
+        scope = self._make_scope(mark, above, in_class)
+        mark.id = self._taken_id(scope)
+        self.scopes[mark.id] = scope
+        if scope.kind == "lambda":
+            return
+        self._bind(above if not owner or in_class else mark.id, scope.name, "def", mark.id,
+                   scope.line)
+        if in_class:
+            own = _text(mark.captures, "self") or "this"
+            mark.params[(-1, -1)] = (3, Param(own, "/"))
+        elif mark.kind == "function" and self._row.constructor:
+            self._bind(mark.id, "this", "value", UNKNOWN, scope.line)
+
+    def _make_scope(self, mark: _Mark, above: str, in_class: bool) -> Scope:
+        captures = mark.captures
+        name = _text(captures, "name")
         if in_class and (not name or name == self._row.constructor):
             name = "__init__"
         line, last = _lines(captures[mark.kind][0])
         kind: ScopeKind = "class" if mark.kind == "class" else "function" if name else "lambda"
-        scope = Scope(
+        return Scope(
             kind, name if kind != "lambda" else "", above, line, last,
             decorators=["classmethod"] if in_class and "static" in captures else [],
             marks=["async"] if "async" in captures else [],
             bindings={}, params=[], bases=[], given=[],
         )
-        mark.id = self._taken_id(scope)
-        self.scopes[mark.id] = scope
-        if kind == "lambda":
-            return
-        self._bind(above if not owner or in_class else mark.id, name, "def", mark.id, line)
-        if in_class:
-            own = _text(captures, "self") or "this"
-            mark.params[(-1, -1)] = (3, Param(own, "/"))
-        elif mark.kind == "function" and self._row.constructor:
-            self._bind(mark.id, "this", "value", UNKNOWN, line)
 
     def _taken_id(self, scope: Scope) -> str:
         base = ".".join(name for name in (scope.above, scope.name or "<") if name)
@@ -395,17 +395,26 @@ class _Reader:
             text = self._value(node, depth + 1)
             return text if text.replace(".", "_").isidentifier() else ""
         children = node.named_children
-        if node.type in self._row.through or node.type == "type_annotation":
-            return self._annotation(children[0], depth + 1) if children else ""
-        if node.type == "generic_type":
+        if node.type in self._row.through or node.type in ("type_annotation", "generic_type"):
             return self._annotation(children[0], depth + 1) if children else ""
         if node.type in ("array_type", "slice_type"):
             inner = self._annotation(children[0], depth + 1) if children else ""
             return f"list[{inner}]" if inner else ""
         if node.type == "union_type":
-            parts = [said for node in children if (said := self._annotation(node, depth + 1))]
-            return " | ".join(parts)
+            return " | ".join(filter(None, (
+                self._annotation(child, depth + 1) for child in children)))
         return ""
+
+
+def _group(matches: list[Captures]) -> dict[str, list[Captures]]:
+    """The matches by what they are of, but for scopes."""
+    groups: dict[str, list[Captures]] = {}
+    for match in matches:
+        for name in _GROUPS:
+            if name in match:
+                groups.setdefault(name, []).append(match)
+                break
+    return groups
 
 
 def _marks(matches: list[Captures]) -> list[_Mark]:

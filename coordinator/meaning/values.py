@@ -102,23 +102,17 @@ def listed(item: Values) -> Values:
     return builtin("list", item)
 
 
+def classes_of(values: Values) -> Values:
+    """The classes of these objects."""
+    return frozenset(Value("class", value.path, value.scope) for value in values
+                     if value.kind == "object")
+
+
 def container_call(name: str, holder: Value) -> Values:
     """What a method of a container gives."""
     args = holder.args
     if holder.scope == "dict" and len(args) == 2:
-        match name:
-            case "values":
-                return listed(args[1])
-            case "keys":
-                return listed(args[0])
-            case "items":
-                return listed(builtin("tuple", *args))
-            case "get" | "pop" | "setdefault" | "__getitem__":
-                return args[1]
-            case "popitem":
-                return builtin("tuple", *args)
-            case "copy":
-                return frozenset({holder})
+        return _dict_call(name, holder)
     if holder.scope == "list" and args:
         match name:
             case "pop" | "popleft" | "__next__" | "__getitem__" | "get" | "get_nowait" | "send":
@@ -129,6 +123,24 @@ def container_call(name: str, holder: Value) -> Values:
         return listed(builtin("str"))
     if holder.scope == "str":
         return builtin("str")
+    return OUTSIDE
+
+
+def _dict_call(name: str, holder: Value) -> Values:
+    keys, values = holder.args
+    match name:
+        case "values":
+            return listed(values)
+        case "keys":
+            return listed(keys)
+        case "items":
+            return listed(builtin("tuple", keys, values))
+        case "get" | "pop" | "setdefault" | "__getitem__":
+            return values
+        case "popitem":
+            return builtin("tuple", keys, values)
+        case "copy":
+            return frozenset({holder})
     return OUTSIDE
 
 

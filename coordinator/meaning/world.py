@@ -127,7 +127,16 @@ class World:
     def _module(self, written: str, importer: str) -> str | None:
         if written.startswith("."):
             folder = _relative(written, importer)
-            return None if folder is None else self._file(folder) if folder else None
+            return self._file(folder) if folder else None
+        best: tuple[tuple[int, int, int, str], str] | None = None
+        for path in self._list_modules(written):
+            rank = self._rank(path, written, importer)
+            if rank is not None and (best is None or rank < best[0]):
+                best = (rank, path)
+        return best[1] if best is not None else None
+
+    def _list_modules(self, written: str) -> list[str]:
+        """The files whose dotted names end in this one."""
         modules = [module for module in self._stored.modules(written)
                    if module not in self._other and row_of(module) is None]
         turned = ".".join(reversed(written.split(".")))
@@ -136,24 +145,21 @@ class World:
             if facts is not None and row_of(path) is None and (
                     name == turned or name.startswith(turned + ".")):
                 modules.append(path)
-        depth = written.count(".") + 1
-        best: tuple[tuple[int, int, int, str], str] | None = None
-        for path in modules:
-            parts = path.split("/")[:-1]
-            if path.rpartition("/")[2].startswith("__init__."):
-                parts = parts[:-1]
-            root = "/".join(parts[: len(parts) - (depth - 1)])
-            if root and self._file_is_package(root):
-                continue
-            around = importer.startswith(root + "/") or not root
-            if not around and root not in _CONVENTIONAL and (
-                    written.partition(".")[0] in sys.stdlib_module_names):
-                continue
-            shared = _shared(root, importer)
-            rank = (0 if around or root in _CONVENTIONAL else 1, -shared, len(path), path)
-            if best is None or rank < best[0]:
-                best = (rank, path)
-        return best[1] if best is not None else None
+        return modules
+
+    def _rank(self, path: str, written: str, importer: str) -> tuple[int, int, int, str] | None:
+        """How far a file is from being what an importer means by this name; None: it is not."""
+        parts = path.split("/")[:-1]
+        if path.rpartition("/")[2].startswith("__init__."):
+            parts = parts[:-1]
+        root = "/".join(parts[: len(parts) - written.count(".")])
+        if root and self._file_is_package(root):
+            return None
+        around = importer.startswith(root + "/") or not root
+        is_usual = around or root in _CONVENTIONAL
+        if not is_usual and written.partition(".")[0] in sys.stdlib_module_names:
+            return None
+        return 0 if is_usual else 1, -_shared(root, importer), len(path), path
 
     def _beside(self, written: str, importer: str, row: Row) -> str | None:
         """The file that is named from where the importer lies; endings may be left out."""

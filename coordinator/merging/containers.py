@@ -241,11 +241,15 @@ class _Merging:
             spine = self._spine({n for n in common if not self._imports(n)})
         if spine is None:
             return None
-        other = THEIRS if spine == OURS else OURS
         order = [n for n in self._of[spine] if n in kept]
+        self._put_in(order, kept, THEIRS if spine == OURS else OURS)
+        return sorted(order, key=lambda n: self._kind(n) == "tail")
+
+    def _put_in(self, order: list[int], kept: set[int], side: int) -> None:
+        """Put what only this side has behind what it stands behind there."""
         placed = set(order)
         last = -1
-        for n in self._of[other]:
+        for n in self._of[side]:
             if n not in kept:
                 continue
             if n in placed:
@@ -254,13 +258,11 @@ class _Merging:
             position = last + 1
             if self._kind(n) != "first":
                 while position < len(order) and (self._kind(order[position]) == "first" or (
-                        other == THEIRS and self._added_by(order[position], OURS))):
+                        side == THEIRS and self._added_by(order[position], OURS))):
                     position += 1
             order.insert(position, n)
             placed.add(n)
             last = position
-        tails = [n for n in order if self._kind(n) == "tail"]
-        return [n for n in order if n not in tails] + tails
 
     def _spine(self, among: set[int]) -> int | None:
         """The side that gives the order; None where both moved some of these, differently."""
@@ -294,8 +296,7 @@ class _Merging:
             if version is None:
                 continue
             item = self._versions[version][self._slots[n].at[version] or 0]
-            if item.kind in (*_BRINGS, "function", "method", "first", "comment") and not (
-                    item.text.lstrip().startswith(b"@")):
+            if not _runs_at_once(item):
                 continue
             words = {word.decode("utf-8", "replace") for word in _WORDS.findall(item.text)}
             position = result.index(n)
@@ -367,12 +368,10 @@ class _Merging:
 
     def _blank(self, n: int, following: int) -> bytes:
         """The blank lines between two items: as in a version where the two are neighbours."""
-        near: list[bytes | None] = [None, None, None]
-        for version, items in enumerate(self._versions):
-            position, then = self._slots[n].at[version], self._slots[following].at[version]
-            if position is not None and then == position + 1:
-                near[version] = items[position].blank
-        base, ours, theirs = near
+        base, ours, theirs = (
+            items[position].blank if position is not None and then == position + 1 else None
+            for items, position, then in zip(self._versions, self._slots[n].at,
+                                             self._slots[following].at, strict=True))
         if ours is not None and theirs is not None:
             if base is not None and ours == base:
                 return theirs
@@ -380,6 +379,10 @@ class _Merging:
         for data in (ours, theirs, base):
             if data is not None:
                 return data
+        return self._blank_apart(n, following)
+
+    def _blank_apart(self, n: int, following: int) -> bytes:
+        """The same of two that are neighbours in no version."""
         if self._kind(n) == "head":
             return max((items[0].blank for items in self._versions if len(items) > 1), key=len)
         new = self._slots[following].at
@@ -388,13 +391,18 @@ class _Merging:
             if new[BASE] is None and then is not None and then > 0:
                 return self._versions[version][then - 1].blank
         around = []
-        for version, items in enumerate(self._versions):
-            position, then = self._slots[n].at[version], self._slots[following].at[version]
+        for items, position, then in zip(self._versions, self._slots[n].at, new, strict=True):
             if position is not None and position + 1 < len(items):
                 around.append(items[position].blank)
             if then is not None and then > 0:
                 around.append(items[then - 1].blank)
         return max(around, key=len, default=b"")
+
+
+def _runs_at_once(item: Item) -> bool:
+    """Whether what it uses has to be there when it is read."""
+    return (item.kind not in (*_BRINGS, "function", "method", "first", "comment")
+            or item.text.lstrip().startswith(b"@"))
 
 
 def _needs(item: Item, others: Sequence[tuple[int, Item]]) -> bool:

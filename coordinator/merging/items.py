@@ -108,16 +108,18 @@ def told_apart(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
     if not several:
         return [tuple(version) for version in versions]
 
-    def told(item: Item) -> Item:
-        name = item.key.partition("#")[0]
-        if name not in several:
-            return item
-        if name.startswith("i:"):
-            text = " ".join(item.text.decode("utf-8", "surrogateescape").split())
-            return replace(item, key=f"i:{text}")
-        return replace(item, key="", kind="statement") if name in uneven else item
+    return [tuple(_rename(item, several, uneven) for item in version) for version in versions]
 
-    return [tuple(told(item) for item in version) for version in versions]
+
+def _rename(item: Item, several: set[str], uneven: set[str]) -> Item:
+    """The item by its text, if its name stands in `several` places, or `uneven` ones."""
+    name = item.key.partition("#")[0]
+    if name not in several:
+        return item
+    if name.startswith("i:"):
+        text = " ".join(item.text.decode("utf-8", "surrogateescape").split())
+        return replace(item, key=f"i:{text}")
+    return replace(item, key="", kind="statement") if name in uneven else item
 
 
 def bound_by(item: Item) -> set[str]:
@@ -138,6 +140,30 @@ def walk(all_: Iterable[Item]) -> Iterator[Item]:
         yield item
         if item.items is not None:
             yield from walk(item.items)
+
+
+def _unwrap(own: list[Piece], members: list[_Node]) -> tuple[list[Piece], list[_Node]]:
+    """The pieces without what wraps all, an include guard or the braces of JSON; else the regions
+    without those that are within a piece."""
+    starts = [node.region.start for node in members]
+    around = [piece for piece in own
+              if bisect_left(starts, piece.end) > bisect_right(starts, piece.start)]
+    if len(around) == 1:
+        rest = [piece for piece in own if piece is not around[0]]
+        if all(piece.kind == "comment" for piece in rest):
+            return rest, members
+    return own, [node for node in members if not any(
+        piece.start < node.region.start < piece.end for piece in around)]
+
+
+def _place(own: Iterable[Piece], members: Sequence[_Node]) -> Iterator[tuple[Piece, bool, bool]]:
+    """Each piece, whether it is in a region, and whether one stands before it."""
+    position = 0
+    for piece in own:
+        while position < len(members) and members[position].region.end <= piece.start:
+            position += 1
+        is_inside = position < len(members) and members[position].region.start <= piece.start
+        yield piece, is_inside, position > 0
 
 
 class _Making:
@@ -165,7 +191,7 @@ class _Making:
         within: int,
     ) -> tuple[Item, ...] | None:
         """The items between two bytes; None where they are not on lines of their own."""
-        cuts = self._cuts(first, last, members, prefix, within)
+        cuts = self._cuts(first, members, prefix, within)
         if cuts is None or (within >= 0 and not cuts):
             return None
         begin = self._of_head(cuts)
@@ -199,57 +225,16 @@ class _Making:
         return begin
 
     def _cuts(
-        self, first: int, last: int, members: list[_Node], prefix: str, within: int,
+        self, first: int, members: list[_Node], prefix: str, within: int,
     ) -> list[_Cut] | None:
         """Where items begin, in order."""
-        data = self._data
-        cuts: list[_Cut] = []
-        own = [piece for piece in self._pieces if piece.within == within]
-        starts = [node.region.start for node in members]
-        around = [piece for piece in own
-                  if bisect_left(starts, piece.end) > bisect_right(starts, piece.start)]
-        if len(around) == 1 and all(piece.kind == "comment" for piece in own
-                                    if piece is not around[0]):
-            own.remove(around[0])  # it wraps all: an include guard, the braces of JSON
-        else:
-            members = [node for node in members if not any(
-                piece.start < node.region.start < piece.end for piece in around)]
-        for node in members:
-            region = node.region
-            if data[self._line_start(region.start):region.start].strip():
-                return None
-            name = _NUMBER.sub("", region.name.removeprefix(prefix))
-            cuts.append(_Cut(region.start, self._text_end(region.start, region.end), f"r:{name}",
-                             region.kind, region.name, node))
-        begins = [node.region.start for node in members]
-        led = {self._line_start(piece.start) for piece in own if piece.kind != "text"}
-        ends = [node.region.end for node in members]
-        lead: int | None = None
-        stated = False
-        joins: list[Piece] = []
-        position = 0
-        for piece in own:
-            while position < len(ends) and ends[position] <= piece.start:
-                position += 1
-            if position < len(begins) and begins[position] <= piece.start:
-                lead = None
-                continue  # it is in a region
-            start = self._line_start(piece.start)
-            if piece.kind == "text" and (position or stated):
-                joins.append(piece)  # it tells of what stands before it
-                continue
-            if start < first or data[start:piece.start].strip():
-                continue  # it goes on with what stands before it
-            if piece.kind == "comment":
-                # A licence, an interpreter, an encoding are the file's.
-                follows = None if self._opens(piece) else self._follows(piece.end)
-                if follows in led:
-                    lead = start if lead is None else lead
-                    continue
-            begin, lead = (start if lead is None else lead), None
-            stated = stated or piece.kind != "comment"
-            cuts.append(self._cut(piece, begin))
-        cuts.sort(key=lambda cut: cut.first)
+        own, members = _unwrap([piece for piece in self._pieces if piece.within == within], members)
+        if any(self._data[self._line_start(node.region.start):node.region.start].strip()
+               for node in members):
+            return None
+        pieces, joins = self._cut_pieces(own, members, first)
+        cuts = sorted([*(self._cut_region(node, prefix) for node in members), *pieces],
+                      key=lambda cut: cut.first)
         for piece in joins:
             before_it = cuts[bisect_right(cuts, piece.start, key=lambda cut: cut.first) - 1]
             before_it.last = max(before_it.last, self._text_end(piece.start, piece.end))
@@ -257,6 +242,46 @@ class _Making:
             if after.first < before.last:
                 return None
         return cuts
+
+    def _cut_pieces(
+        self, own: Sequence[Piece], members: Sequence[_Node], first: int,
+    ) -> tuple[list[_Cut], list[Piece]]:
+        """Where items begin that are in no region; and texts that tell of what stands before
+        them."""
+        cuts: list[_Cut] = []
+        joins: list[Piece] = []
+        led = {self._line_start(piece.start) for piece in own if piece.kind != "text"}
+        lead: int | None = None
+        stated = False
+        for piece, is_inside, is_behind in _place(own, members):
+            if is_inside:
+                lead = None
+                continue
+            start = self._line_start(piece.start)
+            if piece.kind == "text" and (is_behind or stated):
+                joins.append(piece)
+                continue
+            if start < first or self._data[start:piece.start].strip():
+                continue  # it goes on with what stands before it
+            begin = start if lead is None else lead
+            if piece.kind == "comment" and self._leads(piece, led):
+                lead = begin
+                continue
+            lead = None
+            stated = stated or piece.kind != "comment"
+            cuts.append(self._cut(piece, begin))
+        return cuts, joins
+
+    def _leads(self, piece: Piece, led: set[int]) -> bool:
+        """Whether a comment belongs to what begins below it, at one of these bytes. (A licence, an
+        interpreter, an encoding are the file's.)"""
+        return not self._opens(piece) and self._follows(piece.end) in led
+
+    def _cut_region(self, node: _Node, prefix: str) -> _Cut:
+        region = node.region
+        name = _NUMBER.sub("", region.name.removeprefix(prefix))
+        return _Cut(region.start, self._text_end(region.start, region.end), f"r:{name}",
+                    region.kind, region.name, node)
 
     def _opens(self, piece: Piece) -> bool:
         """Whether a comment is of the block that a file begins with."""

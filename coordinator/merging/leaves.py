@@ -47,20 +47,11 @@ def both(
         base: None where both sides have added it.
         container: merges lists of items.
     """
-    was = base.text if base is not None else b""
     if ours.text == theirs.text:
-        notes.shared.note(was, ours.text, theirs.text)
+        notes.shared.note(base.text if base is not None else b"", ours.text, theirs.text)
         return [ours.text]
     if base is None:
-        joined = imported(None, ours, theirs) or guarded(None, ours, theirs)
-        if joined is not None:
-            notes.imports = True
-            return [joined]
-        nearby = near_lines.merged(b"", ours.text, theirs.text)
-        if nearby is not None:
-            notes.shared.note(was, ours.text, theirs.text)
-            return [nearby]
-        return [Clash(ours.name, "both added it, and not the same", b"", ours.text, theirs.text)]
+        return _both_added(ours, theirs, notes)
     if ours.text == base.text:
         return [theirs.text]
     if theirs.text == base.text:
@@ -73,7 +64,23 @@ def both(
     if joined is not None:
         notes.imports = True
         return [joined]
-    notes.shared.note(was, ours.text, theirs.text)
+    notes.shared.note(base.text, ours.text, theirs.text)
+    return _both_changed(base, ours, theirs, lines)
+
+
+def _both_added(ours: Item, theirs: Item, notes: Notes) -> Segments:
+    joined = imported(None, ours, theirs) or guarded(None, ours, theirs)
+    if joined is not None:
+        notes.imports = True
+        return [joined]
+    nearby = near_lines.merged(b"", ours.text, theirs.text)
+    if nearby is not None:
+        notes.shared.note(b"", ours.text, theirs.text)
+        return [nearby]
+    return [Clash(ours.name, "both added it, and not the same", b"", ours.text, theirs.text)]
+
+
+def _both_changed(base: Item, ours: Item, theirs: Item, lines: LineMerge) -> Segments:
     merged = lines(base.text, ours.text, theirs.text)
     if not merged.conflicts:
         return [merged.data]
@@ -141,27 +148,36 @@ def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
     out; None where it is written in a way that this would lose something of."""
     if not ours.key.startswith("i:") or not theirs.key.startswith("i:"):
         return None
-    before = _import(base.text) if base is not None else None
+    before = _list_names(base)
     mine, other = _import(ours.text), _import(theirs.text)
-    if mine is None or other is None or (base is not None and before is None):
+    if mine is None or other is None or before is None or mine.where != other.where:
         return None
-    if mine.where != other.where:
-        return None
-    one, two = mine.names, other.names
-    was = before.names if before is not None else []
-    gone = {name for name in was if name not in one or name not in two}
-    names = [name for name in one if name not in gone]
-    names += [name for name in two if name not in gone and name not in names]
+    names = _join(before, mine.names, other.names)
     if not names:
         return None
     for side in (mine, other):
         if set(side.names) == set(names):
             return side.text
     for key in (_as_is, _folded):
-        if one == sorted(one, key=key) and two == sorted(two, key=key):
+        if all(side.names == sorted(side.names, key=key) for side in (mine, other)):
             names.sort(key=key)
             break
     return _written(mine, other, names)
+
+
+def _list_names(base: Item | None) -> list[bytes] | None:
+    """The names that an import had, if it was there; None: it is written in another way."""
+    if base is None:
+        return []
+    parsed = _import(base.text)
+    return None if parsed is None else parsed.names
+
+
+def _join(before: list[bytes], mine: list[bytes], other: list[bytes]) -> list[bytes]:
+    """What either side has, without what either took out of what was there before."""
+    gone = {name for name in before if name not in mine or name not in other}
+    names = [name for name in mine if name not in gone]
+    return names + [name for name in other if name not in gone and name not in names]
 
 
 def brought_in(item: Item) -> list[bytes]:
@@ -213,15 +229,12 @@ def _written(mine: _Import, other: _Import, names: list[bytes]) -> bytes:
 
 def guarded(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
     """An `if` around nothing but imports, a line each: those lines as a set. None for others."""
-    found = [_guard(item.text) if item is not None else None for item in (base, ours, theirs)]
-    was, one, two = found
-    if one is None or two is None or (base is not None and was is None) or one[0] != two[0]:
+    was = _guard(base.text) if base is not None else None
+    mine, other = _guard(ours.text), _guard(theirs.text)
+    if mine is None or other is None or (base is not None and was is None) or mine[0] != other[0]:
         return None
-    before = was[1] if was is not None else []
-    gone = {line for line in before if line not in one[1] or line not in two[1]}
-    lines = [line for line in one[1] if line not in gone]
-    lines += [line for line in two[1] if line not in gone and line not in lines]
-    return b"\n".join([one[0], *lines]) + b"\n" if lines else None
+    lines = _join(was[1] if was is not None else [], mine[1], other[1])
+    return b"\n".join([mine[0], *lines]) + b"\n" if lines else None
 
 
 def _guard(text: bytes) -> tuple[bytes, list[bytes]] | None:

@@ -40,8 +40,7 @@ def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
     for position, item in enumerate(base):
         if item.key and item.key in named:
             result[position] = named[item.key]
-    mine = [item.key or item.text.strip() for item in base]
-    theirs = [item.key or item.text.strip() for item in side]
+    mine, theirs = list(map(_tell, base)), list(map(_tell, side))
     taken = set(result.values())
     for block in SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         for step in range(block.size):
@@ -52,6 +51,11 @@ def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
     _by_text(base, side, result, taken)
     _between(base, side, result, taken)
     return result
+
+
+def _tell(item: Item) -> str | bytes:
+    """What an item is known by."""
+    return item.key or item.text.strip()
 
 
 def _by_text(

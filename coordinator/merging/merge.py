@@ -50,39 +50,54 @@ def merge(
         read: what the merge asks of a text's bytes.
         sides: whom conflicts name: ours, theirs.
     """
-    for same, taken in ((ours == theirs, ours), (ours == base, theirs), (theirs == base, ours)):
-        if same:
-            return Merged(taken, "git")
+    taken = _take_side(base, ours, theirs)
+    if taken is not None:
+        return Merged(taken, "git")
     own = _own(git)
     versions = (base, ours, theirs)
-    if any(b"\0" in version[:_BINARY_BYTES] or len(version) > FILE_BYTES_MAX for version
-           in versions):
+    if any(map(_is_no_text, versions)):
         return own
     readings = [read(version) for version in versions]
-    note = next((reading.outline.note for reading in readings if reading.outline.note), "")
+    note = next(filter(None, (reading.outline.note for reading in readings)), "")
     if note:
         return replace(own, notes=(f"not divided: {note}",)) if git.conflicts else own
-    faults: list[Fault] = []
-    if not git.conflicts:
-        faults = checks.sound(readings, read(git.data))
-        if not faults:
-            return own
-    if readings[0].outline.language in DATA and len(
-            {reading.outline.broken for reading in readings}) > 1:
-        return replace(own, notes=("not all three can be read, so nothing could be shown right",))
-    if any(reading.python is None or not reading.python.parsed for reading in readings
-           if reading.outline.language == "python"):
-        return replace(own, notes=("not all three are Python, so nothing could be shown right",))
+    faults = [] if git.conflicts else checks.sound(readings, read(git.data))
+    if not git.conflicts and not faults:
+        return own
+    unread = _say_unread(readings)
+    if unread:
+        return replace(own, notes=(f"{unread}, so nothing could be shown right",))
     merged = _Regions(versions, readings, lines, read, sides).merge()
-    notes = tuple(f"git's merge is clean, but {fault.why}" for fault
-                  in faults) + tuple(merged.notes)
+    notes = (*(f"git's merge is clean, but {fault.why}" for fault in faults), *merged.notes)
     if merged.by == "regions":
         return replace(merged, notes=notes)
     if faults:
         return _marked(git.data, versions, faults, lines, read, sides, notes)
-    if merged.markers and merged.markers <= git.conflicts:
+    if 0 < merged.markers <= git.conflicts:
         return replace(merged, notes=notes)
     return replace(own, conflicts=merged.conflicts, notes=notes)
+
+
+def _take_side(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """The side that is the merge, if one left the file as it was, or both did the same."""
+    if ours == base:
+        return theirs
+    return ours if theirs in (base, ours) else None
+
+
+def _is_no_text(version: bytes) -> bool:
+    return b"\0" in version[:_BINARY_BYTES] or len(version) > FILE_BYTES_MAX
+
+
+def _say_unread(readings: Sequence[Reading]) -> str:
+    """Which of three versions cannot all be read, so that a merge of them could not be either."""
+    language = readings[0].outline.language
+    if language in DATA and len({reading.outline.broken for reading in readings}) > 1:
+        return "not all three can be read"
+    if any(reading.outline.language == "python"
+           and (reading.python is None or not reading.python.parsed) for reading in readings):
+        return "not all three are Python"
+    return ""
 
 
 def _own(git: Lines) -> Merged:
@@ -215,32 +230,39 @@ def _marked(
     sides: tuple[Side, Side], notes: tuple[str, ...],
 ) -> Merged:
     """git's clean result with markers around what a check found wrong in it."""
-    forms = [_form(one) for one in (*versions, data)]
     why = faults[0].why
-    whole = Clash(FILE, why, *versions)
-    made: list[Sequence[Item] | None] = [None]
-    texts: list[bytes] = []
-    form = forms[3]
-    if form is not None and None not in forms:
-        texts = [_plain(one) for one in (*versions, data)]
-        made = [items(text, read(text)) for text in texts]
-    listed = [other_items for other_items in made if other_items is not None]
-    words = [name for fault in faults for name in fault.names]
-    if len(listed) == 4 and words:
-        pattern = re.compile("|".join(rf"(?<!\w){re.escape(_last(word))}(?!\w)" for word in words)
-                             .encode())
-        segments = _blamed(listed, pattern, why)
-        if segments is not None and form is not None:
-            clashes = [clash for clash in segments if isinstance(clash, Clash)]
-            text, count = render(segments, lines, sides)
-            if form.crlf:
-                text = text.replace(b"\n", b"\r\n")
-            return Merged(_BOM + text if form.bom else text, "conflict", clashes, count, notes)
+    form = _form(data)
+    segments = _blame_items(data, versions, faults, read)
+    if segments is not None and form is not None:
+        clashes = [clash for clash in segments if isinstance(clash, Clash)]
+        text, count = render(segments, lines, sides)
+        if form.crlf:
+            text = text.replace(b"\n", b"\r\n")
+        return Merged(_BOM + text if form.bom else text, "conflict", clashes, count, notes)
     ended = [version if version.endswith(b"\n") or not version else version + b"\n" for version
              in versions]
     text = _by_hand(Clash(FILE, why, *ended), lines,
                     (sides[0].told(), "base", f"{sides[1].told()}: {why}"))
-    return Merged(text, "conflict", (whole,), 1, notes)
+    return Merged(text, "conflict", (Clash(FILE, why, *versions),), 1, notes)
+
+
+def _blame_items(
+    data: bytes, versions: Sequence[bytes], faults: Sequence[Fault], read: Read,
+) -> Segments | None:
+    """The items of a result, those in conflict that faults name; None where that cannot be told."""
+    words = [name for fault in faults for name in fault.names]
+    if not words or None in map(_form, (*versions, data)):
+        return None
+    texts = [_plain(version) for version in (*versions, data)]
+    listed: list[Sequence[Item]] = []
+    for text in texts:
+        made = items(text, read(text))
+        if made is None:
+            return None
+        listed.append(made)
+    pattern = re.compile("|".join(rf"(?<!\w){re.escape(_last(word))}(?!\w)" for word in words)
+                         .encode())
+    return _blamed(listed, pattern, faults[0].why)
 
 
 def _last(name: str) -> str:

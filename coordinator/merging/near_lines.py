@@ -63,9 +63,7 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
                 out += was[position:min(mine[0].first, other[0].first)]
                 out += text
                 position = until
-                mine, other = ([change for change in side if change.first > until
-                                or change.last > until]
-                               for side in (mine, other))
+                mine, other = _list_behind(mine, until), _list_behind(other, until)
                 continue
         takes = mine if mine and (not other or _before(mine[0], other[0])) else other
         change = takes.pop(0)
@@ -81,6 +79,10 @@ def _changes(base: Sequence[bytes], side: Sequence[bytes]) -> list[_Change]:
     matcher = SequenceMatcher(None, base, side, autojunk=False)
     return [_Change(a, b, tuple(side[c:d])) for tag, a, b, c, d in matcher.get_opcodes()
             if tag != "equal"]
+
+
+def _list_behind(changes: Sequence[_Change], until: int) -> list[_Change]:
+    return [change for change in changes if max(change.first, change.last) > until]
 
 
 def _before(change: _Change, other: _Change) -> bool:

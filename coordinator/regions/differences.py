@@ -6,6 +6,8 @@ function below another has not changed that one. Nor is a comma between two memb
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from coordinator.regions import json_commas
 from coordinator.regions.outline import Outline, Region, bare
 from coordinator.words.resource_names import HEADER
@@ -21,18 +23,33 @@ def changed(old: Outline, before: bytes, new: Outline, after: bytes, *,
     (`in_order`) what is left stands in another order. Without `header`, the code between the
     definitions may differ, and is not named.
     """
-    if old.note or new.note or old.language != new.language or (new.broken and not old.broken):
+    if not _is_readable(old, new):
         return None
-    was = {region.name: region for region in old.regions}
-    now = {region.name: region for region in new.regions}
+    was, now = _by_name(old), _by_name(new)
     if header and not _is_same(old, was[HEADER], before, new, now[HEADER], after):
         return None
-    if in_order and [name for name in was if name in now] != [name for name in now if name in was]:
+    if in_order and not _is_in_order(was, now):
         return None
-    found = [name for name, region in now.items() if (header or name != HEADER) and (name not in was
-             or was[name].kind != region.kind
-             or not _is_same(old, was[name], before, new, region, after))]
-    return found + [name for name in was if name not in now]
+    differing = [
+        name for name, region in now.items() if (header or name != HEADER) and (
+            name not in was or was[name].kind != region.kind
+            or not _is_same(old, was[name], before, new, region, after))]
+    return differing + [name for name in was if name not in now]
+
+
+def _is_readable(old: Outline, new: Outline) -> bool:
+    """Whether both are divided, and the new one is read as far as the old one was."""
+    return (not old.note and not new.note and old.language == new.language
+            and (old.broken or not new.broken))
+
+
+def _is_in_order(was: Mapping[str, Region], now: Mapping[str, Region]) -> bool:
+    """Whether what is left stands in the same order."""
+    return [name for name in was if name in now] == [name for name in now if name in was]
+
+
+def _by_name(outline: Outline) -> dict[str, Region]:
+    return {region.name: region for region in outline.regions}
 
 
 def _is_same(old: Outline, was: Region, before: bytes, new: Outline, now: Region,

@@ -238,21 +238,27 @@ def _tree(marks: Sequence[Mark], nested: bool) -> list[Mark]:
         above = open_[-1] if open_ else None
         if above is None:
             top.append(mark)
-        else:
-            if (above.start, above.end) == (mark.start, mark.end) or above.depth == DEPTH_MAX:
-                continue
-            if above.nested or above.kind not in _MEMBERS:
-                if not nested or not (above.nested or above.kind in _CODE):
-                    continue
-                if mark.kind not in _CODE and mark.kind != "class":
-                    continue
-                mark.nested = True
-            elif above.kind == "class" and mark.kind == "function":
-                mark.kind = "method"
-            mark.depth = above.depth + 1
-            above.members.append(mark)
+        elif not _takes(above, mark, nested):
+            continue
         open_.append(mark)
     return top
+
+
+def _takes(above: Mark, mark: Mark, nested: bool) -> bool:
+    """Make a mark a member of the one around it; False: it belongs to no region of its own."""
+    if (above.start, above.end) == (mark.start, mark.end) or above.depth == DEPTH_MAX:
+        return False
+    if above.nested or above.kind not in _MEMBERS:
+        if not nested or not (above.nested or above.kind in _CODE):
+            return False
+        if mark.kind not in _CODE and mark.kind != "class":
+            return False
+        mark.nested = True
+    elif above.kind == "class" and mark.kind == "function":
+        mark.kind = "method"
+    mark.depth = above.depth + 1
+    above.members.append(mark)
+    return True
 
 
 def _lay(text: _Text, marks: list[Mark], floor: int, limit: int) -> None:

@@ -40,14 +40,9 @@ def read(data: bytes) -> PythonNames | None:
             # (bytes are taken, too, as by compile(); typeshed says text only)
             # Takes bytes; its stub says str:
             table = symtable.symtable(data, "<file>", "exec")  # type: ignore[arg-type]
-        star = any(isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names)
-                   for node in ast.walk(tree))
-        bound = {symbol.get_name() for symbol in table.get_symbols()
-                 if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
         scopes = list(_scopes(table))
-        bound |= {symbol.get_name() for scope in scopes for symbol in scope.get_symbols()
-                  if symbol.is_declared_global() and symbol.is_assigned()}
-        unbound = set() if star else {
+        bound = _list_bound(table, scopes)
+        unbound = set() if _has_star(tree) else {
             symbol.get_name() for scope in scopes for symbol in scope.get_symbols()
             if symbol.is_referenced() and symbol.is_global()
         } - bound - _GIVEN
@@ -58,6 +53,19 @@ def read(data: bytes) -> PythonNames | None:
         return PythonNames(False)
     except (RecursionError, MemoryError):
         return None
+
+
+def _has_star(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and any(name.name == "*" for name in node.names)
+               for node in ast.walk(tree))
+
+
+def _list_bound(table: symtable.SymbolTable, scopes: list[symtable.SymbolTable]) -> set[str]:
+    """The names that a module binds, or one of its scopes does for it."""
+    return {symbol.get_name() for symbol in table.get_symbols()
+            if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+            } | {symbol.get_name() for scope in scopes for symbol in scope.get_symbols()
+                 if symbol.is_declared_global() and symbol.is_assigned()}
 
 
 def _defined(tree: ast.Module) -> dict[str, int]:
@@ -73,15 +81,7 @@ def _defined(tree: ast.Module) -> dict[str, int]:
 
 def _class(node: ast.ClassDef) -> ClassNames:
     used: Counter[str] = Counter()
-    members: set[str] = set()
-    for other_node in node.body:
-        if isinstance(other_node, (*_FUNCTIONS, ast.ClassDef)):
-            members.add(other_node.name)
-            continue
-        members |= {inner.id for inner in ast.walk(other_node)
-                    if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)}
-        members |= {inner.name for inner in ast.walk(other_node)
-                    if isinstance(inner, (*_FUNCTIONS, ast.ClassDef))}
+    members = _list_members(node)
     for inner in ast.walk(node):
         if (isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name)
                 and inner.value.id in ("self", "cls")):
@@ -95,12 +95,43 @@ def _class(node: ast.ClassDef) -> ClassNames:
                       dict(used))
 
 
+def _list_members(node: ast.ClassDef) -> set[str]:
+    """What the body of a class binds."""
+    members: set[str] = set()
+    for statement in node.body:
+        if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
+            members.add(statement.name)
+            continue
+        for inner in ast.walk(statement):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                members.add(inner.id)
+            elif isinstance(inner, (*_FUNCTIONS, ast.ClassDef)):
+                members.add(inner.name)
+    return members
+
+
 def _scopes(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
     open_ = [table]
     while open_:
         scope = open_.pop()
         yield scope
         open_ += scope.get_children()
+
+
+def _list_own(function: ast.AST) -> set[str]:
+    """The names that a function binds, or what is in it."""
+    names: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and node is not function:
+            names.add(node.name)
+    return names
 
 
 class _Order:
@@ -228,18 +259,12 @@ class _Order:
             function = function.func
         if not isinstance(function, ast.Name) or function.id in (local or ()):
             return
-        found = self._functions.get(function.id)
-        if found is None or function.id in self._calling or len(self._calling) >= CALLS_MAX:
+        called = self._functions.get(function.id)
+        if called is None or function.id in self._calling or len(self._calling) >= CALLS_MAX:
             return
         self._calling.append(function.id)
-        own = {node.id for node in ast.walk(found)
-               if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-        own |= {node.arg for node in ast.walk(found) if isinstance(node, ast.arg)}
-        own |= {node.asname or node.name.partition(".")[0] for node in ast.walk(found)
-                if isinstance(node, ast.alias)}
-        own |= {node.name for node in ast.walk(found)
-                if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and node is not found}
-        for node in ast.walk(found):
+        own = _list_own(called)
+        for node in ast.walk(called):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self._read(node.id, own)
             elif isinstance(node, ast.Call):

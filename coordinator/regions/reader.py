@@ -39,11 +39,8 @@ def read(data: bytes, language: str | None) -> Reading:
             continue
         bodies.append(Body(inner.start_byte, body.start_byte, mark.end))
         if mark.kind in ("class", "namespace"):
-            # Comments above the first statement may stand outside of the body.
-            inside = [node for node in inner.named_children
-                      if "comment" in node.type and node.end_byte <= body.start_byte]
             pieces += [_piece(child, imports, body.start_byte)
-                       for child in (*inside, *body.named_children)]
+                       for child in (*_list_comments(inner, body), *body.named_children)]
     return Reading(
         reading.outline, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
         python_names.read(data) if language == "python" else None,
@@ -62,6 +59,12 @@ def _body(node: Node) -> tuple[Node | None, Node | None]:
         wrapped = [inner.child_by_field_name(field) for field in _WRAPS]
         inner = next((node for node in wrapped if node is not None), None)
     return None, None
+
+
+def _list_comments(inner: Node, body: Node) -> list[Node]:
+    """Comments above the first statement of a body, which may stand outside of it."""
+    return [node for node in inner.named_children
+            if "comment" in node.type and node.end_byte <= body.start_byte]
 
 
 def _piece(node: Node, imports: frozenset[str], within: int) -> Piece:

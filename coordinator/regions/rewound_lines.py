@@ -9,7 +9,7 @@ over the edge of a region, and its lines cannot be told apart, it says so, and g
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import NamedTuple
@@ -86,40 +86,62 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
              ) -> bytes | None:
     """What differs between the two, without that of the regions."""
     begins = {lines.first: lines.of.was for lines in ranges}
-    out: list[bytes] = []
+    pieces: list[bytes] = []
     missing = set(new)
     for kind, first, last, start, end in blocks:
-        lines = after[start:end]
-        if first == last:
-            gone = [name for name in missing if any(name in line for line in lines)]
-            missing -= set(gone)
-            range_ = None if gone else _belongs(before, lines, first, ranges)
-            if range_ is not None and _begins_another(before, lines, range_):
-                return None
-            if not gone and range_ is None:
-                out += lines
-            continue
+        lines: Sequence[bytes] | None = after[start:end]
         within = held[first:last]
-        if kind != "equal" and not any(within):
-            out += lines
-            continue
-        range_ = next((lines for lines in ranges if lines.last == last), None)
-        if kind != "equal" and all(within) and range_ and _begins_another(before, lines[1:],
-                                                                          range_):
-            return None
-        if kind != "equal" and all(within):  # (what they have become goes with them)
-            missing -= {name for name in missing if any(name in line for line in lines)}
-        if kind != "equal" and not all(within) and len(lines) != last - first:
-            apart = _told_apart(before[first:last], within, lines)
-            if apart is None:
+        if first == last:
+            gone = _find_names(missing, after[start:end])
+            missing -= gone
+            lines = _list_others(before, after[start:end], first, ranges, is_gone=bool(gone))
+        elif kind != "equal" and all(within):  # (what they have become goes with them)
+            missing -= _find_names(missing, after[start:end])
+            if _ends_in_another(before, after[start + 1:end], last, ranges):
                 return None
-            lines = apart
-        for n, position in enumerate(range(first, last)):
-            if position in begins:
-                out.append(begins[position])
-            if not held[position]:
-                out.append(lines[n])
-    return None if missing else b"".join(_apart(out))
+        elif kind != "equal" and any(within) and end - start != last - first:
+            lines = _told_apart(before[first:last], within, after[start:end])
+        if lines is None:
+            return None
+        if first == last or (kind != "equal" and not any(within)):
+            pieces += lines
+            continue
+        pieces += _lay_out(lines, range(first, last), begins, held)
+    return None if missing else b"".join(_apart(pieces))
+
+
+def _lay_out(lines: Sequence[bytes], positions: range, begins: Mapping[int, bytes],
+             held: Sequence[bool]) -> Iterator[bytes]:
+    """What stands at these lines of the earlier content: what begins there is as it was, and of
+    what is not held it is `lines`."""
+    for n, position in enumerate(positions):
+        if position in begins:
+            yield begins[position]
+        if not held[position]:
+            yield lines[n]
+
+
+def _find_names(names: Collection[bytes], lines: Sequence[bytes]) -> set[bytes]:
+    return {name for name in names if any(name in line for line in lines)}
+
+
+def _list_others(before: Sequence[bytes], lines: Sequence[bytes], position: int,
+                 ranges: Sequence[_Lines], *, is_gone: bool) -> Sequence[bytes] | None:
+    """Of lines that came before this one of the earlier content those that are others'; None:
+    nobody can tell. `is_gone`: a definition that is to go is among them."""
+    if is_gone:
+        return []
+    range_ = _belongs(before, lines, position, ranges)
+    if range_ is None:
+        return lines
+    return None if _begins_another(before, lines, range_) else []
+
+
+def _ends_in_another(before: Sequence[bytes], lines: Sequence[bytes], last: int,
+                     ranges: Sequence[_Lines]) -> bool:
+    """Whether more than the region begins in these lines, which came at its end."""
+    range_ = next((range_ for range_ in ranges if range_.last == last), None)
+    return range_ is not None and _begins_another(before, lines, range_)
 
 
 def _in_lines(lines: Sequence[bytes], regions: Sequence[Earlier]) -> list[_Lines] | None:

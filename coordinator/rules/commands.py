@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from coordinator.rules import git_commands, git_folders
@@ -198,45 +198,69 @@ def _bare(words: Sequence[str]) -> list[str]:
 
 
 def _written(words: Sequence[str]) -> list[Target]:
-    if not words:
+    list_targets = _PROGRAMS.get(words[0]) if words else None
+    return list_targets(words[0], list(words[1:])) if list_targets else []
+
+
+def _name_all(args: Sequence[str]) -> list[str]:
+    """The words that are no options; behind `--`, all."""
+    before, behind = git_commands.split_end(args)
+    return [word for word in before if not word.startswith("-")] + behind
+
+
+def _find_removed(_: str, args: list[str]) -> list[Target]:
+    return [Target(path, "itself") for path in _name_all(args)]
+
+
+def _find_touched(_: str, args: list[str]) -> list[Target]:
+    return list(map(Target, _name_all(args)))
+
+
+def _find_put(name: str, args: list[str]) -> list[Target]:
+    return _put(name, git_commands.split_end(args)[0], _operands(name, args))
+
+
+def _find_truncated(_: str, args: list[str]) -> list[Target]:
+    return [Target(word) for word in git_commands.split_end(args)[0]
+            if not word.startswith("-") and not _SIZE.fullmatch(word)]
+
+
+def _find_edited(name: str, args: list[str]) -> list[Target]:
+    if not any(word.startswith("--in-place") or _has_letter(word, "i") for word in args):
         return []
-    name, args = words[0], list(words[1:])
-    if "--" in args:
-        cut = args.index("--")
-        plain, after = [a for a in args[:cut] if not a.startswith("-")], args[cut + 1 :]
-    else:
-        plain, after = [a for a in args if not a.startswith("-")], []
-    named = plain + after
-    if name in ("rm", "unlink", "rmdir"):
-        return [Target(name, "itself") for name in named]
-    if name in ("mv", "cp", "ln", "install", "rsync"):
-        return _put(name, args[: args.index("--")] if "--" in args else args,
-                    _operands(name, args))
-    if name in ("touch", "tee", "shred"):
-        return list(map(Target, named))
-    if name == "truncate":
-        return [Target(a) for a in plain if not _SIZE.fullmatch(a)]
-    if name in _IN_PLACE:
-        inplace = any(a.startswith("--in-place") or (a[:1] == "-" and a[:2] != "--" and "i" in a)
-                      for a in args)
-        scripted = any(a in ("-e", "-f", "--expression", "--file") or a.startswith("-e")
-                       for a in args)
-        if not inplace:
-            return []
-        plain = _operands(name, args)[0 if scripted else 1 :]
-        # (They put a new file at the name.)
-        link: Link = "followed" if "--follow-symlinks" in args else "itself"
-        return [Target(text, link) for text in plain]
-    if name == "dd":
-        return [Target(a[3:]) for a in args if a.startswith("of=")]
-    if name == "git":
-        rest = git_commands.git_command(words)
-        plain = git_commands.written(rest[0], rest[1:]) if rest else []
-        taken = [Target(text, "itself") for text in plain]
-        if rest and rest[0] == "mv" and len(plain) > 1:
-            taken[-1] = _into(plain[-1], plain[:-1], "itself", ["itself"])
-        return taken
-    return []
+    has_script = any(word in ("-e", "-f", "--expression", "--file") or word.startswith("-e")
+                     for word in args)
+    # (They put a new file at the name.)
+    link: Link = "followed" if "--follow-symlinks" in args else "itself"
+    return [Target(path, link) for path in _operands(name, args)[0 if has_script else 1 :]]
+
+
+def _has_letter(word: str, letter: str) -> bool:
+    """Whether it is an option, or options, of one letter each, and this is among them."""
+    return word[:1] == "-" and word[:2] != "--" and letter in word
+
+
+def _find_copied(_: str, args: list[str]) -> list[Target]:
+    return [Target(word[3:]) for word in args if word.startswith("of=")]
+
+
+def _find_of_git(name: str, args: list[str]) -> list[Target]:
+    rest = git_commands.git_command([name, *args])
+    paths = git_commands.written(rest[0], rest[1:]) if rest else []
+    targets = [Target(path, "itself") for path in paths]
+    if rest[:1] == ["mv"] and len(paths) > 1:
+        targets[-1] = _into(paths[-1], paths[:-1], "itself", ["itself"])
+    return targets
+
+
+#: Program -> what it writes, by its name and arguments.
+_PROGRAMS: dict[str, Callable[[str, list[str]], list[Target]]] = {
+    **dict.fromkeys(("rm", "unlink", "rmdir"), _find_removed),
+    **dict.fromkeys(("mv", "cp", "ln", "install", "rsync"), _find_put),
+    **dict.fromkeys(("touch", "tee", "shred"), _find_touched),
+    **dict.fromkeys(_IN_PLACE, _find_edited),
+    "truncate": _find_truncated, "dd": _find_copied, "git": _find_of_git,
+}
 
 
 def _put(name: str, args: Sequence[str], named: Sequence[str]) -> list[Target]:
@@ -244,36 +268,55 @@ def _put(name: str, args: Sequence[str], named: Sequence[str]) -> list[Target]:
     directory is entered, if no option says otherwise; one to a file is replaced, but by most ways
     of `cp`.)"""
     if name == "rsync":
-        if len(named) < 2:
-            return []
-        whole = any(argument.startswith(("--del", "--relative")) or (
-            argument[:1] == "-" and argument[:2] != "--" and "R" in argument) for argument
-            in args) or any(
-            name.endswith("/") for name in named[:-1])
-        return [_into(named[-1], ["."] if whole else named[:-1], "entered", ["itself"])]
-    letters = "".join(_VALUED.split(a[1:])[0] for a in args if a[:1] == "-" and a[:2] != "--")
-    full = [a.partition("=")[0] for a in args if a[:2] == "--"]
-    folder = _folder(args)
+        return _put_by_rsync(args, named)
+    options, folder = _read_options(args), _folder(args)
     sources = list(named if folder else named[:-1])
     taken = [Target(source, "itself") for source in sources] if name == "mv" else []
-
-    def ways(link: Link) -> list[Link]:
-        if name != "cp" or "--remove-destination" in full:
-            return [link]
-        if set("Pda") & set(letters) or {"--archive", "--no-dereference"} & set(full):
-            return ["followed", link]  # it depends on what is copied
-        return ["followed"]
-
+    inside = _list_ways(name, options, "itself")
     if folder is not None:
-        into = _into(folder, sources, "entered", ways("itself"))
+        into = _into(folder, sources, "entered", inside)
         return [*taken, *([into] if into.inside is None else into.inside)]
     if not sources:
-        return [Target(name, "itself") for name in named] if name == "mv" else []
-    if "T" in letters or "--no-target-directory" in full:
-        return [*taken, *(Target(named[-1], way) for way in ways("itself"))]
-    no_link = name == "ln" and ("n" in letters or "--no-dereference" in full)
-    return [*taken, *(_into(named[-1], sources, way, ways("itself"))
-                      for way in ways("itself" if no_link else "entered"))]
+        return [Target(path, "itself") for path in named] if name == "mv" else []
+    if options.have("T", "--no-target-directory"):
+        return [*taken, *(Target(named[-1], way) for way in inside)]
+    replaces = name == "ln" and options.have("n", "--no-dereference")
+    ways = _list_ways(name, options, "itself" if replaces else "entered")
+    return [*taken, *(_into(named[-1], sources, way, inside) for way in ways)]
+
+
+def _put_by_rsync(args: Sequence[str], named: Sequence[str]) -> list[Target]:
+    if len(named) < 2:
+        return []
+    is_whole = any(word.startswith(("--del", "--relative")) or _has_letter(word, "R")
+                   for word in args) or any(path.endswith("/") for path in named[:-1])
+    return [_into(named[-1], ["."] if is_whole else named[:-1], "entered", ["itself"])]
+
+
+class _Options(NamedTuple):
+    """The options of what copies files: those of a letter, and those of a word (`--word`)."""
+
+    letters: frozenset[str]
+    words: frozenset[str]
+
+    def have(self, letters: str, *words: str) -> bool:
+        """Whether any of these is given."""
+        return not self.letters.isdisjoint(letters) or not self.words.isdisjoint(words)
+
+
+def _read_options(args: Sequence[str]) -> _Options:
+    return _Options(
+        frozenset("".join(_VALUED.split(word[1:])[0] for word in args if _has_letter(word, ""))),
+        frozenset(word.partition("=")[0] for word in args if word[:2] == "--"))
+
+
+def _list_ways(name: str, options: _Options, link: Link) -> list[Link]:
+    """How a name may be written that is a link, where most programs do it in this way."""
+    if name != "cp" or options.have("", "--remove-destination"):
+        return [link]
+    if options.have("Pda", "--archive", "--no-dereference"):
+        return ["followed", link]  # it depends on what is copied
+    return ["followed"]
 
 
 def _operands(name: str, args: Sequence[str]) -> list[str]:

@@ -208,24 +208,30 @@ def brought_back(rest: Sequence[str], names_commit: Callable[[str], bool]) -> Br
     """What a `checkout`, `restore` or `reset` of named files changes; None: nothing, or it only
     takes out of the index what was added to it."""
     name, args = rest[0], list(rest[1:])
-    end = args.index("--") if "--" in args else len(args)
-    named, plain = args[end + 1 :], [word for word in args[:end] if not word.startswith("-")]
+    before, named = split_end(args)
+    plain = [word for word in before if not word.startswith("-")]
     if name == "restore":
-        found_brought_back = _of_restore(args)
-    elif name in ("checkout", "reset") and not (name == "checkout" and _begins_a_branch(args)):
-        commit = plain[0] if plain and (end < len(args) or names_commit(plain[0])) else ""
-        files = (*(plain[1:] if commit else plain), *named)
-        found_brought_back = BroughtBack(commit, files, name == "checkout")
+        change = _of_restore(args)
+    elif name == "reset" or (name == "checkout" and not _begins_a_branch(args)):
+        commit = plain[0] if plain and ("--" in args or names_commit(plain[0])) else ""
+        change = BroughtBack(commit, (*(plain[1:] if commit else plain), *named),
+                             name == "checkout")
     else:
         return None
-    only_index = not found_brought_back.tree and found_brought_back.commit in _HEADS
-    return found_brought_back if found_brought_back.files and not only_index else None
+    only_index = not change.tree and change.commit in _HEADS
+    return change if change.files and not only_index else None
+
+
+def split_end(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What stands before `--`, and what behind it."""
+    end = args.index("--") if "--" in args else len(args)
+    return list(args[:end]), list(args[end + 1 :])
 
 
 def _of_restore(args: Sequence[str]) -> BroughtBack:
     source, files, staged, tree = "", list[str](), False, False
-    end = args.index("--") if "--" in args else len(args)
-    words = iter(args[:end])
+    before, named = split_end(args)
+    words = iter(before)
     for word in words:
         if word in ("-s", "--source"):
             source = next(words, "")
@@ -239,7 +245,7 @@ def _of_restore(args: Sequence[str]) -> BroughtBack:
             staged, tree = staged or "S" in word, tree or "W" in word
         else:
             files.append(word)
-    return BroughtBack(source or ("HEAD" if staged else ""), (*files, *args[end + 1 :]),
+    return BroughtBack(source or ("HEAD" if staged else ""), (*files, *named),
                        tree or not staged)
 
 

@@ -101,21 +101,22 @@ def intersect(a: str, b: str) -> bool:
         # At the end of one pattern only a `**` of the other could be skipped, and none is last.
         if i == len(left) or j == len(right):
             continue
-        p, q = left[i], right[j]
-        steps = []
-        if p is None:
-            steps.append((i + 1, j))
-            if q is not None and _possible(q):
-                steps.append((i, j + 1))
-        if q is None:
-            steps.append((i, j + 1))
-            if p is not None and _possible(p):
-                steps.append((i + 1, j))
-        if p is not None and q is not None and _meet(p, q):
-            steps.append((i + 1, j + 1))
+        steps = [(i + more, j + others) for more, others in _list_steps(left[i], right[j])]
         todo += [step for step in steps if step not in seen]
         seen.update(steps)
     return False
+
+
+def _list_steps(part: Part | None, other: Part | None) -> list[tuple[int, int]]:
+    """How many parts of the one and of the other pattern may be left behind with one name."""
+    if part is not None and other is not None:
+        return [(1, 1)] if _meet(part, other) else []
+    steps = []
+    if part is None or _possible(part):
+        steps.append((1, 0))
+    if other is None or _possible(other):
+        steps.append((0, 1))
+    return steps
 
 
 def overlaps(a: Resource, b: Resource) -> bool:

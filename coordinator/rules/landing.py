@@ -93,6 +93,17 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
     Codes, in their order of precedence: INVALID (git's or coord's own data), OUTSIDE_REPO (a
     submodule), NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED.
     """
+    refusal = _refuse_foreign(facts)
+    if refusal is not None:
+        return refusal
+    grants = [(change, tokens_for(facts, change)) for change in facts.changes]
+    tokens = {token for _, granted in grants for token in granted or ()}
+    return (_refuse_unleased(facts, grants) or _refuse_moved(facts) or _refuse_misfits(facts)
+            or _refuse_dirty(facts) or tuple(sorted(tokens)))
+
+
+def _refuse_foreign(facts: Facts) -> Refusal | None:
+    """For what is nobody's to land: git's own data and coord's, and submodules."""
     private = [c.path for c in facts.changes if is_private(c)]
     if private:
         return _no(Code.INVALID, facts, private, f"{_named(private)} is git's or coord's own data",
@@ -103,47 +114,55 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
                    f"{_named(modules)} is a submodule, a repository of its own whose commits a "
                    "lease here does not cover",
                    "Push the submodule's commit, then move its pointer by hand.")
-    tokens: set[int] = set()
-    unleased: list[str] = []
-    beyond: list[str] = []
-    stale: list[str] = []
-    for change in facts.changes:
-        found = tokens_for(facts, change)
-        if found is None and change.path in facts.free:
-            continue
-        if found is None:
-            unleased.append(change.path)
-            beyond += _beyond(facts, change)
-        elif not found:
-            stale.append(change.path)
-        tokens.update(found or ())
+    return None
+
+
+def _refuse_unleased(facts: Facts, grants: Sequence[tuple[Change, tuple[int, ...] | None]]
+                     ) -> Refusal | None:
+    """`grants`: each change with what `tokens_for` gives for it."""
+    unleased = [change for change, tokens in grants
+                if tokens is None and change.path not in facts.free]
     if unleased:
-        return _not_holder(facts, unleased, beyond)
-    if stale:
-        return _no(Code.STALE_TOKEN, facts, stale,
-                   f"the lease on {_named(stale)} that the work was begun with has ended, so "
-                   "another may have begun to change it",
-                   "Look at the branch and merge it by hand, or let the task be done afresh.")
+        return _not_holder(facts, [change.path for change in unleased],
+                           [name for change in unleased for name in _beyond(facts, change)])
+    stale = [change.path for change, tokens in grants if tokens == ()]
+    if not stale:
+        return None
+    return _no(Code.STALE_TOKEN, facts, stale,
+               f"the lease on {_named(stale)} that the work was begun with has ended, so "
+               "another may have begun to change it",
+               "Look at the branch and merge it by hand, or let the task be done afresh.")
+
+
+def _refuse_moved(facts: Facts) -> Refusal | None:
     moved = unseen([change for change in facts.changes if not change.merged], facts.moved)
-    if moved:
-        clashes = [f"{c.path}: {c.clash}" for c in facts.changes if c.clash and c.path in moved]
-        clashed = f". Both changed {'; '.join(clashes[:NAMED_MAX])}" if clashes else ""
-        return _no(Code.VERSION_CHANGED, facts, moved,
-                   f"{_named(moved)} was changed on {facts.target} after the branch began, and "
-                   f"the work is not based on that{clashed}",
-                   "Look at both versions and merge by hand, or let the task be done afresh.")
-    if facts.misfits:
-        more = len(facts.misfits) - NAMED_MAX
-        return _no(Code.VERSION_CHANGED, facts, [c.path for c in facts.changes],
-                   f"it does not fit with what landed on {facts.target} after the branch began: "
-                   + "; ".join(facts.misfits[:NAMED_MAX]) + (f"; and {more} more" * (more > 0)),
-                   "Merge it by hand and mend these places, or let the task be done afresh.")
-    if facts.dirty:
-        return _no(Code.VERSION_CHANGED, facts, facts.dirty,
-                   f"{_named(facts.dirty)} has changes in the main worktree that are not "
-                   "committed, and landing would overwrite them",
-                   "Commit them or put them aside, then merge the branch by hand.", dirty=True)
-    return tuple(sorted(tokens))
+    if not moved:
+        return None
+    clashes = [f"{c.path}: {c.clash}" for c in facts.changes if c.clash and c.path in moved]
+    clashed = f". Both changed {'; '.join(clashes[:NAMED_MAX])}" if clashes else ""
+    return _no(Code.VERSION_CHANGED, facts, moved,
+               f"{_named(moved)} was changed on {facts.target} after the branch began, and "
+               f"the work is not based on that{clashed}",
+               "Look at both versions and merge by hand, or let the task be done afresh.")
+
+
+def _refuse_misfits(facts: Facts) -> Refusal | None:
+    if not facts.misfits:
+        return None
+    more = len(facts.misfits) - NAMED_MAX
+    return _no(Code.VERSION_CHANGED, facts, [c.path for c in facts.changes],
+               f"it does not fit with what landed on {facts.target} after the branch began: "
+               + "; ".join(facts.misfits[:NAMED_MAX]) + (f"; and {more} more" * (more > 0)),
+               "Merge it by hand and mend these places, or let the task be done afresh.")
+
+
+def _refuse_dirty(facts: Facts) -> Refusal | None:
+    if not facts.dirty:
+        return None
+    return _no(Code.VERSION_CHANGED, facts, facts.dirty,
+               f"{_named(facts.dirty)} has changes in the main worktree that are not "
+               "committed, and landing would overwrite them",
+               "Commit them or put them aside, then merge the branch by hand.", dirty=True)
 
 
 def tokens_for(facts: Facts, change: Change) -> tuple[int, ...] | None:

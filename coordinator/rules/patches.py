@@ -25,6 +25,14 @@ class _Hunk:
     old: list[str]
     new: list[str]
 
+    def add(self, line: str, is_old: bool, is_new: bool) -> None:
+        """Add a line of the patch to the text that it is in."""
+        text = line if line == "\n" else line[1:]
+        if is_old:
+            self.old.append(text)
+        if is_new:
+            self.new.append(text)
+
 
 def applied(text: str, patch: str) -> str:
     """The text with the patch applied. Its line ends are the text's own.
@@ -50,21 +58,16 @@ def _hunks(patch: str) -> list[_Hunk]:
     hunks: list[_Hunk] = []
     left_old = left_new = 0
     for line in patch.splitlines(keepends=True):
+        if line.startswith(_NO_NEWLINE):
+            continue
         if left_old > 0 or left_new > 0:
-            body = line[1:]
-            if line.startswith(_NO_NEWLINE):
-                continue
-            if line[:1] in ("-", " ") or line == "\n":
-                hunks[-1].old.append(body if line != "\n" else line)
-                left_old -= 1
-            if line[:1] in ("+", " ") or line == "\n":
-                hunks[-1].new.append(body if line != "\n" else line)
-                left_new -= 1
-            if line[:1] not in ("-", "+", " ", "\n"):
+            is_old, is_new = line[:1] in ("-", " ", "\n"), line[:1] in ("+", " ", "\n")
+            if not is_old and not is_new:
                 raise DoesNotApply(f"its hunk {len(hunks)} has a line that begins with "
                                    f"{line[:1]!r}")
-        elif line.startswith(_NO_NEWLINE) and hunks:
-            continue
+            hunks[-1].add(line, is_old, is_new)
+            left_old -= is_old
+            left_new -= is_new
         elif match := _HUNK.match(line):
             if len(hunks) == HUNKS_MAX:
                 raise DoesNotApply(f"it has more than {HUNKS_MAX} hunks")

@@ -198,32 +198,29 @@ def lines_of(text: str) -> Iterator[str]:
         sign = text[position]
         if sign == "\\" and quote != "'":
             position += 2
-            continue
-        if sign == quote:
-            quote = ""
-        elif not quote and sign in "'\"":
-            quote = sign
-        elif not quote and sign == "#" and (position == start or text[position - 1] in " \t\n;&|("):
-            end = text.find("\n", position)
-            end = len(text) if end < 0 else end
-            text = text[:position] + text[end:]  # a comment
-            continue
-        elif not quote and text.startswith("<<", position) and not text.startswith("<<<", position):
-            mark = _HEREDOC.match(text, position)
-            if mark is not None:
-                ends.append((mark[2] or mark[3] or mark[4], bool(mark[1])))
-                position = mark.end()
-                continue
-        elif not quote and text.startswith("<<<", position):
-            position += 3
-            continue
-        elif not quote and sign == "\n":
+        elif quote or sign in "'\"":
+            quote = "" if sign == quote else quote or sign
+            position += 1
+        elif sign == "#" and _is_at_word(text, start, position):
+            comment, _, _ = text[position:].partition("\n")
+            text = text[:position] + text[position + len(comment) :]
+        elif sign == "\n":
             yield text[start:position].replace("\\\n", " ")
             position = start = _after(text, position + 1, ends)
             ends = []
-            continue
-        position += 1
+        elif text.startswith("<<<", position):
+            position += 3
+        elif sign == "<" and (mark := _HEREDOC.match(text, position)) is not None:
+            ends.append((next(filter(None, mark.group(2, 3, 4))), bool(mark[1])))
+            position = mark.end()
+        else:
+            position += 1
     yield text[start:].replace("\\\n", " ")
+
+
+def _is_at_word(text: str, start: int, position: int) -> bool:
+    """Whether a word of the line that starts there would begin here."""
+    return position == start or text[position - 1] in " \t\n;&|("
 
 
 def _after(text: str, position: int, ends: Sequence[tuple[str, bool]]) -> int:

@@ -10,6 +10,7 @@ to fail a second time, and what lies below it to pass a second time.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -59,6 +60,11 @@ class Unit(NamedTuple):
     parts: tuple[Unit, ...] = ()
     commit: str | None = None
 
+    @property
+    def layers(self) -> tuple[Unit, ...]:
+        """What of it is judged by itself: its own work first, then what lies on top."""
+        return self.parts if self.parts and self.above is None else (self,)
+
 
 class Findings(NamedTuple):
     """What a verification has come to.
@@ -84,29 +90,46 @@ def units(works: Iterable[Work]) -> list[Unit]:
     spoilt = [(work.n, str(work.because), work.files) for work in in_order
               if work.state in ("broken", "held")]
     waiting = [work for work in in_order if work.state == "waiting"]
-    repairs: dict[str, int] = {}
-    for work in waiting:
-        if any(because == work.task and n < work.n for n, because, _ in spoilt):
-            repairs.setdefault(work.task, work.n)
+    repairs = _find_repairs(waiting, spoilt)
     joined: dict[str, list[Work]] = {}
     made = []
     for work in waiting:
         own = work.task if repairs.get(work.task) == work.n else None
-        parts = [work]
-        if own is not None:
-            parts = sorted([other_work for other_work in in_order if other_work.n < work.n
-                            and other_work.because == own]
-                           + joined.get(own, [])) + parts
-        files = frozenset[str]().union(*(work.files for work in parts))
+        parts = [*_find_repaired(own, work.n, in_order, joined), work]
+        files = _join_files(parts)
         below = next((because for n, because, there in spoilt
-                      if n < work.n and because != own and meets(there, files)
-                      and repairs.get(because, work.n) >= work.n), None)
+                      if n < work.n <= repairs.get(because, work.n) and because != own
+                      and meets(there, files)), None)
         if below in repairs:
             joined.setdefault(str(below), []).extend(parts)  # its repair comes, and judges both
             spoilt.append((work.n, str(below), files))
         else:
             made.append(_unit(parts, work.task, below))
     return made
+
+
+def _find_repairs(waiting: Iterable[Work], spoilt: Sequence[tuple[int, str, frozenset[str]]]
+                  ) -> dict[str, int]:
+    """Task -> the first of its works that comes after what it has to repair."""
+    repairs: dict[str, int] = {}
+    for work in waiting:
+        if any(because == work.task and n < work.n for n, because, _ in spoilt):
+            repairs.setdefault(work.task, work.n)
+    return repairs
+
+
+def _find_repaired(task: str | None, n: int, in_order: Iterable[Work],
+                   joined: Mapping[str, list[Work]]) -> list[Work]:
+    """What is judged with the repair of a task, which is the work `n`: what it left before, and
+    what lies on top of that."""
+    if task is None:
+        return []
+    earlier = [work for work in in_order if work.n < n and work.because == task]
+    return sorted(earlier + joined.get(task, []))
+
+
+def _join_files(works: Iterable[Work]) -> frozenset[str]:
+    return frozenset[str]().union(*(work.files for work in works))
 
 
 def _unit(parts: Sequence[Work], task: str, above: str | None) -> Unit:
@@ -118,8 +141,7 @@ def _unit(parts: Sequence[Work], task: str, above: str | None) -> Unit:
 
 
 def _find_unit(works: Sequence[Work], task: str) -> Unit:
-    files = frozenset[str]().union(*(work.files for work in works))
-    return Unit(tuple(work.n for work in works), task, files)
+    return Unit(tuple(work.n for work in works), task, _join_files(works))
 
 
 def superseded(files: Mapping[int, frozenset[str]], n: int,
@@ -147,67 +169,85 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findin
 
     Of n units one that breaks the command is found by about log2(n) + 4 runs.
     """
-    good: list[Unit] = []
-    broken: list[Unit] = []
-    held: list[tuple[Unit, str]] = []
+    course = _Course()
     left = list(sequence)
-
-    def found(outcome: Outcome, at: Unit | None = None) -> Findings:
-        return Findings(outcome, tuple(good), tuple(broken), tuple(held), at)
-
     base_stands = False
     while left or not base_stands:
-        told = yield (*good, *left)
-        if told == "untold":
-            return found("untold")
-        if told == "passed":
-            good += left
+        result = yield (*course.good, *left)
+        if result == "untold":
+            return course.end("untold")
+        if result == "passed":
+            course.good += left
             break
         if not base_stands:
             against = yield from _try_base(bool(left))
             if against is not None:
-                return found(against)
+                return course.end(against)
             base_stands = True
-        high = yield from _bisect(good, left)
-        if high is None:
-            return found("untold")
+        high, doubt = yield from _find_suspect(course.good, left)
         suspect = left[high - 1]
-        doubt = yield from _try_suspect(good, left[:high])
         if doubt is not None:
-            return found(doubt, suspect if doubt == "flaky" else None)
-        good += left[: high - 1]
+            return course.end(doubt, suspect)
+        course.good += left[: high - 1]
         left = left[high:]
-        task, on_top = suspect.above or suspect.task, []
+        task = suspect.above or suspect.task
         if task is None:
-            return found("committed", suspect)
-        if suspect.parts and suspect.above is None:
-            suspect, on_top = suspect.parts[0], list(suspect.parts[1:])
-            told = yield (*good, suspect)
-            if told == "untold":
-                return found("untold")
-            if told == "passed":  # it is repaired: what breaks it is something on top
-                good.append(suspect)
-                left = on_top + left
-                continue
-        if suspect.above is None:
-            broken.append(suspect)
+            return course.end("committed", suspect)
+        own, *on_top = suspect.layers
+        result = (yield (*course.good, own)) if on_top else "failed"
+        if result == "untold":
+            return course.end("untold")
+        if result == "passed":  # it is repaired: what breaks it is something on top
+            course.good.append(own)
+            left = on_top + left
         else:
-            held.append((suspect, task))
-        held += [(one, task) for one in on_top]
-        left, spoilt = _split_spoilt(left, suspect.files.union(*(one.files for one in on_top)))
-        held += [(unit, task) for unit in spoilt]
-    return found("broken" if broken else "good")
+            left = course.blame(task, own, on_top, left)
+    return course.end("broken" if course.broken else "good")
+
+
+@dataclass(slots=True)
+class _Course:
+    """What a verification has come to so far, as in `Findings`."""
+
+    good: list[Unit] = field(default_factory=list)
+    broken: list[Unit] = field(default_factory=list)
+    held: list[tuple[Unit, str]] = field(default_factory=list)
+
+    def end(self, outcome: Outcome, suspect: Unit | None = None) -> Findings:
+        """The findings, where the verification ends so; `suspect`: the unit at which it does."""
+        return Findings(outcome, tuple(self.good), tuple(self.broken), tuple(self.held),
+                        suspect if outcome in ("committed", "flaky") else None)
+
+    def blame(self, task: str, own: Unit, on_top: list[Unit], left: list[Unit]) -> list[Unit]:
+        """Put a failure down to a task's own work; what is left to be tried."""
+        if own.above is None:
+            self.broken.append(own)
+        else:
+            self.held.append((own, task))
+        left, spoilt = _split_spoilt(left, own.files.union(*(unit.files for unit in on_top)))
+        self.held += [(unit, task) for unit in (*on_top, *spoilt)]
+        return left
 
 
 def _try_base(anything_left: bool) -> Runs:
     """Run the base alone: what that comes to; None: it stands, and something on top fails."""
-    told = yield ()
-    if told == "failed":
+    result = yield ()
+    if result == "failed":
         again = yield ()
         return "base" if again == "failed" else "flaky" if again == "passed" else "untold"
-    if told == "untold":
+    if result == "untold":
         return "untold"
     return None if anything_left else "flaky"
+
+
+def _find_suspect(good: Sequence[Unit], left: Sequence[Unit]
+                  ) -> Generator[tuple[Unit, ...], Told, tuple[int, Outcome | None]]:
+    """How many of these have to be there for the command to fail, and why it is in doubt that the
+    last of them breaks it; None: it does."""
+    high = yield from _bisect(good, left)
+    if high is None:
+        return 0, "untold"
+    return high, (yield from _try_suspect(good, left[:high]))
 
 
 def _bisect(good: Sequence[Unit], left: Sequence[Unit]) -> Runs:
@@ -216,10 +256,10 @@ def _bisect(good: Sequence[Unit], left: Sequence[Unit]) -> Runs:
     low, high = 0, len(left)  # the first `low` of them pass, the first `high` do not
     while high - low > 1:
         middle = (low + high) // 2
-        told = yield (*good, *left[:middle])
-        if told == "untold":
+        result = yield (*good, *left[:middle])
+        if result == "untold":
             return None
-        low, high = (middle, high) if told == "passed" else (low, middle)
+        low, high = (middle, high) if result == "passed" else (low, middle)
     return high
 
 
