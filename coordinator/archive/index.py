@@ -353,9 +353,9 @@ class ArchiveIndex:
 
     def _search(self, stages: Sequence[str], limit: int) -> list[Hit]:
         for stage in stages:
-            found = [store.find(stage, limit) for store in self._stores]
-            if any(found):
-                dealt = [f for turn in zip_longest(*found) for f in turn if f]
+            matches = [store.find(stage, limit) for store in self._stores]
+            if any(matches):
+                dealt = [f for turn in zip_longest(*matches) for f in turn if f]
                 return [
                     Hit(f.number, f.title, f.source, f.line, f.snippet, f.score)
                     for f in dealt[:limit]

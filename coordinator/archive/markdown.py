@@ -182,7 +182,7 @@ def _mentions_by_heading(
     tokens: list[Token], spans: list[tuple[_Heading, int]], source: str
 ) -> list[list[str]]:
     """Per heading what it and its text name, each once, in order of appearance."""
-    found: list[dict[str, None]] = [{} for _ in spans]
+    matches: list[dict[str, None]] = [{} for _ in spans]
     current = 0
     line = 0
     for token in tokens:
@@ -195,8 +195,8 @@ def _mentions_by_heading(
             names = [_normal(m) for m in _BARE_PATH.findall(token.content)]
         else:
             continue
-        found[current].update(dict.fromkeys(n for n in names if n))
-    return [list(names) for names in found]
+        matches[current].update(dict.fromkeys(n for n in names if n))
+    return [list(names) for names in matches]
 
 
 def _named_by(piece: Token, source: str) -> Iterator[str]:

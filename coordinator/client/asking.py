@@ -145,7 +145,7 @@ def encoded(request: rq.Request[Any]) -> bytes:
                           "Nothing was done.", next=f"Repeat it with another `{field}`.",
                           field=field)
         if isinstance(value, bytes) or (isinstance(value, list | tuple)
-                                        and any(isinstance(one, bytes) for one in value)):
+                                        and any(isinstance(item, bytes) for item in value)):
             raise Refusal(Code.INVALID, f"{request.op}: `{field}` must be text, not bytes. "
                           "Nothing was done.", next="Decode it first.", field=field)
     try:

@@ -285,5 +285,5 @@ def _plain(raw: msgspec.Raw) -> Any:
 
 def _why(bad: Exception) -> str:
     name__ = str(bad) or type(bad).__name__
-    told = isinstance(bad, ChangeRefused | ChangeFailed)
-    return (name__ if told else f"{type(bad).__name__}: {name__}")[:WHY_CHARS_MAX]
+    is_said = isinstance(bad, ChangeRefused | ChangeFailed)
+    return (name__ if is_said else f"{type(bad).__name__}: {name__}")[:WHY_CHARS_MAX]

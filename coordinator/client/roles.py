@@ -170,7 +170,7 @@ def _try(client: Client, agent: str, work: Work, editor: Editor, recovery: Recov
         ended = _ended(client, agent, name, refusal, recovery.remedy(work, refusal))
         if ended is not None:
             return ended
-        leased = [rq.Lease(**one) for one in refusal.facts.get("leases", [])]
+        leased = [rq.Lease(**item) for item in refusal.facts.get("leases", [])]
         work = replace(work, refusal=refusal, rounds=work.rounds + 1,
                        leases=[*work.leases, *leased])
 
@@ -181,7 +181,7 @@ def _ended(client: Client, agent: str, task: str, refusal: Refusal, remedy: str)
     if now.claimed_by != agent:
         return now  # it is a person's
     if refusal.facts.get("conflicts"):
-        needed = [str(one) for one in refusal.facts.get("needs", [])]
+        needed = [str(item) for item in refusal.facts.get("needs", [])]
         return client.call(rq.TaskFail(agent=agent, task=task, blocked=needed,
                                        reason=refusal.message[:2000]))
     if remedy == "person":

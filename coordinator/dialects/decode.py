@@ -92,33 +92,34 @@ def decode(table: HookTable, payload: bytes, event: str = "") -> HookCall:
     return _snake(table, message, event)
 
 
-def _snake(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
-    event = _str(said, "hook_event_name") or event
+def _snake(table: HookTable, fields: dict[str, Any], event: str) -> HookCall:
+    event = _str(fields, "hook_event_name") or event
     moment = moment_of(table.dialect, event)
-    tool, given = _str(said, "tool_name"), said.get("tool_input")
+    tool, given = _str(fields, "tool_name"), fields.get("tool_input")
     call, stopped = _call(table, moment, tool, given)
     return HookCall(
-        moment=moment, event=event, session=_str(said, "session_id"),
-        sub=_str(said, "agent_id"), sub_type=_str(said, "agent_type"),
-        parent=_str(said, "parent_session_id"), cwd=_cwd(said, call), tool=tool,
+        moment=moment, event=event, session=_str(fields, "session_id"),
+        sub=_str(fields, "agent_id"), sub_type=_str(fields, "agent_type"),
+        parent=_str(fields, "parent_session_id"), cwd=_cwd(fields, call), tool=tool,
         given=given, call=call, stopped=stopped, can_read=bool(table.reads or table.shells),
-        call_id=_str(said, "tool_use_id") or _str(said, "tool_call_id"),
-        output=_output(said.get("tool_response", said.get("error"))) if moment == "after" else "",
-        again=said.get("stop_hook_active") is True,
+        call_id=_str(fields, "tool_use_id") or _str(fields, "tool_call_id"),
+        output=_output(fields.get("tool_response", fields.get("error"))) if moment == "after"
+        else "",
+        again=fields.get("stop_hook_active") is True,
     )
 
 
-def _copilot(table: HookTable, said: dict[str, Any], event: str) -> HookCall:
+def _copilot(table: HookTable, fields: dict[str, Any], event: str) -> HookCall:
     moment = moment_of("copilot", event)
-    tool, given = _str(said, "toolName"), said.get("toolArgs")
+    tool, given = _str(fields, "toolName"), fields.get("toolArgs")
     call, stopped = _call(table, moment, tool, given)
     return HookCall(
-        moment=moment, event=event, session=_str(said, "sessionId"), sub=_str(said, "agentId"),
-        sub_type=_str(said, "agentType"), parent=_str(said, "parentAgentId"),
-        cwd=_cwd(said, call), tool=tool, given=given,
+        moment=moment, event=event, session=_str(fields, "sessionId"), sub=_str(fields, "agentId"),
+        sub_type=_str(fields, "agentType"), parent=_str(fields, "parentAgentId"),
+        cwd=_cwd(fields, call), tool=tool, given=given,
         call=call, stopped=stopped, can_read=bool(table.reads or table.shells),
-        output=_output(said.get("toolResult", said.get("error"))) if moment == "after" else "",
-        again=said.get("stop_hook_active") is True,
+        output=_output(fields.get("toolResult", fields.get("error"))) if moment == "after" else "",
+        again=fields.get("stop_hook_active") is True,
     )
 
 
@@ -139,37 +140,37 @@ def _call(
 
 def _output(value: Any) -> str:
     """The tool's answer as text, its beginning only: all texts in it, a line each."""
-    found: list[str] = []
+    matches: list[str] = []
     room, left = OUTPUT_MAX, [value]
     for _ in range(OUTPUT_MAX):
         if not left or room <= 0:
             break
-        one = left.pop()
-        if isinstance(one, str):
-            found.append(one[:room])
-            room -= len(one) + 1
-        elif isinstance(one, dict | list):
-            inner = list(one.values()) if isinstance(one, dict) else one
+        name = left.pop()
+        if isinstance(name, str):
+            matches.append(name[:room])
+            room -= len(name) + 1
+        elif isinstance(name, dict | list):
+            inner = list(name.values()) if isinstance(name, dict) else name
             left += reversed(inner[:OUTPUT_MAX])
-    return "\n".join(found)
+    return "\n".join(matches)
 
 
-def _cwd(said: dict[str, Any], call: Call | None) -> str | None:
+def _cwd(fields: dict[str, Any], call: Call | None) -> str | None:
     """Where relative names begin: where the agent works, or where this one command runs."""
-    cwd = _str(said, "cwd")
+    cwd = _str(fields, "cwd")
     if call is None or not call.folder or "\0" in call.folder:
         return cwd or None
     folder = Path(cwd) / call.folder
     return str(folder) if folder.is_absolute() else None
 
 
-def _str(said: dict[str, Any], key: str) -> str:
+def _str(fields: dict[str, Any], key: str) -> str:
     """A name: of a directory, a session, a tool.
 
     Raises:
         Refusal: INVALID: it has a NUL, as no path and no id can.
     """
-    value = said.get(key)
+    value = fields.get(key)
     if isinstance(value, str) and "\0" in value:
         raise _not_understood(f"`{key}` has a NUL character in it")
     return value[:4096] if isinstance(value, str) else ""

@@ -35,10 +35,10 @@ def can_add(table: HookTable, heard: HookCall) -> bool:
 
 def encode(table: HookTable, heard: HookCall, verdict: HookAnswer) -> str:
     """What the hook prints."""
-    said = _SAY[table.dialect](heard, HookAnswer(
+    fields = _SAY[table.dialect](heard, HookAnswer(
         deny=harmless(verdict.deny), mark=verdict.mark, context=harmless(verdict.context),
         again=harmless(verdict.again)))
-    return msgspec.json.encode(said).decode() if said else ""
+    return msgspec.json.encode(fields).decode() if fields else ""
 
 
 def _claude(heard: HookCall, verdict: HookAnswer) -> dict[str, Any]:

@@ -64,13 +64,13 @@ def rest_asked(table: LimitTable | None, output: str, now_ms: int) -> tuple[floa
 
 def _asked_s(met: re.Match[str], now_ms: int) -> float | None:
     """The time that a pattern's groups tell, where that lies ahead."""
-    told = {name: text for name, text in met.groupdict().items() if text}
+    fields = {name: text for name, text in met.groupdict().items() if text}
     try:
-        if "until" in told:
-            text = told["until"]
+        if "until" in fields:
+            text = fields["until"]
             end_s = float(text) if text.replace(".", "", 1).isdigit() else _instant_s(text)
             return max(1.0, end_s - now_ms / 1000) if end_s is not None else None
-        spans = [float(told[name]) * unit for name, unit in _IN_SECONDS.items() if name in told]
+        spans = [float(fields[name]) * unit for name, unit in _IN_SECONDS.items() if name in fields]
     except (ValueError, OverflowError):
         return None
     return max(1.0, sum(spans)) if spans else None

@@ -23,37 +23,38 @@ def paths_of(patch: str) -> tuple[str, ...]:
     Raises:
         Refusal: INVALID: no file is named; LIMIT: too many are.
     """
-    found: dict[str, None] = {}
+    matches: dict[str, None] = {}
     for line in patch.splitlines():
         stripped = line.strip()
         for header in _HEADERS:
             if stripped.startswith(header) and line[:1] not in ("+", "-", " "):
                 path = stripped[len(header) :].strip()
                 if path:
-                    found.setdefault(path)
-    if not found:
+                    matches.setdefault(path)
+    if not matches:
         raise Refusal(
             Code.INVALID, "The patch names no file (`*** Update File: PATH`); it is stopped.",
             next="Write the patch in the apply_patch form.",
         )
-    if len(found) > FILES_MAX:
-        raise Refusal(Code.LIMIT, f"The patch names {len(found)} files; the limit is {FILES_MAX}.",
+    if len(matches) > FILES_MAX:
+        raise Refusal(Code.LIMIT,
+                      f"The patch names {len(matches)} files; the limit is {FILES_MAX}.",
                       next="Split it.")
-    return tuple(found)
+    return tuple(matches)
 
 
 def edits_of(patch: str) -> dict[str, tuple[Edit, ...]]:
     """What the patch does to the files that it updates where they are; those of which that is not
     plain are left out."""
-    found: dict[str, tuple[Edit, ...]] = {}
+    matches: dict[str, tuple[Edit, ...]] = {}
     unclear: set[str] = set()
     for path, lines in _updates(patch):
         edits = _hunks(lines)
-        if edits is None or path in found:
+        if edits is None or path in matches:
             unclear.add(path)
         else:
-            found[path] = edits
-    return {path: edits for path, edits in found.items() if path not in unclear}
+            matches[path] = edits
+    return {path: edits for path, edits in matches.items() if path not in unclear}
 
 
 def _updates(patch: str) -> list[tuple[str, list[str]]]:

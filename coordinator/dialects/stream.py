@@ -110,8 +110,8 @@ class Reader:
             result.append(text.strip())
         for number, tool in enumerate(_texts(read, rule.tool)):
             message.tools += 1
-            about = [found[number] for path in rule.about
-                     if len(found := _texts(read, path)) > number]
+            about = [matches[number] for path in rule.about
+                     if len(matches := _texts(read, path)) > number]
             message.doing = _one_line(" ".join([tool, *about[:1]]))
             result.append(f"> {message.doing}")
         if rule.failed:
@@ -168,7 +168,7 @@ def _find_values(read: Any, path: str) -> list[Any]:
     nodes = [read]
     for part in path.split(".") if path else ():
         if part == "*":
-            nodes = [one for node in nodes if isinstance(node, list) for one in node]
+            nodes = [item for node in nodes if isinstance(node, list) for item in node]
         else:
             nodes = [node[part] for node in nodes if isinstance(node, dict) and part in node]
     return nodes if path else []
@@ -179,24 +179,24 @@ def _texts(read: Any, path: str) -> list[str]:
 
 
 def _text(read: Any, path: str) -> str:
-    found = _find_values(read, path)
-    if not found:
+    values = _find_values(read, path)
+    if not values:
         return ""
-    first = found[0]
+    first = values[0]
     return first if isinstance(first, str) else json.dumps(first, ensure_ascii=False)
 
 
 def _flag(read: Any, path: str) -> bool:
     """True for a true value, or for a path `a.b=text` that has this text."""
     path, _, wanted = path.partition("=")
-    found = _find_values(read, path)
-    return bool(found) and (str(found[0]) == wanted if wanted else found[0] is True)
+    values = _find_values(read, path)
+    return bool(values) and (str(values[0]) == wanted if wanted else values[0] is True)
 
 
 def _number(read: Any, path: str) -> float | None:
-    found = [one for one in _find_values(read, path)
-             if isinstance(one, int | float) and not isinstance(one, bool)]
-    return float(sum(found)) if found else None
+    values = [value for value in _find_values(read, path)
+              if isinstance(value, int | float) and not isinstance(value, bool)]
+    return float(sum(values)) if values else None
 
 
 def _one_line(text: str) -> str:

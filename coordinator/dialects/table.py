@@ -126,7 +126,7 @@ def _edits(texts: Texts | None, given: dict[str, Any]) -> tuple[Edit, ...]:
         return ()
     several = given.get(texts.edits) if texts.edits else None
     if isinstance(several, list):
-        edits = [_edit(texts, one) for one in several[: EDITS_MAX + 1]]
+        edits = [_edit(texts, item) for item in several[: EDITS_MAX + 1]]
         return tuple(edit for edit in edits if edit) if all(edits) else ()
     edit = _edit(texts, given)
     return (edit,) if edit is not None else ()
@@ -146,7 +146,7 @@ def _edit(texts: Texts, given: Any) -> Edit | None:
 
 def _text(given: Any, key: str) -> str | None:
     value = given.get(key) if isinstance(given, dict) else None
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return " ".join(value)
     return value if isinstance(value, str) else None
 

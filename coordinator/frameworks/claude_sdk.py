@@ -110,12 +110,12 @@ class ClaudeLeases:
         return {"COORD_ROOT": str(self._client.root), "COORD_AGENT": name,
                 "COORD_AGENT_TOKEN": str(self._client.token)}
 
-    async def hook(self, said: Any, call: str | None, context: Any) -> dict[str, Any]:
+    async def hook(self, message: Any, call: str | None, context: Any) -> dict[str, Any]:
         """The callback of each event: what coord answers, in the CLI's own form."""
-        event = str(said.get("hook_event_name", ""))
-        self._session = str(said.get("session_id", self._session))
+        event = str(message.get("hook_event_name", ""))
+        self._session = str(message.get("session_id", self._session))
         try:
-            result = await in_thread(lambda: self._asked(dict(said)))
+            result = await in_thread(lambda: self._asked(dict(message)))
         except (Refusal, OSError, ValueError) as bad:
             result = _denied(f"No coordinator answers ({bad}), so this is stopped. Next: `coord "
                              "up`.",
@@ -160,7 +160,7 @@ class ClaudeLeases:
 
         return ask
 
-    def _asked(self, said: dict[str, Any]) -> dict[str, Any]:
+    def _asked(self, fields: dict[str, Any]) -> dict[str, Any]:
         """What the daemon answers to a hook's input.
 
         Raises:
@@ -170,17 +170,17 @@ class ClaudeLeases:
         self._client.name()
         path = str(StateDir(self._client.root).socket())
         token = str(self._client.token).encode()
-        payload = json.dumps(said).encode()
-        code, out, err, link = _hook.ask(path, PROFILE, token, payload, self._patience)
+        payload = json.dumps(fields).encode()
+        code, output, err, link = _hook.ask(path, PROFILE, token, payload, self._patience)
         if code == 3:  # the call is about files of other repositories, too
-            code, out, err, link = _hook.seldom("elsewhere", _hook.ask, PROFILE, payload,
-                                                self._patience, out, err, link)
+            code, output, err, link = _hook.seldom("elsewhere", _hook.ask, PROFILE, payload,
+                                                   self._patience, output, err, link)
         try:
-            event = str(said.get("hook_event_name", ""))
-            answer: dict[str, Any] = json.loads(out) if out.strip() else {}
+            event = str(fields.get("hook_event_name", ""))
+            answer: dict[str, Any] = json.loads(output) if output.strip() else {}
             if code:
                 answer = _denied(err.decode("utf-8", "replace").strip(), event)
-            if out or err:
+            if output or err:
                 link.send(b"told\n")
         finally:
             link.close()

@@ -327,12 +327,12 @@ class _Turn:
         """What the node returned, with what the state says about the lease."""
         if self._key is None:
             return result
-        told = {self._key: self.told("held" if self._spans else "done")}
+        fields = {self._key: self.told("held" if self._spans else "done")}
         if result is None:
-            return told
+            return fields
         if isinstance(result, Mapping):
-            return {**told, **result}
-        return [*(result if isinstance(result, list | tuple) else [result]), Command(update=told)]
+            return {**fields, **result}
+        return [*(result if isinstance(result, list | tuple) else [result]), Command(update=fields)]
 
 
 def _wrapped(node: Callable[..., Any], turn_of: Callable[[Any], _Turn]) -> Callable[..., Any]:

@@ -97,8 +97,8 @@ class ResumableStep:
     @property
     def fencing_tokens(self) -> dict[str, int]:
         """What it holds (or held, when it was stopped), each under its fencing token."""
-        return {name: int(one["fencing_token"])
-                for name, one in self._record.get("leases", {}).items()}
+        return {name: int(item["fencing_token"])
+                for name, item in self._record.get("leases", {}).items()}
 
     def open(self, wait: float = 0.0) -> None:
         """Become the one that runs it. `wait` in seconds.

@@ -241,7 +241,7 @@ def _turn(own: Path) -> Iterator[None]:
         Refusal: LOCKED: another does not end.
     """
     lock = os.open(own / "coord-commit.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    began, said = time.monotonic(), False
+    began, is_said = time.monotonic(), False
     try:
         while True:
             try:
@@ -254,9 +254,9 @@ def _turn(own: Path) -> Iterator[None]:
                     Code.LOCKED, f"another commit here has not ended for {WAIT_S:g} s; this one "
                     "was not made, and the index is as it was.",
                     next="Look at its hooks or its editor, then commit again.")
-            if waited >= SAYS_AFTER_S and not said:
+            if waited >= SAYS_AFTER_S and not is_said:
                 sys.stderr.write("coord: waiting for another commit here to end…\n")
-                said = True
+                is_said = True
             time.sleep(TICK_S)
         commit_view.remove_left(own)
         yield

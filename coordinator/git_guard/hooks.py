@@ -159,8 +159,8 @@ class Hook(msgspec.Struct, frozen=True):
 
     def _inserted(self, before: bytes) -> bytes:
         first = _SHELLS.match(before)
-        at = first.end() if first is not None else 0
-        return before[:at] + self._lines(False) + before[at:]
+        position = first.end() if first is not None else 0
+        return before[:position] + self._lines(False) + before[position:]
 
     def _lines(self, whole: bool) -> bytes:
         python = shlex.quote(sys.executable)

@@ -167,14 +167,14 @@ def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
     data = git("log", "-z", "-c", "--no-renames", "--name-only", f"--since={since}",
                "--format=%x01%ct%x00", push.local, *without, "--", cwd=place)
     result: dict[str, int] = {}
-    at = 0
+    position = 0
     for field in data.split(b"\0"):
         text = field.strip(b"\n")
         if text.startswith(b"\x01"):
-            at = int(text[1:])
+            position = int(text[1:])
         elif text:
             name = os.fsdecode(text)
-            result[name] = max(result.get(name, 0), at)
+            result[name] = max(result.get(name, 0), position)
     return result
 
 

@@ -342,7 +342,7 @@ def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:
         Refusal: others are at work, and were so all the time; or nobody can tell.
     """
     patience = load(root).settings.hooks.git_wait_s
-    began, said = time.monotonic(), False
+    began, is_said = time.monotonic(), False
     while True:
         try:
             with Client(root, agent="", token=None) as client:
@@ -351,7 +351,7 @@ def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:
         except Refusal as refusal:
             if refusal.code not in HELD or time.monotonic() - began >= patience:
                 raise
-            if not said:
+            if not is_said:
                 sys.stderr.write(f"coord: waiting up to {patience:g} s for a quiet moment…\n")
-                said = True
+                is_said = True
         time.sleep(AGAIN_S)

@@ -135,15 +135,15 @@ class CheckoutUpdate:
         """
         differing = set(self._git.names("diff-files", "-z", "--name-only"))
         differing.update(self._git.names("diff-index", "--cached", "-z", "--name-only", tip))
-        out: dict[str, None] = {}
+        result: dict[str, None] = {}
         for entry in changes:
             if entry.path in differing:
-                out[entry.path] = None
+                result[entry.path] = None
             elif entry.old_mode == NO_MODE:
                 in_the_way = self._in_the_way(entry.path)
                 if in_the_way is not None:
-                    out[in_the_way] = None
-        return list(out)
+                    result[in_the_way] = None
+        return list(result)
 
     def _in_the_way(self, path: str) -> str | None:
         """What stands where a new file would be written: it, or a file instead of a directory.

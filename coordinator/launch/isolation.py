@@ -48,10 +48,10 @@ class _Wired(msgspec.Struct):
 def wired_files(state: StateDir) -> list[str]:
     """Files below the repository's root that coord has wired, relative to it."""
     try:
-        found = msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
+        matches = msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return []
-    paths = [state.root / wired.path for wired in found]
+    paths = [state.root / wired.path for wired in matches]
     return [str(path.relative_to(state.root)) for path in paths if path.is_relative_to(state.root)]
 
 

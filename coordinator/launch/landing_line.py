@@ -38,4 +38,4 @@ class LandingLine(Generic[W]):
     def behind(self, work: W) -> list[W]:
         """Who stands behind it now."""
         with self._changed:
-            return [one for one in self._line if one is not work]
+            return [item for item in self._line if item is not work]

@@ -176,8 +176,8 @@ def reviewed(client: Client, kept: Sequence[KeptWork]) -> list[KeptWork]:
     Raises:
         Refusal: the coordinator cannot be asked.
     """
-    found = {review.task: review.review for review in client.call(rq.Reviews(limit=1000)).items}
-    return [msgspec.structs.replace(kept_work, review=found.get(kept_work.task)) for kept_work
+    matches = {review.task: review.review for review in client.call(rq.Reviews(limit=1000)).items}
+    return [msgspec.structs.replace(kept_work, review=matches.get(kept_work.task)) for kept_work
             in kept]
 
 

@@ -166,30 +166,30 @@ class Worktrees:
         except GitError:
             return False
         names = ["HEAD"] + ([work.ref] if work.branch else [])
-        found = [git.commit(name) for name in names]
-        return all(text is None or self._git.contains(self.target.ref, text) for text in found)
+        matches = [git.commit(name) for name in names]
+        return all(text is None or self._git.contains(self.target.ref, text) for text in matches)
 
     def drop(self, work: Workplace) -> bool:
         """Remove a worktree and its branch, if it holds nothing of its own; whether it did."""
         if not self.untouched(work):
             return False
-        at = self._git.commit(work.ref) if work.branch else None
+        place = self._git.commit(work.ref) if work.branch else None
         try:
             self._git.run("worktree", "remove", str(work.top))
         except GitError:
             return False  # git sees something that we did not
-        if at is not None:
-            self._forget(work.ref, at)
+        if place is not None:
+            self._forget(work.ref, place)
         with contextlib.suppress(OSError):  # others are still there
             self.folder.rmdir()
             self.folder.parent.rmdir()
         return True
 
-    def _forget(self, ref: str, at: str) -> None:
+    def _forget(self, ref: str, place: str) -> None:
         """Delete a branch whose commits are all on the target."""
-        if self._git.contains(self.target.ref, at):
+        if self._git.contains(self.target.ref, place):
             with contextlib.suppress(GitError):
-                self._git.run("update-ref", "-d", ref, at)
+                self._git.run("update-ref", "-d", ref, place)
 
 
 def in_submodules(work: Workplace) -> list[str]:

@@ -21,16 +21,16 @@ def names_of(files: Collection[str], base: str,
     it. `base`: its absolute path, with a slash. `check_time` ends a walk that takes too long.
     """
     numbers = {int(file.split(":")[1]) for file in files}
-    found: dict[str, list[str]] = {file: [] for file in files}
+    matches: dict[str, list[str]] = {file: [] for file in files}
     for name, entry in _entries(base, check_time):
         if entry.inode() in numbers and name.isprintable():
             try:
                 there = identity(base + name, entry.stat(follow_symlinks=False))
             except OSError:
                 continue
-            if there in found:
-                found[there].append(name)
-    return {file: sorted(names) for file, names in found.items()}
+            if there in matches:
+                matches[there].append(name)
+    return {file: sorted(names) for file, names in matches.items()}
 
 
 def _entries(base: str, check_time: Callable[[], None]) -> Iterator[tuple[str, os.DirEntry[str]]]:

@@ -106,13 +106,13 @@ def _replied(reply: Any) -> tuple[str, dict[str, Any]]:
 
 def _slim(value: Any) -> Any:
     if isinstance(value, list):
-        return [_slim(one) for one in value]
+        return [_slim(item) for item in value]
     if isinstance(value, str):
         return harmless(value)
     if not isinstance(value, dict):
         return value
-    return {key: _slim(one) for key, one in value.items()
-            if key == "items" or (key not in _LEFT_OUT and one not in (None, "", [], {}))}
+    return {key: _slim(item) for key, item in value.items()
+            if key == "items" or (key not in _LEFT_OUT and item not in (None, "", [], {}))}
 
 
 def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:
@@ -139,9 +139,9 @@ def _as_it_is_now(refusal: Refusal) -> str:
 def _shown(value: Any) -> Any:
     """The same, with every text made harmless."""
     if isinstance(value, dict):
-        return {key: _shown(one) for key, one in value.items()}
+        return {key: _shown(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_shown(one) for one in value]
+        return [_shown(item) for item in value]
     return harmless(value) if isinstance(value, str) else value
 
 

@@ -249,8 +249,8 @@ async def _serve(door: StdioServer) -> None:
 async def _end_by_signal(door: StdioServer) -> None:
     """Ctrl-C, a terminal that closes, a client that ends its servers: as with the end of its input.
     What is told to be ignored (`nohup`) is."""
-    heard = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-             if signal.getsignal(one) is not signal.SIG_IGN]
+    heard = [item for item in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+             if signal.getsignal(item) is not signal.SIG_IGN]
     with anyio.open_signal_receiver(*heard) as signals:
         async for number in signals:
             with anyio.move_on_after(LEAVE_S, shield=True):
@@ -262,10 +262,10 @@ async def _end_by_signal(door: StdioServer) -> None:
 def _not_understood(bad: Exception) -> tuple[str | int | None, wire.ErrorData]:
     """Of which request it is told, as far as that can be read, and what (JSON-RPC 2.0, 5.1)."""
     wrong = bad.errors() if isinstance(bad, ValidationError) else []
-    if not wrong or any(one["type"] == "json_invalid" for one in wrong):
+    if not wrong or any(item["type"] == "json_invalid" for item in wrong):
         return None, wire.ErrorData(code=wire.PARSE_ERROR, message="Not a JSON-RPC message.")
-    said = [one["input"] for one in wrong if isinstance(one["input"], dict)]
-    ids = [one["id"] for one in said if isinstance(one.get("id"), str | int)]
+    rows = [item["input"] for item in wrong if isinstance(item["input"], dict)]
+    ids = [fields["id"] for fields in rows if isinstance(fields.get("id"), str | int)]
     return next(iter(ids), None), wire.ErrorData(
         code=wire.INVALID_REQUEST, message="JSON, and no JSON-RPC request.")
 

@@ -62,16 +62,16 @@ class Tool:
         for known in msgspec.structs.fields(self.request):
             if known.name not in self.takes:
                 continue
-            told = _ANNOTATED[
+            message = _ANNOTATED[
                 self.typed.get(known.name, _without_none(hints[known.name])),
                 msgspec.Meta(description=self.takes[known.name]),
             ]
             if known.name in self.preset:
-                made.append((known.name, told, self.preset[known.name]))
+                made.append((known.name, message, self.preset[known.name]))
             elif known.required or known.name in self.typed:
-                made.append((known.name, told))
+                made.append((known.name, message))
             else:
-                made.append((known.name, told | msgspec.UnsetType, msgspec.UNSET))
+                made.append((known.name, message | msgspec.UnsetType, msgspec.UNSET))
         return msgspec.defstruct(self.name, made, forbid_unknown_fields=True, kw_only=True)
 
     @cached_property

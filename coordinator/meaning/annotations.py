@@ -70,7 +70,7 @@ class Annotations(Following):
         """What an expression may stand for, seen from a scope."""
 
     def annotated(
-        self, path: str, at: str, node: ast.expr, value: Value | None = None, depth: int = 0,
+        self, path: str, scope: str, node: ast.expr, value: Value | None = None, depth: int = 0,
     ) -> Values:
         """What something with this annotation may be, seen from a scope.
 
@@ -83,33 +83,34 @@ class Annotations(Following):
         match node:
             case ast.Constant(value=str() as said):
                 tree = annotation_tree(said.strip())
-                return self.annotated(path, at, tree, value, again) if tree is not None else NOTHING
+                return self.annotated(path, scope, tree, value,
+                                      again) if tree is not None else NOTHING
             case ast.Constant():
                 return NOTHING
             case ast.BinOp():
-                return (self.annotated(path, at, node.left, value, again)
-                        | self.annotated(path, at, node.right, value, again))
+                return (self.annotated(path, scope, node.left, value, again)
+                        | self.annotated(path, scope, node.right, value, again))
             case ast.Name() | ast.Attribute():
-                return self._annotated_name(path, at, node, value, again)
+                return self._annotated_name(path, scope, node, value, again)
             case ast.Subscript():
                 parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-                return self._annotated_with(path, at, node.value, parts, value, again)
+                return self._annotated_with(path, scope, node.value, parts, value, again)
         return NOTHING
 
     def _annotated_name(
-        self, path: str, at: str, node: ast.expr, value: Value | None, depth: int,
+        self, path: str, scope: str, node: ast.expr, value: Value | None, depth: int,
     ) -> Values:
         name = _last_of(node)
         if name == "Self" and value is not None and value.path:
             return frozenset({Value("object", value.path, value.scope, value.args)})
-        hits = self._spelt(path, at, node)
+        hits = self._spelt(path, scope, node)
         if hits is None:
             return _known_outside(name)
         if not hits:
             return _known_outside(name) if name in BUILTINS else NOTHING
         return union(self._instance(hit, value, depth) for hit in hits)
 
-    def _instance(self, hit: Hit, of: Value | None, depth: int) -> Values:
+    def _instance(self, hit: Hit, value: Value | None, depth: int) -> Values:
         scope = self.scope(hit.place.path, hit.place.scope)
         values = NOTHING
         for binding in scope.bindings.get(hit.place.name, []) if scope is not None else ():
@@ -118,23 +119,24 @@ class Annotations(Following):
                 if made is not None and made.kind == "class":
                     values |= {Value("object", hit.place.path, binding.text)}
             elif binding.kind == "value":
-                at = binding.at if binding.at is not None else hit.place.scope
+                scope_name = binding.at if binding.at is not None else hit.place.scope
                 inner = term(binding.text)
-                if inner.kind == "typevar" and of is not None:
-                    values |= self._stands_for(of, hit.place.name)
+                if inner.kind == "typevar" and value is not None:
+                    values |= self._stands_for(value, hit.place.name)
                 if not (inner.kind == "typevar" and values):
-                    values |= self._instance_named(hit.place.path, at, inner, of, depth)
+                    values |= self._instance_named(hit.place.path, scope_name, inner, value, depth)
         return values
 
-    def _instance_named(self, path: str, at: str, other_term: Term, of: Value | None,
+    def _instance_named(self, path: str, scope: str, other_term: Term, of: Value | None,
                         depth: int) -> Values:
         """The objects of what a name for a type is."""
         if other_term.kind in ("alias", "typevar") and other_term.name:
             tree = annotation_tree(other_term.name)
-            return self.annotated(path, at, tree, of, depth) if tree is not None else NOTHING
+            return self.annotated(path, scope, tree, of, depth) if tree is not None else NOTHING
         if other_term.kind in ("name", "attribute", "any"):
             return frozenset(Value("object", value.path, value.scope)
-                             for value in self.term(path, at, other_term) if value.kind == "class")
+                             for value in self.term(path, scope, other_term) if value.kind
+                             == "class")
         return NOTHING
 
     def _stands_for(self, value: Value, name: str) -> Values:
@@ -175,11 +177,11 @@ class Annotations(Following):
         return result
 
     def _annotated_with(
-        self, path: str, at: str, head: ast.expr, parts: list[ast.expr], of: Value | None,
+        self, path: str, scope: str, head: ast.expr, parts: list[ast.expr], of: Value | None,
         depth: int,
     ) -> Values:
-        hits = self._spelt(path, at, head)
-        kinds = [self.annotated(path, at, part, of, depth) for part in parts]
+        hits = self._spelt(path, scope, head)
+        kinds = [self.annotated(path, scope, part, of, depth) for part in parts]
         if hits:
             args = tuple(kinds)
             return frozenset(
@@ -188,12 +190,12 @@ class Annotations(Following):
             )
         return _made_with(_last_of(head), parts, kinds)
 
-    def _spelt(self, path: str, at: str, node: ast.expr) -> list[Hit] | None:
+    def _spelt(self, path: str, scope: str, node: ast.expr) -> list[Hit] | None:
         """What a dotted name leads to; None if outside."""
         if isinstance(node, ast.Name):
-            return self.names(path, at, node.id)
+            return self.names(path, scope, node.id)
         if isinstance(node, ast.Attribute):
-            above = self._spelt(path, at, node.value)
+            above = self._spelt(path, scope, node.value)
             if above is None:
                 return None
             hits: list[Hit] = []

@@ -60,21 +60,21 @@ class Binder(ABC):
         return kept
 
     def _bound(self, scope: str, name: str) -> list[Binding]:
-        at: str | None = scope
-        while at is not None:
-            here = self.scopes[at]
-            if name in here.bindings and (here.kind != "class" or at == scope):
+        scope_name: str | None = scope
+        while scope_name is not None:
+            here = self.scopes[scope_name]
+            if name in here.bindings and (here.kind != "class" or scope_name == scope):
                 return here.bindings[name]
-            at = here.above
+            scope_name = here.above
         return []
 
     def _is_local(self, scope: str, name: str) -> bool:
-        at: str | None = scope
-        while at is not None:
-            here = self.scopes[at]
+        scope_name: str | None = scope
+        while scope_name is not None:
+            here = self.scopes[scope_name]
             if name in here.bindings and here.kind in _LOCAL:
                 return all(binding.kind != "import" for binding in here.bindings[name])
-            at = here.above
+            scope_name = here.above
         return False
 
     def open(self, scope: Scope) -> str:

@@ -53,7 +53,7 @@ def both(
 ) -> tuple[tuple[Param, ...], tuple[Param, ...]] | None:
     """What a method takes in two classes that both have one of this name; None if that is not
     known, or one has several."""
-    found: list[tuple[Param, ...]] = []
+    matches: list[tuple[Param, ...]] = []
     for value in (base, sub):
         scope = resolver.scope(value.path, value.scope)
         if scope is None or name not in scope.bindings:
@@ -65,8 +65,8 @@ def both(
         ]
         if len(made) != 1 or made[0].params is None:
             return None
-        found.append(made[0].params)
-    return found[0], found[1]
+        matches.append(made[0].params)
+    return matches[0], matches[1]
 
 
 def of_function(resolver: Resolver, value: Value) -> list[Signature]:
@@ -87,12 +87,13 @@ def of_function(resolver: Resolver, value: Value) -> list[Signature]:
     return [Signature(params, place, marks)]
 
 
-def _is_bound(resolver: Resolver, scope: Scope, of: Value) -> bool:
+def _is_bound(resolver: Resolver, scope: Scope, value: Value) -> bool:
     """Whether a method gets its first parameter of itself, where it is taken from this."""
     kind = resolver.binding_kind(scope)
     if scope.name == "__new__" or kind == "static":
         return False
-    return kind == "class" or of.kind == "object" or (of.kind == "super" and of.of is not None)
+    return kind == "class" or value.kind == "object" or (value.kind == "super"
+                                                         and value.of is not None)
 
 
 def is_plain(resolver: Resolver, path: str, scope: Scope) -> bool:
@@ -106,10 +107,10 @@ def is_plain(resolver: Resolver, path: str, scope: Scope) -> bool:
     return True
 
 
-def _passes_through(resolver: Resolver, path: str, at: str, text: str) -> bool:
+def _passes_through(resolver: Resolver, path: str, scope_name: str, text: str) -> bool:
     """Whether a decorator of these files gives back what is called as what it was given."""
     called = text.endswith("()")
-    values = resolver.evaluate(path, at, text.removesuffix("()"))
+    values = resolver.evaluate(path, scope_name, text.removesuffix("()"))
     for value in values:
         scope = resolver.scope(value.path, value.scope) if value.kind == "function" else None
         if scope is None:

@@ -33,8 +33,8 @@ class Changes:
     @property
     def names(self) -> set[str]:
         """The last names under which what changed is used."""
-        found = {place.name for place in (*self.places, *self.inherited)}
-        return found - {"__init__", "__new__"}
+        matches = {place.name for place in (*self.places, *self.inherited)}
+        return matches - {"__init__", "__new__"}
 
     def __bool__(self) -> bool:
         return bool(self.places or self.constructors or self.inherited)
@@ -48,37 +48,38 @@ def compare(path: str, before: Resolver, after: Resolver) -> Changes:
     """
     old, new = before.world.facts(path), after.world.facts(path)
     changes = Changes(path)
-    for at, scope in old.scopes.items():
-        if scope.kind not in ("module", "class") or _is_local(old, at):
+    for scope_name, scope in old.scopes.items():
+        if scope.kind not in ("module", "class") or _is_local(old, scope_name):
             continue
-        other = new.scopes.get(at)
+        other = new.scopes.get(scope_name)
         if other is None or other.kind != scope.kind:
             if scope.kind == "class":
-                _all_of(changes, path, at, scope)
+                _all_of(changes, path, scope_name, scope)
             continue
         for name in scope.bindings:
             why = _taken(old, new, scope, other, name)
             if why:
-                changes.places[Place(path, at, name)] = why
+                changes.places[Place(path, scope_name, name)] = why
         if scope.kind == "class":
-            _of_class(changes, at, scope, other, before, after)
+            _of_class(changes, scope_name, scope, other, before, after)
     if old.scopes and not new.scopes:
         _all_of(changes, path, "", old.scopes[""])
     return changes
 
 
 def _of_class(
-    changes: Changes, at: str, old: Scope, new: Scope, before: Resolver, after: Resolver,
+    changes: Changes, scope_name: str, old: Scope, new: Scope, before: Resolver, after: Resolver,
 ) -> None:
-    if any(Place(changes.path, at, name) in changes.places for name in ("__init__", "__new__")):
-        changes.constructors.add(at)
+    if any(Place(changes.path, scope_name, name) in changes.places for name
+           in ("__init__", "__new__")):
+        changes.constructors.add(scope_name)
     if (old.fields != new.fields or old.decorators != new.decorators or old.bases != new.bases
             or ("__init__" in old.bindings) != ("__init__" in new.bindings)
             or ("__new__" in old.bindings) != ("__new__" in new.bindings)):
-        changes.constructors.add(at)
+        changes.constructors.add(scope_name)
     if old.bases != new.bases:
-        kept = set(after.order(changes.path, at)[0])
-        for value in before.order(changes.path, at)[0][1:]:
+        kept = set(after.order(changes.path, scope_name)[0])
+        for value in before.order(changes.path, scope_name)[0][1:]:
             scope = before.scope(value.path, value.scope)
             if value not in kept and scope is not None:
                 changes.inherited |= {Place(value.path, value.scope, name) for name
@@ -130,15 +131,15 @@ def _list_signatures(scopes: list[Scope]) -> list[tuple[list[Param], list[str], 
     return [(scope.params, scope.decorators, scope.marks) for scope in scopes]
 
 
-def _all_of(changes: Changes, path: str, at: str, scope: Scope) -> None:
+def _all_of(changes: Changes, path: str, scope_name: str, scope: Scope) -> None:
     for name in scope.bindings:
-        changes.places[Place(path, at, name)] = "it is gone"
+        changes.places[Place(path, scope_name, name)] = "it is gone"
     if scope.kind == "class":
-        changes.constructors.add(at)
+        changes.constructors.add(scope_name)
 
 
-def _is_local(facts: Facts, at: str) -> bool:
-    here: str | None = facts.scopes[at].above
+def _is_local(facts: Facts, scope: str) -> bool:
+    here: str | None = facts.scopes[scope].above
     while here is not None and here in facts.scopes:
         if facts.scopes[here].kind not in ("module", "class"):
             return True

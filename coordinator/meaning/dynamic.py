@@ -44,12 +44,12 @@ def through_markers(
     return unseens
 
 
-def named(resolver: Resolver, file: str, at: str, name: str) -> list[Hit] | None:
+def named(resolver: Resolver, file: str, scope: str, name: str) -> list[Hit] | None:
     """What a bare name leads to, seen from a scope, or the innermost around it that there is."""
     scopes = resolver.world.facts(file).scopes
-    while at and at not in scopes:
-        at = at.rpartition(".")[0]
-    return resolver.names(file, at, name)
+    while scope and scope not in scopes:
+        scope = scope.rpartition(".")[0]
+    return resolver.names(file, scope, name)
 
 
 def _looked_up(

@@ -124,10 +124,10 @@ def alias(node: ast.expr) -> str:
 
 def one_of(texts: list[str]) -> str:
     """An expression that is one of these; `?` if none is known."""
-    known = list(dict.fromkeys(text for text in texts if text not in (UNKNOWN, "'NoneType")))
-    if not known:
+    known_names = list(dict.fromkeys(text for text in texts if text not in (UNKNOWN, "'NoneType")))
+    if not known_names:
         return UNKNOWN
-    return known[0] if len(known) == 1 else "(" + "|".join(known) + ")"
+    return known_names[0] if len(known_names) == 1 else "(" + "|".join(known_names) + ")"
 
 
 def annotation(node: ast.expr | None) -> str:

@@ -31,19 +31,19 @@ class Following(ABC):
     def evaluate(self, path: str, at: str, text: str) -> Values:
         """What an expression may stand for, seen from a scope."""
 
-    def scope(self, path: str, at: str) -> Scope | None:
+    def scope(self, path: str, scope_name: str) -> Scope | None:
         """A scope of a file; None if there is none of this id."""
-        return self.world.facts(path).scopes.get(at)
+        return self.world.facts(path).scopes.get(scope_name)
 
-    def names(self, path: str, at: str, name: str) -> list[Hit] | None:
+    def names(self, path: str, scope_name: str, name: str) -> list[Hit] | None:
         """What a bare name leads to, seen from a scope; None if it may be anything."""
         scopes = self.world.facts(path).scopes
-        here: str | None = at
+        here: str | None = scope_name
         while here is not None:
             scope = scopes.get(here)
             if scope is None:
                 return None
-            if name in scope.bindings and (scope.kind != "class" or here == at):
+            if name in scope.bindings and (scope.kind != "class" or here == scope_name):
                 return self.follow(Place(path, here, name))
             here = scope.above
         return self._from_wildcards(path, name)
@@ -181,20 +181,20 @@ class Following(ABC):
         folder = self.world.folder(written, importer)
         return Value("folder", folder) if folder is not None else None
 
-    def order(self, path: str, at: str) -> tuple[list[Value], bool]:
+    def order(self, path: str, scope: str) -> tuple[list[Value], bool]:
         """The classes in which an attribute is looked for, the class itself first; and whether
         these are all."""
-        key = (path, at)
+        key = (path, scope)
         if key not in self._orders:
-            self._orders[key] = ([Value("class", path, at)], False)  # for what leads back here
-            self._orders[key] = self._order(path, at)
+            self._orders[key] = ([Value("class", path, scope)], False)  # for what leads back here
+            self._orders[key] = self._order(path, scope)
         return self._orders[key]
 
-    def _order(self, path: str, at: str) -> tuple[list[Value], bool]:
-        scope = self.scope(path, at)
+    def _order(self, path: str, scope_name: str) -> tuple[list[Value], bool]:
+        scope = self.scope(path, scope_name)
         if scope is None or scope.kind != "class":
             return [], False
-        values = [Value("class", path, at)]
+        values = [Value("class", path, scope_name)]
         complete = True
         for base in scope.bases:
             classes = self.base(path, scope, base)

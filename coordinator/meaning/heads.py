@@ -62,11 +62,11 @@ def base(text: Text, node: ast.expr) -> str:
 def field_default(node: ast.expr, text: Text) -> str:
     """The default of a class's field: what tells whether its constructor takes it."""
     if isinstance(node, ast.Call):
-        said = {keyword.arg: keyword.value for keyword in node.keywords}
+        fields = {keyword.arg: keyword.value for keyword in node.keywords}
         names = ("default", "factory", "default_factory")
-        marks: list[str] = [name for name in names if name in said]
+        marks: list[str] = [name for name in names if name in fields]
         for option in ("init", "kw_only"):
-            value = said.get(option)
+            value = fields.get(option)
             if isinstance(value, ast.Constant):
                 marks.append(f"{option}={value.value!r}")
         return " ".join([text(node), *marks])

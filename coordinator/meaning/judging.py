@@ -98,7 +98,7 @@ class _Judge:
     def outcome(self, held: Collection[str]) -> Outcome:
         changes = self.changes
         if changes:
-            made = {value for at in changes.constructors for value in self._made_by(at)}
+            made = {value for scope in changes.constructors for value in self._made_by(scope)}
             names = self._aliases(changes.names | {
                 self._name_of(value) for value in made} - {""})
             homes = {value.path for value in made}
@@ -108,16 +108,16 @@ class _Judge:
         changed = [(f"{self.path}::{words.spelt(place)}", why)
                    for place, why in changes.places.items()]
         changed += [
-            (f"{self.path}::{at}", "it is made in another way") for at in changes.constructors
-            if Place(self.path, at, "__init__") not in changes.places
+            (f"{self.path}::{scope}", "it is made in another way") for scope in changes.constructors
+            if Place(self.path, scope, "__init__") not in changes.places
         ]
         return concluded(self.path, changed, self.breaks, self.unseen, held, self.note)
 
     # Where to look
 
-    def _made_by(self, at: str) -> list[Value]:
+    def _made_by(self, scope: str) -> list[Value]:
         """The classes that are made by the constructor of this one: it, and those below it."""
-        return [Value("class", self.path, at), *self._subclasses(Place(self.path, at, ""))]
+        return [Value("class", self.path, scope), *self._subclasses(Place(self.path, scope, ""))]
 
     def _subclasses(self, place: Place) -> list[Value]:
         if place in self._below:
@@ -128,8 +128,8 @@ class _Judge:
             above = waiting.pop()
             for name in self._aliases({self._name_of(above)}):
                 for file in self.old.world.files_with(name, "b", FILES_MAX):
-                    for at, scope in self._world_of(file).facts(file).scopes.items():
-                        value = Value("class", file, at)
+                    for scope_name, scope in self._world_of(file).facts(file).scopes.items():
+                        value = Value("class", file, scope_name)
                         if scope.kind == "class" and value not in values and any(
                             last_name(base.partition("[")[0]) == name
                             and above in self._resolver(file).base(file, scope, base)
@@ -170,15 +170,15 @@ class _Judge:
         return result
 
     def _files(self, names: set[str], made: set[Value]) -> list[str]:
-        found = {value.path for value in made} | {self.path}
+        matches = {value.path for value in made} | {self.path}
         for name in names:
-            found.update(self.old.world.files_with(name, "u", FILES_MAX + 1))
+            matches.update(self.old.world.files_with(name, "u", FILES_MAX + 1))
         if not self.new.world.has(self.path):
             module = self.path.removesuffix("/__init__.py").rpartition("/")[2].partition(".")[0]
-            found.update(self.old.world.files_with(module, "m", FILES_MAX + 1))
-        if len(found) > FILES_MAX:
+            matches.update(self.old.world.files_with(module, "m", FILES_MAX + 1))
+        if len(matches) > FILES_MAX:
             self.note = f"its names are used in more than {FILES_MAX} files; not all were looked at"
-        return [text for text in sorted(found)[:FILES_MAX] if self._world_of(text).has(text)]
+        return [text for text in sorted(matches)[:FILES_MAX] if self._world_of(text).has(text)]
 
     # Looking at one file
 
@@ -241,9 +241,9 @@ class _Judge:
         here = self._resolver(file)
         other_term = term(site.text)
         if other_term.kind == "name":
-            at = other_term.scope if other_term.scope is not None else site.scope
-            was = named(self.old, file, at, other_term.name)
-            now = named(self.new, file, at, other_term.name)
+            scope = other_term.scope if other_term.scope is not None else site.scope
+            was = named(self.old, file, scope, other_term.name)
+            now = named(self.new, file, scope, other_term.name)
             if was and now is not None:
                 self._compared(_Use(file, facts, site, other_term), None, was, now)
             return
@@ -280,11 +280,11 @@ class _Judge:
             family = {Value("class", place.path, place.scope),
                       *self._subclasses(Place(place.path, place.scope, ""))}
             self._definers[place.name] = all(
-                Value("class", file, at) in family
+                Value("class", file, scope_name) in family
                 for file in self.old.world.files_with(place.name, "d", 20)
-                for at, scope in self.old.world.facts(file).scopes.items()
+                for scope_name, scope in self.old.world.facts(file).scopes.items()
                 if (scope.kind == "class" and place.name in scope.bindings)
-                or (at == "" and place.name in scope.bindings
+                or (scope_name == "" and place.name in scope.bindings
                     and any(binding.kind == "def" for binding in scope.bindings[place.name]))
             )
         return self._definers[place.name]

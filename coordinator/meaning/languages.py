@@ -50,8 +50,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def rows() -> dict[str, Row]:
     """All rows by their names."""
-    said = toml_tables.read((_HERE / "languages.toml").read_bytes())
-    return {row.name: row for row in msgspec.convert(said["language"], list[Row])}
+    fields = toml_tables.read((_HERE / "languages.toml").read_bytes())
+    return {row.name: row for row in msgspec.convert(fields["language"], list[Row])}
 
 
 def row_of(path: str) -> Row | None:

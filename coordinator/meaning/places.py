@@ -44,33 +44,33 @@ def regions_of(tree: ast.Module, data: bytes) -> list[tuple[int, int, str]]:
 
 def _define(
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, above: tuple[str, ...],
-    ids: names.Ids, found: list[tuple[int, int, str]],
+    ids: names.Ids, matches: list[tuple[int, int, str]],
 ) -> None:
     path = ids.take((*above, names.part(node.name.encode())))
     first = min([node.lineno, *(other_node.lineno for other_node in node.decorator_list)])
-    found.append((first, node.end_lineno or node.lineno, ".".join(path)))
+    matches.append((first, node.end_lineno or node.lineno, ".".join(path)))
     if isinstance(node, ast.ClassDef):
         for member in _members(node.body):
-            _define(member, path, ids, found)
+            _define(member, path, ids, matches)
 
 
 def _members(
     body: list[ast.stmt],
 ) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
     """The definitions of a class, also those within its branches."""
-    found: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = []
+    matches: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = []
     for node in body:
         if isinstance(node, _DEFINITIONS):
-            found.append(node)
+            matches.append(node)
             continue
         for field in ("body", "handlers", "orelse", "finalbody", "cases"):
             inner = getattr(node, field, None)
             for other_node in inner if isinstance(inner, list) else ():
                 if isinstance(other_node, ast.ExceptHandler | ast.match_case):
-                    found += _members(other_node.body)
+                    matches += _members(other_node.body)
                 elif isinstance(other_node, ast.stmt):
-                    found += _members([other_node])
-    return sorted(found, key=lambda one: (one.lineno, one.col_offset))
+                    matches += _members([other_node])
+    return sorted(matches, key=lambda item: (item.lineno, item.col_offset))
 
 
 def _assigned(node: ast.stmt, lines: list[bytes]) -> str | None:

@@ -97,7 +97,7 @@ class _Reader(Binder):
             "function", node.name, self.at, node.lineno, node.end_lineno or node.lineno,
             params=heads.parameters(node.args), returns=annotation(node.returns),
             given=[], marks=["async"] if isinstance(node, ast.AsyncFunctionDef) else [],
-            decorators=[self.text(one) for one in node.decorator_list],
+            decorators=[self.text(other_node) for other_node in node.decorator_list],
             bindings={}, narrowed={},
         )
         name = self.open(scope)

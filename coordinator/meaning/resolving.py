@@ -52,14 +52,14 @@ class Resolver(Annotations):
         self._steps = 0
         self._cuts = 0
 
-    def evaluate(self, path: str, at: str, text: str) -> Values:
+    def evaluate(self, path: str, scope: str, text: str) -> Values:
         """What an expression may stand for, seen from a scope."""
-        return self.term(path, at, term(text))
+        return self.term(path, scope, term(text))
 
-    def term(self, path: str, at: str, other_term: Term) -> Values:
+    def term(self, path: str, scope: str, other_term: Term) -> Values:
         if other_term.kind in ("unknown", "alias", "typevar"):
             return NOTHING
-        key = (path, at, other_term.text if other_term.scope is None
+        key = (path, scope, other_term.text if other_term.scope is None
                else f"{other_term.scope}:{other_term.text}")
         plain = other_term.kind not in ("any", "cast", "builtin") and other_term.scope is None
         if plain and key in self._values:
@@ -75,9 +75,9 @@ class Resolver(Annotations):
             self._open.add(key)
         self._depth += 1
         try:
-            values = self._once(path, at, other_term)
+            values = self._once(path, scope, other_term)
             if other_term.kind in ("name", "attribute"):
-                values |= self._narrowed(path, at, other_term.text)
+                values |= self._narrowed(path, scope, other_term.text)
         finally:
             self._depth -= 1
             self._open.discard(key)
@@ -87,10 +87,10 @@ class Resolver(Annotations):
             self._values[key] = values  # what was cut short within a circle is not kept
         return values
 
-    def _narrowed(self, path: str, at: str, text: str) -> Values:
+    def _narrowed(self, path: str, scope_name: str, text: str) -> Values:
         values = NOTHING
         scopes = self.world.facts(path).scopes
-        here: str | None = at
+        here: str | None = scope_name
         while here is not None and (scope := scopes.get(here)) is not None:
             for made in scope.narrowed.get(text, ()):
                 values |= self.evaluate(path, here, made)
@@ -99,27 +99,27 @@ class Resolver(Annotations):
             here = scope.above
         return values
 
-    def _once(self, path: str, at: str, other_term: Term) -> Values:
+    def _once(self, path: str, scope: str, other_term: Term) -> Values:
         match other_term.kind:
             case "name":
-                return self._name(path, other_term.scope if other_term.scope is not None else at,
+                return self._name(path, other_term.scope if other_term.scope is not None else scope,
                                   other_term.name)
             case "any":
-                return union(self.term(path, at, part) for part in other_term.parts)
+                return union(self.term(path, scope, part) for part in other_term.parts)
             case "builtin":
                 return NOTHING if other_term.name == "NoneType" else builtin(other_term.name)
             case "cast":
                 tree = annotation_tree(other_term.name)
-                return self.annotated(path, at, tree) if tree is not None else NOTHING
+                return self.annotated(path, scope, tree) if tree is not None else NOTHING
         assert other_term.of is not None
-        return self._through(path, at, other_term, other_term.of)
+        return self._through(path, scope, other_term, other_term.of)
 
-    def _through(self, path: str, at: str, other_term: Term, inner: Term) -> Values:
+    def _through(self, path: str, scope: str, other_term: Term, inner: Term) -> Values:
         """What is made of that which the inner expression stands for."""
         if (other_term.kind == "call" and inner.kind == "name"
                 and inner.name == "super"):
-            return self._super(path, at)
-        values = self.term(path, at, inner)
+            return self._super(path, scope)
+        values = self.term(path, scope, inner)
         match other_term.kind:
             case "attribute":
                 return union(self.attribute(value, other_term.name) for value in values)
@@ -134,16 +134,16 @@ class Resolver(Annotations):
         }
         return union(does[other_term.kind](value) for value in values)
 
-    def _name(self, path: str, at: str, name: str) -> Values:
-        hits = self.names(path, at, name)
+    def _name(self, path: str, scope: str, name: str) -> Values:
+        hits = self.names(path, scope, name)
         if hits is None:
             return OUTSIDE
         if not hits:
             return frozenset({Value("type", scope=name)}) if name in BUILTINS else NOTHING
         return union(self.value_at(hit) for hit in hits)
 
-    def _super(self, path: str, at: str) -> Values:
-        here: str | None = at
+    def _super(self, path: str, scope_name: str) -> Values:
+        here: str | None = scope_name
         scopes = self.world.facts(path).scopes
         method: Scope | None = None
         while here is not None and (scope := scopes.get(here)) is not None:
@@ -191,7 +191,7 @@ class Resolver(Annotations):
 
     def _bound(self, place: Place, scope: Scope, binding: Binding, of: Value | None) -> Values:
         path = place.path
-        at = binding.at if binding.at is not None else place.scope
+        scope_name = binding.at if binding.at is not None else place.scope
         match binding.kind:
             case "def":
                 made = self.scope(path, binding.text)
@@ -209,14 +209,14 @@ class Resolver(Annotations):
                     self.value_at(hit) for hit in self._imported(path, binding, {place}) or [])
             case "value":
                 if binding.text.startswith(("$alias(", "$typevar(")):
-                    return frozenset({Value("typevar", path, at)})
-                return self.evaluate(path, at, binding.text)
+                    return frozenset({Value("typevar", path, scope_name)})
+                return self.evaluate(path, scope_name, binding.text)
             case "type":
                 tree = annotation_tree(binding.text)
-                return self.annotated(path, at, tree, of) if tree is not None else NOTHING
+                return self.annotated(path, scope_name, tree, of) if tree is not None else NOTHING
         return self._param(path, place.scope, scope, int(binding.text))
 
-    def _param(self, path: str, at: str, scope: Scope, number: int) -> Values:
+    def _param(self, path: str, scope_name: str, scope: Scope, number: int) -> Values:
         param = scope.params[number]
         above = scope.above or ""
         owner = self.scope(path, above)

@@ -63,7 +63,7 @@ def read(data: bytes, row: Row) -> Facts:
     if reading.tree is None:
         return Facts(note=reading.outline.note)
     cursor = QueryCursor(_query(row.name, row.query_text()))
-    reader = _Reader(row, [one for _, one in cursor.matches(reading.tree.root_node)])
+    reader = _Reader(row, [fields for _, fields in cursor.matches(reading.tree.root_node)])
     return Facts(reader.scopes, reader.sites(), [], None, _regions(reading.outline))
 
 
@@ -116,8 +116,8 @@ class _Reader:
 
     def sites(self) -> list[Site]:
         """What is used where."""
-        return [Site(at, text, sorted(set(lines)), shape)
-                for (at, text, shape), lines in self._sites.items()]
+        return [Site(scope, text, sorted(set(lines)), shape)
+                for (scope, text, shape), lines in self._sites.items()]
 
     # Scopes
 
@@ -208,7 +208,7 @@ class _Reader:
             if scope.kind == "class":
                 continue
             params = [param for _,
-                      (_, param) in sorted(mark.params.items(), key=lambda one: one[0])]
+                      (_, param) in sorted(mark.params.items(), key=lambda pair: pair[0])]
             for number, param in enumerate(params):
                 if param.name.startswith("<"):
                     params[number] = Param(f"argument {number + 1}", param.kind, param.required)
@@ -218,16 +218,16 @@ class _Reader:
 
     # Names
 
-    def _bind(self, at: str, name: str, kind: BindingKind, text: str, line: int,
+    def _bind(self, scope: str, name: str, kind: BindingKind, text: str, line: int,
               what: str = "", seen: str | None = None) -> None:
-        bound = self.scopes[at].bindings.setdefault(name, [])
-        binding = Binding(kind, text, line, what, None if seen == at else seen)
+        bound = self.scopes[scope].bindings.setdefault(name, [])
+        binding = Binding(kind, text, line, what, None if seen == scope else seen)
         if name.isidentifier() and binding not in bound:
             bound.append(binding)
 
     def _import(self, match: Captures) -> None:
         module = _text(match, "module").translate(SIGNS_OF_NAMES)
-        at = self._scope_at(match["import"][0])
+        scope = self._scope_at(match["import"][0])
         line, _ = _lines(match["import"][0])
         if "all" in match:
             self.scopes[""].wildcards = [*self.scopes[""].wildcards, module]
@@ -237,9 +237,9 @@ class _Reader:
         if "static" in match:
             package, _, owner = module.rpartition(self._row.separator)
             self._bind("", owner, "import", package, line, owner)
-            self._bind(at, name, "value", f"{owner}.{what}", line)
+            self._bind(scope, name, "value", f"{owner}.{what}", line)
         else:
-            self._bind(at, name, "import", module, line, what)
+            self._bind(scope, name, "import", module, line, what)
 
     def _export(self, match: Captures) -> None:
         name, what = _text(match, "name"), _text(match, "what")
@@ -253,30 +253,30 @@ class _Reader:
     def _bound(self, match: Captures) -> None:
         own = "own" in match
         node = match["own" if own else "bind"][0]
-        at = seen = self._scope_at(node)
+        scope = seen = self._scope_at(node)
         if own:
-            here: str | None = at
+            here: str | None = scope
             while here is not None and self.scopes[here].kind != "class":
                 here = self.scopes[here].above
             if here is None:
                 return
-            at = here
+            scope = here
         line, _ = _lines(node)
         value = match.get("value", [None])[0]
         for name in match["name"]:
             word = _word(name)
             if any(binding.kind in ("def", "import") for binding
-                   in self.scopes[at].bindings.get(word, ())):
+                   in self.scopes[scope].bindings.get(word, ())):
                 continue  # that is what was bound
             text = self._annotation(match["annotation"][0]) if "annotation" in match else ""
             if text:
-                self._bind(at, word, "type", text, line)
+                self._bind(scope, word, "type", text, line)
             else:
-                self._bind(at, word, "value", self._seen(seen, self._value(value)), line,
+                self._bind(scope, word, "value", self._seen(seen, self._value(value)), line,
                            seen=seen)
 
     def _of_scope(self, match: Captures) -> None:
-        what = next(one for one in ("base", "returns", "given") if one in match)
+        what = next(item for item in ("base", "returns", "given") if item in match)
         node = match[what][0]
         position = self._find_scope(node)
         wanted = ("class",) if what == "base" else ("function", "method", "lambda")
@@ -311,21 +311,21 @@ class _Reader:
                  if node.type not in self._row.no_argument]
         spread = [node for node in given if node.type in self._row.spread]
         shape = Shape(len(given) - len(spread), star=bool(spread))
-        at = self._scope_at(callee)
-        self._site(at, self._seen(at, text, called=True), _lines(callee)[1], shape)
+        scope = self._scope_at(callee)
+        self._site(scope, self._seen(scope, text, called=True), _lines(callee)[1], shape)
 
     def _use(self, node: Node) -> None:
-        at = self._scope_at(node)
-        text = self._seen(at, self._value(node))
-        if not (text.isidentifier() and self._is_local(at, text)):
-            self._site(at, text, _lines(node)[1], None)
+        scope = self._scope_at(node)
+        text = self._seen(scope, self._value(node))
+        if not (text.isidentifier() and self._is_local(scope, text)):
+            self._site(scope, text, _lines(node)[1], None)
 
-    def _site(self, at: str, text: str, line: int, shape: Shape | None) -> None:
+    def _site(self, scope: str, text: str, line: int, shape: Shape | None) -> None:
         if last_name(text):
-            self._sites.setdefault((at, text, shape), []).append(line)
+            self._sites.setdefault((scope, text, shape), []).append(line)
 
-    def _is_local(self, at: str, name: str) -> bool:
-        here: str | None = at
+    def _is_local(self, scope_name: str, name: str) -> bool:
+        here: str | None = scope_name
         while here:
             scope = self.scopes[here]
             if scope.kind != "class" and name in scope.bindings:
@@ -333,15 +333,15 @@ class _Reader:
             here = scope.above
         return False
 
-    def _seen(self, at: str, text: str, *, called: bool = False) -> str:
+    def _seen(self, scope: str, text: str, *, called: bool = False) -> str:
         """An expression whose first name may be a member of the class that it stands in."""
         if not self._row.implicit or not text[:1].isalpha():
             return text
         name = text[: next((n for n, sign in enumerate(text) if not (sign.isalnum() or sign == "_")
                             ), len(text))]
-        if name in ("this", "super") or self._is_local(at, name):
+        if name in ("this", "super") or self._is_local(scope, name):
             return text
-        here: str | None = at
+        here: str | None = scope
         while here and self.scopes[here].kind != "class":
             here = self.scopes[here].above
         if here and (name in self.scopes[here].bindings or (
@@ -432,7 +432,7 @@ def _marks(matches: list[Captures]) -> list[_Mark]:
             best[key] = kind, match
     marks: list[_Mark] = []
     open_: list[int] = []
-    for (start, end), (kind, match) in sorted(best.items(), key=lambda one: one[0]):
+    for (start, end), (kind, match) in sorted(best.items(), key=lambda pair: pair[0]):
         while open_ and marks[open_[-1]].end < -end:
             open_.pop()
         marks.append(_Mark(start, -end, kind, match, open_[-1] if open_ else -1))
@@ -441,9 +441,9 @@ def _marks(matches: list[Captures]) -> list[_Mark]:
 
 
 def _regions(outline: Outline) -> list[tuple[int, int, str]]:
-    found = [(region.first_line, region.last_line, region.name) for region in outline.regions
-             if region.kind not in ("header", "file")]
-    return sorted(found, key=lambda one: (one[0], -one[1]))
+    matches = [(region.first_line, region.last_line, region.name) for region in outline.regions
+               if region.kind not in ("header", "file")]
+    return sorted(matches, key=lambda entry: (entry[0], -entry[1]))
 
 
 def _text(captures: Captures, name: str) -> str:

@@ -67,9 +67,9 @@ class World:
 
     def files_with(self, name: str, role: str, limit: int) -> list[str]:
         """The files that have this to do with a name (`index`), at most about so many."""
-        found = [text for text in self._stored.files_with(name, role, limit)
-                 if text not in self._other]
-        return sorted(found + [path for path, rows in self._rows.items() if (name, role) in rows])
+        matches = [text for text in self._stored.files_with(name, role, limit)
+                   if text not in self._other]
+        return sorted(matches + [path for path, rows in self._rows.items() if (name, role) in rows])
 
     def module(self, written: str, importer: str) -> str | None:
         """The file of a module, as a file imports it (one of them, where it is a directory); None
@@ -187,8 +187,8 @@ class World:
                 (name := module_of(path)) == turned or name.startswith(turned + "."))]
             modules = [text for text in modules if row_of(text) == row]
             if modules:
-                return min(modules, key=lambda one: (
-                    -_shared(one.rpartition("/")[0], importer), len(one), one))
+                return min(modules, key=lambda name: (
+                    -_shared(name.rpartition("/")[0], importer), len(name), name))
             if row.separator == ".":
                 return None  # a package's name is whole
             parts.pop(0)
@@ -211,8 +211,8 @@ def _relative(written: str, importer: str) -> str | None:
 
 def _shared(root: str, importer: str) -> int:
     count = 0
-    for one, other in zip(root.split("/"), importer.split("/"), strict=False):
-        if one != other:
+    for name, other in zip(root.split("/"), importer.split("/"), strict=False):
+        if name != other:
             break
         count += 1
     return count

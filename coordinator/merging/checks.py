@@ -82,19 +82,19 @@ def _gone(
 ) -> tuple[str, ...]:
     """Members of classes that one side took away, and that the other uses in more places than
     before. Not of classes with bases: they may have them from there."""
-    found = []
+    matches = []
     for name, made_class in made.classes.items():
         before, without, after = (python_names.classes.get(name) for python_names
                                   in (was, gone, using))
         if before is None or without is None or after is None or made_class.bases:
             continue
         missing = set(before.members) - set(without.members) - set(made_class.members)
-        found += [
+        matches += [
             f"{name}.{member}" for member in sorted(missing)
             if after.used.get(member, 0) > before.used.get(member, 0)
             and made_class.used.get(member, 0)
         ]
-    return tuple(found)
+    return tuple(matches)
 
 
 def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> list[Fault]:
@@ -107,8 +107,8 @@ def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> 
         # What each has once, and moved: also where the two came to stand next to each other.
         names |= {name for name, count in made.items()
                   if count > 1 and before[name] == mine[name] == other[name] == 1}
-    found = sorted(names)
-    return [Fault(f"{_listed(found)} there more than once", tuple(found))] if found else []
+    matches = sorted(names)
+    return [Fault(f"{_listed(matches)} there more than once", tuple(matches))] if matches else []
 
 
 def _kept_after_all(

@@ -157,7 +157,7 @@ class _Merging:
             theirs = other.get(position)
             if theirs is None or far[theirs].text == item.text:
                 continue
-            found = self._renamed(item, [side[one] for one in new])
+            found = self._renamed(item, [side[number] for number in new])
             if found is not None:
                 mine[position] = new.pop(found)
                 self._notes.renames.append((item.name, side[mine[position]].name))
@@ -174,13 +174,13 @@ class _Merging:
         for position, item in enumerate(base):
             if position in to_ours or position in to_theirs or not item.key or item.kind in _BRINGS:
                 continue
-            for side, found in ((ours, to_ours), (theirs, to_theirs)):
-                taken = set(found.values())
+            for side, matches in ((ours, to_ours), (theirs, to_theirs)):
+                taken = set(matches.values())
                 new = [n for n, item in enumerate(side) if n not in taken and item.key]
-                one = self._renamed(item, [side[n] for n in new], GONE_MIN)
-                if one is not None:
-                    found[position] = new[one]
-                    self._notes.renames.append((item.name, side[new[one]].name))
+                number = self._renamed(item, [side[n] for n in new], GONE_MIN)
+                if number is not None:
+                    matches[position] = new[number]
+                    self._notes.renames.append((item.name, side[new[number]].name))
 
     def _rewritten(self) -> bool:
         """Whether both sides took away a statement without a name, and one put another in its
@@ -350,13 +350,13 @@ class _Merging:
         Each side's own order stays."""
         queues = [list(zip(side, item, strict=True)) for side,
                   item in zip(sides, items, strict=True)]
-        out: list[int] = []
+        result: list[int] = []
         while all(queues):
             (mine, other) = queues
             ranks = [_rank(queue[0][1]) for queue in queues]
             needs = [_needs(mine[0][1], other), _needs(other[0][1], mine)]
-            out.append(queues[(ranks[1], needs[1]) < (ranks[0], needs[0])].pop(0)[0])
-        return out + [n for queue in queues for n, _ in queue]
+            result.append(queues[(ranks[1], needs[1]) < (ranks[0], needs[0])].pop(0)[0])
+        return result + [n for queue in queues for n, _ in queue]
 
     def _joined(self, order: list[int]) -> Segments:
         result: Segments = []

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     from coordinator.merging.model import Side
 
     before, mine, other = (
-        one if one and not one.startswith("%") else instead for one, instead in zip(
+        name if name and not name.startswith("%") else instead for name, instead in zip(
             [*arguments[5:8], "", "", ""], ("base", "ours", "theirs"), strict=False))
     done = merge_texts(
         Path(base).read_bytes(), Path(ours).read_bytes(), Path(theirs).read_bytes(), path,

@@ -59,36 +59,36 @@ def _tell(item: Item) -> str | bytes:
 
 
 def _by_text(
-    base: Sequence[Item], side: Sequence[Item], found: dict[int, int], taken: set[int],
+    base: Sequence[Item], side: Sequence[Item], matches: dict[int, int], taken: set[int],
 ) -> None:
     """What moved and has no name: its text is there once on both sides."""
     left: dict[bytes, list[int]] = {}
     right: dict[bytes, list[int]] = {}
     for position, item in enumerate(base):
-        if position not in found and not item.key:
+        if position not in matches and not item.key:
             left.setdefault(item.text.strip(), []).append(position)
     for position, item in enumerate(side):
         if position not in taken and not item.key:
             right.setdefault(item.text.strip(), []).append(position)
     for text, places in left.items():
         if len(places) == 1 and len(right.get(text, ())) == 1:
-            found[places[0]] = right[text][0]
+            matches[places[0]] = right[text][0]
             taken.add(right[text][0])
 
 
 def _between(
-    base: Sequence[Item], side: Sequence[Item], found: dict[int, int], taken: set[int],
+    base: Sequence[Item], side: Sequence[Item], matches: dict[int, int], taken: set[int],
 ) -> None:
     """What has no name and changed: it is like what stands between the same neighbours."""
     free: list[int] = []
     for position in range(len(base) + 1):
-        if position < len(base) and position not in found:
+        if position < len(base) and position not in matches:
             if not base[position].key:
                 free.append(position)
             continue
         if free:
-            before = found.get(free[0] - 1, -1)
-            after = found[position] if position < len(base) else len(side)
+            before = matches.get(free[0] - 1, -1)
+            after = matches[position] if position < len(base) else len(side)
             last = before
             for mine in free:
                 best, best_like = -1, CHANGED_MIN
@@ -100,7 +100,7 @@ def _between(
                         best, best_like = other, like
                         break
                 if best >= 0:
-                    found[mine] = last = best
+                    matches[mine] = last = best
                     taken.add(best)
         free = []
 

@@ -138,7 +138,7 @@ class _Regions:
             return Merged(b"", "conflict", notes=("its lines do not all end alike",))
         made = [items(text, reading)
                 for text, reading in zip(self._texts, self._readings, strict=True)]
-        listed = [one for one in made if one is not None]
+        listed = [entry for entry in made if entry is not None]
         if len(listed) < 3:
             return Merged(b"", "conflict", notes=("its regions are not on lines of their own",))
         done = self._merged(listed, containers.Notes())
@@ -197,32 +197,32 @@ def _resolved(segments: Segments, side: str) -> bytes:
 
 def render(segments: Segments, lines: LineMerge, sides: tuple[Side, Side]) -> tuple[bytes, int]:
     """The text with markers around what is in conflict, and how many conflicts are marked."""
-    out: list[bytes] = []
+    result: list[bytes] = []
     count = 0
     for clash in segments:
         if isinstance(clash, bytes):
-            out.append(clash)
+            result.append(clash)
             continue
         labels = (f"{sides[0].told()}: {clash.name}", f"base: {clash.name}",
                   f"{sides[1].told()}: {clash.name}: {clash.why}")
         merged = lines(clash.base, clash.ours, clash.theirs, labels)
         if merged.conflicts:
-            out.append(merged.data)
+            result.append(merged.data)
             count += merged.conflicts
         else:
-            out.append(_by_hand(clash, lines, labels))
+            result.append(_by_hand(clash, lines, labels))
             count += 1
-    return b"".join(out), count
+    return b"".join(result), count
 
 
 def _by_hand(clash: Clash, lines: LineMerge, labels: tuple[str, str, str]) -> bytes:
     size = lines.marker_size
     ours, base, theirs = (label.encode("utf-8", "surrogateescape") for label in labels)
-    out = [b"<" * size + b" " + ours + b"\n", clash.ours]
+    result = [b"<" * size + b" " + ours + b"\n", clash.ours]
     if lines.shows_base:
-        out += [b"|" * size + b" " + base + b"\n", clash.base]
-    out += [b"=" * size + b"\n", clash.theirs, b">" * size + b" " + theirs + b"\n"]
-    return b"".join(out)
+        result += [b"|" * size + b" " + base + b"\n", clash.base]
+    result += [b"=" * size + b"\n", clash.theirs, b">" * size + b" " + theirs + b"\n"]
+    return b"".join(result)
 
 
 def _marked(

@@ -49,7 +49,7 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
         return None
     was = texts[0]
     mine, other = _changes(was, texts[1]), _changes(was, texts[2])
-    out: list[bytes] = []
+    result: list[bytes] = []
     position = 0
     while mine or other:
         if mine and other:
@@ -60,8 +60,8 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
                 until, text = _more(was, mine, other)
                 if text is None or min(mine[0].first, other[0].first) < position:
                     return None
-                out += was[position:min(mine[0].first, other[0].first)]
-                out += text
+                result += was[position:min(mine[0].first, other[0].first)]
+                result += text
                 position = until
                 mine, other = _list_behind(mine, until), _list_behind(other, until)
                 continue
@@ -69,10 +69,10 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
         change = takes.pop(0)
         if change.first < position:
             return None
-        out += was[position:change.first]
-        out += change.lines
+        result += was[position:change.first]
+        result += change.lines
         position = change.last
-    return b"".join([*out, *was[position:]])
+    return b"".join([*result, *was[position:]])
 
 
 def _changes(base: Sequence[bytes], side: Sequence[bytes]) -> list[_Change]:
@@ -124,18 +124,18 @@ def _more(was: Sequence[bytes], mine: Sequence[_Change],
 
 def _applied(was: Sequence[bytes], changes: Sequence[_Change], first: int,
              until: int) -> list[bytes]:
-    out: list[bytes] = []
+    result: list[bytes] = []
     for change in changes:
-        out += was[first:change.first]
-        out += change.lines
+        result += was[first:change.first]
+        result += change.lines
         first = change.last
-    return [*out, *was[first:until]]
+    return [*result, *was[first:until]]
 
 
 def _has(base: Sequence[bytes], some: Sequence[bytes], more: Sequence[bytes]) -> bool:
     """Whether `more` has what was put in for `some`, each run of lines in one piece, and nothing of
     what was taken out for it. What was only taken out says nothing of what should be there."""
-    said = False
+    is_said = False
     there = Counter(data.strip() for data in more)
     kept = Counter(data.strip() for data in some)
     position = 0
@@ -149,8 +149,8 @@ def _has(base: Sequence[bytes], some: Sequence[bytes], more: Sequence[bytes]) ->
             if found is None:
                 return False
             position = found + len(change.lines)
-            said = said or any(_TELLS.search(line) for line in change.lines)
-    return said
+            is_said = is_said or any(_TELLS.search(line) for line in change.lines)
+    return is_said
 
 
 def _position(lines: Sequence[bytes], run: Sequence[bytes], position: int) -> int | None:

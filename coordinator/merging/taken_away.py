@@ -32,11 +32,11 @@ def names(base: bytes, ours: bytes, theirs: bytes) -> list[str]:
     """Names of which one side has left none, and of which the other has more than there were; and
     numbers that both sides put in, as who mends one fault in two ways does."""
     was, *sides = (Counter(_used(text)) for text in (base, ours, theirs))
-    found = {name for gone, using in (sides, sides[::-1]) for name, count in was.items()
-             if not gone[name] and using[name] > count}
+    matches = {name for gone, using in (sides, sides[::-1]) for name, count in was.items()
+               if not gone[name] and using[name] > count}
     numbers = [set(_NUMBER.findall(text)) for text in (base, ours, theirs)]
-    found |= (numbers[1] & numbers[2]) - numbers[0]
-    return sorted(data.decode("utf-8", "replace") for data in found)
+    matches |= (numbers[1] & numbers[2]) - numbers[0]
+    return sorted(data.decode("utf-8", "replace") for data in matches)
 
 
 def _used(text: bytes) -> list[bytes]:
@@ -47,14 +47,14 @@ def imports(base: Iterable[bytes], ours: Iterable[bytes], theirs: Iterable[bytes
     """What one side brings in under names, or from a place, that the other has renamed for all the
     rest. Each of these is a text that says what is imported."""
     was, mine, other = set(base), set(ours), set(theirs)
-    found: set[bytes] = set()
+    matches: set[bytes] = set()
     for renaming, adding in ((mine, other), (other, mine)):
         put_in = [_parts(data) for data in renaming - was]
         renamed = [parts for data in was - renaming
                    if any((parts := _parts(data)) & new for new in put_in)]
         lost = set().union(*renamed).difference(*put_in)
-        found |= {data for data in adding - was - renaming if _parts(data) & lost}
-    return sorted(data.decode("utf-8", "replace") for data in found)
+        matches |= {data for data in adding - was - renaming if _parts(data) & lost}
+    return sorted(data.decode("utf-8", "replace") for data in matches)
 
 
 def _parts(text: bytes) -> set[tuple[bytes, ...]]:

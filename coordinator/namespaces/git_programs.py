@@ -53,13 +53,13 @@ def list_programs(path: str) -> list[str]:
             stdout = subprocess.run([first, "--exec-path"], capture_output=True, check=True,
                                     timeout=TIMEOUT_S, env=clean_environment()).stdout
             names.append(Path(os.fsdecode(stdout).strip(), "git"))
-    out: dict[str, None] = {}
+    programs: dict[str, None] = {}
     for name in names:
         real = os.path.realpath(name)
         # What has another name in truth does more than git alone.
         if Path(real).name == "git" and _is_program(real):
-            out.setdefault(real)
-    return list(out)
+            programs.setdefault(real)
+    return list(programs)
 
 
 def prepare(programs: list[str]) -> list[list[str]]:

@@ -169,9 +169,10 @@ class Keeper:
             answer = {"error": f"an order that is not understood ({type(bad).__name__})"}
         self._tell(link, {"n": order.get("n"), **answer}, descriptors)
 
-    def _tell(self, link: Link, said: dict[str, Any], descriptors: list[int] | None = None) -> None:
+    def _tell(self, link: Link, fields: dict[str, Any],
+              descriptors: list[int] | None = None) -> None:
         try:
-            line = json.dumps(said).encode() + b"\n"
+            line = json.dumps(fields).encode() + b"\n"
             if descriptors:
                 socket.send_fds(link.socket, [line], descriptors)
             else:
@@ -190,9 +191,9 @@ class Keeper:
         link.held |= order["held"]
         if order.get("more"):
             return {"left": {}}
-        told, link.held = link.held, {}
+        fields, link.held = link.held, {}
         held, wide = {}, set()
-        for path, writers in told.items():
+        for path, writers in fields.items():
             name = path.rstrip("/")
             if name != path:
                 wide.add(name)
@@ -333,10 +334,10 @@ class Keeper:
         kept = self._sessions[key]
         self._tell_daemon(kept, {"ended": key, "agent": kept.session.agents[kept.root]})
 
-    def _tell_daemon(self, kept: Kept, said: dict[str, Any]) -> None:
+    def _tell_daemon(self, kept: Kept, fields: dict[str, Any]) -> None:
         for link in list(self._links):
             if link.root == kept.root:
-                self._tell(link, said)
+                self._tell(link, fields)
 
     def _forget_empty(self) -> None:
         """Sessions in which no process is left, and those that nobody came to for a while."""
@@ -391,18 +392,18 @@ def _users_above(pid: int) -> set[int]:
     """The user namespaces of a process: its own, and those that this was made in."""
     result = set[int]()
     try:
-        at = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return result
     while True:
-        result.add(os.fstat(at).st_ino)
+        result.add(os.fstat(descriptor).st_ino)
         try:
-            up = fcntl.ioctl(at, _NS_GET_PARENT)
+            up = fcntl.ioctl(descriptor, _NS_GET_PARENT)
         except OSError:
             return result
         finally:
-            os.close(at)
-        at = up
+            os.close(descriptor)
+        descriptor = up
 
 
 def _peer(link: socket.socket) -> tuple[int, int]:

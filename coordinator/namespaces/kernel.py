@@ -242,7 +242,7 @@ def _lib() -> ctypes.CDLL:
 
 
 def _call(number: int, *given: int | bytes | None) -> int:
-    words = [ctypes.c_long(one) if isinstance(one, int) else one for one in given]
+    words = [ctypes.c_long(number) if isinstance(number, int) else number for number in given]
     return int(_check(_lib().syscall(ctypes.c_long(number), *words)))
 
 

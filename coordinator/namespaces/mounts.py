@@ -93,24 +93,24 @@ class Session:
 
     def _put(self, path: str) -> str:
         try:
-            at = kernel.open_path(os.fsencode(path))
+            descriptor = kernel.open_path(os.fsencode(path))
         except (FileNotFoundError, NotADirectoryError):
             return ABSENT  # what was mounted moved along with its directory
         except OSError as bad:
             return "a link" if bad.errno == errno.ELOOP else str(bad.strerror)
         try:
-            status = os.fstat(at)
+            status = os.fstat(descriptor)
             if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
                 return "neither a file nor a directory"
             mounted = self.mounted.get(path)
             if mounted is not None and mounted[1:] == (status.st_dev, status.st_ino) and (
-                    kernel.mount_of(at) == mounted.number):
+                    kernel.mount_of(descriptor) == mounted.number):
                 return ""
             own = self._opened(path)
-            kernel.mount_read_only(at)
+            kernel.mount_read_only(descriptor)
             self._show(own)
         finally:
-            os.close(at)
+            os.close(descriptor)
         made = kernel.open_path(os.fsencode(path))
         try:
             self.mounted[path] = Mounted(kernel.mount_of(made), status.st_dev, status.st_ino)
@@ -129,15 +129,15 @@ class Session:
 
     def _show(self, opened: dict[str, int]) -> None:
         """What was opened before, as it was."""
-        for place, at in opened.items():
+        for place, descriptor in opened.items():
             try:
                 over = kernel.open_path(os.fsencode(place))
                 try:
-                    kernel.mount_as_it_is(at, over)
+                    kernel.mount_as_it_is(descriptor, over)
                 finally:
                     os.close(over)
             finally:
-                os.close(at)
+                os.close(descriptor)
 
     def _take_away(self, path: str) -> None:
         mounted = self.mounted.pop(path, None)
@@ -153,22 +153,22 @@ def gap(path: str, namespaces: Collection[int]) -> str:
     """How what is mounted read-only in these namespaces can be written there all the same, in
     words; nothing: not as far as is known. Asked outside of the sessions' namespaces."""
     try:
-        at = kernel.open_path(os.fsencode(path))
+        descriptor = kernel.open_path(os.fsencode(path))
     except OSError:
         return ""
     try:
-        status = os.fstat(at)
+        status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
             return "a program of theirs works in it" if _is_worked_in(path, namespaces) else ""
         if not stat.S_ISREG(status.st_mode):
             return ""
         if status.st_nlink > 1:
             return "it has another name, a hard link"
-        with suppress(OSError), open(f"/proc/self/fd/{at}", "rb", buffering=0) as file:
+        with suppress(OSError), open(f"/proc/self/fd/{descriptor}", "rb", buffering=0) as file:
             if has_writer(file.fileno()):
                 return "a program has it open for writing"
     finally:
-        os.close(at)
+        os.close(descriptor)
     return ""
 
 
@@ -178,8 +178,8 @@ def _is_worked_in(directory: str, namespaces: Collection[int]) -> bool:
     for pid in kernel.processes():
         if kernel.namespace_of(pid) in namespaces:
             with suppress(OSError):
-                at = os.readlink(f"/proc/{pid}/cwd")
-                if at == directory or at.startswith(directory + "/"):
+                place = os.readlink(f"/proc/{pid}/cwd")
+                if place == directory or place.startswith(directory + "/"):
                     return True
     return False
 
@@ -187,14 +187,14 @@ def _is_worked_in(directory: str, namespaces: Collection[int]) -> bool:
 def _unmount(path: bytes, mounted: Mounted) -> bool:
     """Take away exactly this mount, if it is there."""
     with suppress(OSError):
-        at = kernel.open_path(path)
+        descriptor = kernel.open_path(path)
         try:
-            status = os.fstat(at)
-            if (kernel.mount_of(at), status.st_dev, status.st_ino) == mounted:
-                kernel.unmount(at)
+            status = os.fstat(descriptor)
+            if (kernel.mount_of(descriptor), status.st_dev, status.st_ino) == mounted:
+                kernel.unmount(descriptor)
                 return True
         finally:
-            os.close(at)
+            os.close(descriptor)
     return False
 
 

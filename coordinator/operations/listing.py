@@ -134,8 +134,8 @@ def _check_nul(value: Any, where: str) -> None:
         for name in value.__struct_fields__:
             _check_nul(getattr(value, name), f"{where}: `{name}`")
     elif isinstance(value, list):
-        for one in value:
-            _check_nul(one, where)
+        for item in value:
+            _check_nul(item, where)
 
 
 @dataclass(frozen=True)
@@ -157,11 +157,11 @@ class HttpPath:
 
     def fields(self, given: Mapping[str, str]) -> dict[str, Any]:
         """What the placeholders say, as fields of the request."""
-        out: dict[str, Any] = {k: v for k, v in given.items() if k not in ("task", "resource")}
+        result: dict[str, Any] = {k: v for k, v in given.items() if k not in ("task", "resource")}
         resource = given["resource"] if "resource" in given else TASK + _task_id(given["task"])
         name, many = self.names
-        out[name] = [resource] if many else resource
-        return {**out, **self.fixed}
+        result[name] = [resource] if many else resource
+        return {**result, **self.fixed}
 
     @property
     def operation_id(self) -> str:

@@ -38,13 +38,13 @@ def prompt_path(run: Path, task: str, attempt: int) -> Path:
 
 def find(state: StateDir, task: str) -> list[Path]:
     """The logs of a task (`T-3`), of all runs and attempts, oldest first."""
-    found: list[tuple[float, str, Path]] = []
+    matches: list[tuple[float, str, Path]] = []
     for path in state.runs.glob(f"*/{task}-*.log"):
         attempt = path.stem.removeprefix(f"{task}-")
         if attempt.isdecimal():
             with contextlib.suppress(FileNotFoundError):
-                found.append((path.stat().st_mtime, path.name, path))
-    return [path for _, _, path in sorted(found)]
+                matches.append((path.stat().st_mtime, path.name, path))
+    return [path for _, _, path in sorted(matches)]
 
 
 def tail(path: Path, size: int = TAIL_BYTES) -> str:

@@ -320,14 +320,14 @@ def profiles(root: Path, *, broken: bool = True) -> list[Profile]:
 
 def names(root: Path) -> list[str]:
     """The names of all profiles, whether they can be read or not."""
-    found = {
+    matches = {
         file.name.removesuffix(".toml")
         for folder in folders(root)
         if folder.is_dir()
         for file in folder.iterdir()
         if file.name.endswith(".toml")
     }
-    return sorted(name for name in found if _NAME.fullmatch(name))
+    return sorted(name for name in matches if _NAME.fullmatch(name))
 
 
 def folders(root: Path) -> Iterator[Path]:

@@ -31,32 +31,32 @@ def bare(text: bytes) -> bytes:
 def mended(data: bytes) -> bytes:
     """With a comma between two members that have none between them, and without one that stands
     before no member, or behind none. What is no JSON at all stays as it is."""
-    position, out, tokens = 0, [], list(_tokens(data))
+    position, result, tokens = 0, [], list(_tokens(data))
     if any(token in _NONE for token, _ in tokens):
         return data
-    for (one, start), (two, next_start) in pairwise([(b"", 0), *tokens]):
-        if _ends(one) and _begins(two):
-            out += [data[position:start + len(one)], _COMMA]
-            position = start + len(one)
-        elif one == _COMMA and two in (*_CLOSES, _COMMA):
-            out.append(data[position:start])
+    for (part, start), (two, next_start) in pairwise([(b"", 0), *tokens]):
+        if _ends(part) and _begins(two):
+            result += [data[position:start + len(part)], _COMMA]
+            position = start + len(part)
+        elif part == _COMMA and two in (*_CLOSES, _COMMA):
+            result.append(data[position:start])
             position = start + 1
-        elif one in _OPENS and two == _COMMA:
-            out.append(data[position:next_start])
+        elif part in _OPENS and two == _COMMA:
+            result.append(data[position:next_start])
             position = next_start + 1
-    return b"".join([*out, data[position:]])
+    return b"".join([*result, data[position:]])
 
 
 def ended(data: bytes) -> bytes:
     """With a comma behind each last member that stands on other lines than what closes behind it:
     so members can be added and taken out by lines, each for itself."""
-    position, out = 0, []
-    for (one, start), (two, next_start) in pairwise([(b"", 0), *_tokens(data)]):
-        end = start + len(one)
-        if _ends(one) and two in _CLOSES and b"\n" in data[end:next_start]:
-            out += [data[position:end], _COMMA]
+    position, result = 0, []
+    for (part, start), (two, next_start) in pairwise([(b"", 0), *_tokens(data)]):
+        end = start + len(part)
+        if _ends(part) and two in _CLOSES and b"\n" in data[end:next_start]:
+            result += [data[position:end], _COMMA]
             position = end
-    return b"".join([*out, data[position:]])
+    return b"".join([*result, data[position:]])
 
 
 def signs(text: bytes) -> bytes:

@@ -37,8 +37,8 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def languages() -> dict[str, Language]:
     """All rows by their names, in the table's order."""
-    said = toml_tables.read((_HERE / "languages.toml").read_bytes())
-    rows = msgspec.convert(said["language"], list[Language])
+    fields = toml_tables.read((_HERE / "languages.toml").read_bytes())
+    rows = msgspec.convert(fields["language"], list[Language])
     return {row.name: row for row in rows}
 
 

@@ -51,10 +51,10 @@ def part(raw: bytes) -> str:
 def parts(raw: bytes) -> list[str]:
     """The parts of a name that is written in parts: `a.b`, `a::b`, `"a.b".c`."""
     text = re.sub(r"<[^<>]*>", "", raw.decode("utf-8", "surrogateescape"))
-    found: list[str] = _PARTS.findall(text)[:]
-    if len(found) > PATH_PARTS_MAX:
-        found[PATH_PARTS_MAX - 1:] = [".".join(found[PATH_PARTS_MAX - 1:])]
-    return [part(text.encode("utf-8", "surrogateescape")) for text in found] or ["%"]
+    matches: list[str] = _PARTS.findall(text)[:]
+    if len(matches) > PATH_PARTS_MAX:
+        matches[PATH_PARTS_MAX - 1:] = [".".join(matches[PATH_PARTS_MAX - 1:])]
+    return [part(text.encode("utf-8", "surrogateescape")) for text in matches] or ["%"]
 
 
 def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:

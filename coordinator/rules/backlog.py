@@ -74,7 +74,7 @@ def told_state(state: str) -> str:
 
 def states_before(verb: str) -> list[str]:
     """The states that allow `verb`, sorted."""
-    return sorted(state for state, one in TRANSITIONS if one == verb)
+    return sorted(state for state, name in TRANSITIONS if name == verb)
 
 
 def backoff_ms(attempts: int, base_ms: int, most_ms: int) -> int:

@@ -31,25 +31,25 @@ class Member:
     told: bool = False
 
 
-def members(waits_for: Mapping[str, Iterable[str]], one: str) -> set[str]:
-    """All that `one` waits for, directly or through others, and that wait for it so: itself among
+def members(waits_for: Mapping[str, Iterable[str]], name: str) -> set[str]:
+    """All that `name` waits for, directly or through others, and that wait for it so: itself among
     them, or nobody.
 
-    `waits_for`: for each that can be reached from `one`, whom it waits for. Without recursion: a
+    `waits_for`: for each that can be reached from `name`, whom it waits for. Without recursion: a
     circle may be long.
     """
     waited_on: dict[str, list[str]] = {}
     for waiter, others in waits_for.items():
         for other in others:
             waited_on.setdefault(other, []).append(waiter)
-    found: set[str] = set()
-    todo = [one]
+    matches: set[str] = set()
+    todo = [name]
     while todo:
         for waiter in waited_on.get(todo.pop(), ()):
-            if waiter not in found:
-                found.add(waiter)
+            if waiter not in matches:
+                matches.add(waiter)
                 todo.append(waiter)
-    return found if len(found) > 1 else set()
+    return matches if len(matches) > 1 else set()
 
 
 def gives_way(circle: Iterable[Member]) -> str:

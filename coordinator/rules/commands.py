@@ -164,7 +164,7 @@ def commits(command: str) -> bool:
 def targets(command: str) -> tuple[Target, ...]:
     """Files that it plainly names to be written, moved or deleted, in order. Names with `$`,
     wildcards or a tilde are left out: only the shell knows them."""
-    found: dict[Target, None] = {}
+    matches: dict[Target, None] = {}
     for below, words in _placed(command):
         if below is None:
             break
@@ -173,8 +173,8 @@ def targets(command: str) -> tuple[Target, ...]:
                    if target.path)
         for target in (*map(Target, _redirected(words)), *written):
             if target.is_known:
-                found.setdefault(target.seen_from(below))
-    return tuple(found)
+                matches.setdefault(target.seen_from(below))
+    return tuple(matches)
 
 
 def _redirected(words: Sequence[str]) -> Iterator[str]:
@@ -391,11 +391,11 @@ def not_writable(output: str) -> list[str] | None:
 def words(text: str) -> list[str]:
     """What may be names of files in a command; at the end those with spaces (quoted, escaped), and
     with brackets."""
-    found = _WORD.findall(text)
+    matches = _WORD.findall(text)
     names = [single or double for single, double in _QUOTED.findall(text)]
     names += [_ESCAPED.sub(r"\1", word) for word in _UNQUOTED.findall(text) if "\\" in word]
-    found += [name for name in names if any(one.isspace() or one in "[(" for one in name)]
-    return found + [word for word in _BETWEEN.split(text) if "[" in word]
+    matches += [name for name in names if any(item.isspace() or item in "[(" for item in name)]
+    return matches + [word for word in _BETWEEN.split(text) if "[" in word]
 
 
 def may_mean(word: str, path: str) -> bool:

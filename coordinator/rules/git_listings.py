@@ -27,7 +27,7 @@ def committed(data: bytes) -> tuple[list[str], set[str]]:
         ValueError: it is no such listing.
     """
     saved = set()
-    out, fields = [], iter(data.removesuffix(b"\0").split(b"\0") if data else [])
+    result, fields = [], iter(data.removesuffix(b"\0").split(b"\0") if data else [])
     for field in fields:
         if field.startswith(b"## "):  # the branch
             continue
@@ -35,12 +35,12 @@ def committed(data: bytes) -> tuple[list[str], set[str]]:
             raise ValueError(field)
         if field[:1] in (b" ", b"?", b"!"):
             continue
-        out.append(_text(field[3:]))
+        result.append(_text(field[3:]))
         if field[1:2] == b" ":
-            saved.add(out[-1])
+            saved.add(result[-1])
         if field[:1] in b"RC":
-            out.append(_text(next(fields, b"")))
-    return out, saved
+            result.append(_text(next(fields, b"")))
+    return result, saved
 
 
 def staged(data: bytes) -> list[str]:

@@ -257,30 +257,30 @@ def _over(what: str, limit: int) -> Refusal:
 
 
 def _parse_part(text: str, pattern: str) -> Part:
-    out: list[Ranges | None] = []
+    result: list[Ranges | None] = []
     position = 0
     while position < len(text):
         sign = text[position]
         position += 1
         if sign == "*":
-            if not out or out[-1] is not None:
-                out.append(None)
+            if not result or result[-1] is not None:
+                result.append(None)
             continue
         if sign == "?":
-            out.append(_without_slash([(0, _LAST)]))
+            result.append(_without_slash([(0, _LAST)]))
             continue
         if sign == "[":
             end = _class_end(text, position)
             # As in a shell, a bracket that is never closed is only a bracket.
             if end > 0:
-                out.append(_parse_class(text[position:end], pattern))
+                result.append(_parse_class(text[position:end], pattern))
                 position = end + 1
                 continue
         elif sign == "\\" and position < len(text):
             sign = text[position]
             position += 1
-        out.append(((ord(sign), ord(sign)),))
-    return tuple(out)
+        result.append(((ord(sign), ord(sign)),))
+    return tuple(result)
 
 
 def _class_end(text: str, position: int) -> int:
@@ -338,13 +338,13 @@ def _without_slash(ranges: list[tuple[int, int]]) -> Ranges:
         for piece in ((low, min(high, _SLASH - 1)), (max(low, _SLASH + 1), high)):
             if piece[0] <= piece[1]:
                 split.append(piece)
-    out: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for low, high in sorted(split):
-        if out and low <= out[-1][1] + 1:
-            out[-1] = (out[-1][0], max(high, out[-1][1]))
+        if result and low <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(high, result[-1][1]))
         else:
-            out.append((low, high))
-    return tuple(out)
+            result.append((low, high))
+    return tuple(result)
 
 
 def _path_expression(parts: Sequence[Part | None]) -> str:
@@ -363,10 +363,10 @@ def _path_expression(parts: Sequence[Part | None]) -> str:
     *early, last = runs
     if not early:
         return "/".join(last)
-    out = "".join(f"{part}/" for part in early[0])
+    output = "".join(f"{part}/" for part in early[0])
     for run in early[1:]:
-        out += "(?>(?:[^/]+/)*?" + "".join(f"{part}/" for part in run) + ")"
-    return out + "(?:[^/]+/)*" + "/".join(last)
+        output += "(?>(?:[^/]+/)*?" + "".join(f"{part}/" for part in run) + ")"
+    return output + "(?:[^/]+/)*" + "/".join(last)
 
 
 def _part_expression(part: Part) -> str:
@@ -380,10 +380,10 @@ def _part_expression(part: Part) -> str:
     if not early:
         return last
     # The lookahead: a part of a path is never empty, though a star may be.
-    out = "(?=[^/])" + early[0]
+    output = "(?=[^/])" + early[0]
     for run in early[1:]:
-        out += f"(?>[^/]*?{run})"
-    return f"{out}[^/]*{last}(?=/|\\Z)"
+        output += f"(?>[^/]*?{run})"
+    return f"{output}[^/]*{last}(?=/|\\Z)"
 
 
 def _set_expression(ranges: Ranges) -> str:

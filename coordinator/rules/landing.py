@@ -175,11 +175,11 @@ def tokens_for(facts: Facts, change: Change) -> tuple[int, ...] | None:
     whole = _tokens(facts, partial(covers, change=change))
     if whole or not change.regions:
         return whole
-    found = [_tokens(facts, partial(covers_region, change=change, scope=scope))
-             for scope in change.regions]
-    if None in found:
+    matches = [_tokens(facts, partial(covers_region, change=change, scope=scope))
+               for scope in change.regions]
+    if None in matches:
         return whole
-    return tuple(token for tokens in found for token in tokens or ()) if all(found) else ()
+    return tuple(token for tokens in matches for token in tokens or ()) if all(matches) else ()
 
 
 def _beyond(facts: Facts, change: Change) -> list[str]:
@@ -225,13 +225,13 @@ def unseen(changes: Iterable[Change], moved: Sequence[str]) -> list[str]:
     """
     if not moved:
         return []
-    known = set(moved)
-    in_order = sorted(known)
+    known_names = set(moved)
+    in_order = sorted(known_names)
     result = []
     for change in changes:
         position = bisect.bisect_left(in_order, change.scope)
         below = position < len(in_order) and in_order[position].startswith(change.scope)
-        if below or not known.isdisjoint(ancestors(change.scope)):
+        if below or not known_names.isdisjoint(ancestors(change.scope)):
             result.append(change.path)
     return result
 

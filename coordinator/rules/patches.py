@@ -43,14 +43,14 @@ def applied(text: str, patch: str) -> str:
     ending = "\r\n" if "\r\n" in text else "\n"
     lines = text.replace("\r\n", "\n").splitlines(keepends=True)
     hunks = _hunks(patch.replace("\r\n", "\n"))
-    out: list[str] = []
+    result: list[str] = []
     done = 0
     for n, hunk in enumerate(hunks, 1):
         position = _place(lines, hunk, done, n)
-        out += lines[done:position]
-        out += hunk.new
+        result += lines[done:position]
+        result += hunk.new
         done = position + len(hunk.old)
-    made = "".join([*out, *lines[done:]])
+    made = "".join([*result, *lines[done:]])
     return made if ending == "\n" else made.replace("\n", "\r\n")
 
 
@@ -101,9 +101,9 @@ def _place(lines: list[str], hunk: _Hunk, done: int, n: int) -> int:
         return said
     if not size:
         raise DoesNotApply(f"its hunk {n} stands at line {hunk.at}, which is not there")
-    found = [position for position in range(done, len(lines) - size + 1)
-             if lines[position : position + size] == hunk.old]
-    if len(found) == 1:
-        return found[0]
-    why = "are not in the file" if not found else f"stand at {len(found)} places"
+    matches = [position for position in range(done, len(lines) - size + 1)
+               if lines[position : position + size] == hunk.old]
+    if len(matches) == 1:
+        return matches[0]
+    why = "are not in the file" if not matches else f"stand at {len(matches)} places"
     raise DoesNotApply(f"the lines that its hunk {n} takes out or goes by {why}")

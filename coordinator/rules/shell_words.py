@@ -106,12 +106,12 @@ def _hidden(line: str) -> str:
     what is redirected."""
     if any(chr(letter) in line for letter in _SHOWN):
         return line
-    out: list[str] = []
+    result: list[str] = []
     quote, position = "", 0
     while position < len(line):
         sign = line[position]
         if sign == "\\" and quote != "'":
-            out += sign, line[position + 1 : position + 2].translate(_HIDDEN)
+            result += sign, line[position + 1 : position + 2].translate(_HIDDEN)
             position += 2
             continue
         if quote:
@@ -120,14 +120,14 @@ def _hidden(line: str) -> str:
         elif sign in "'\"":
             quote = sign
         elif sign in "<>":
-            first = len(out)
-            while first and out[first - 1].isdigit():
+            first = len(result)
+            while first and result[first - 1].isdigit():
                 first -= 1
-            if not first or out[first - 1].isspace() or out[first - 1] in _SIGNS:
-                del out[first:]
-        out.append(sign)
+            if not first or result[first - 1].isspace() or result[first - 1] in _SIGNS:
+                del result[first:]
+        result.append(sign)
         position += 1
-    return "".join(out)
+    return "".join(result)
 
 
 def _end_of_test(tokens: Sequence[str], position: int, before: Sequence[str]) -> int:

@@ -47,8 +47,9 @@ def depth(value: Any, most: int) -> bool:
     """Whether JSON is nested no deeper than `most`. A loop, not a recursion."""
     level = [value]
     for _ in range(most):
-        level = [inner for one in level for inner in (
-            one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())]
+        level = [inner for fields in level for inner in (
+            fields.values() if isinstance(fields, dict) else fields if isinstance(fields, list)
+            else ())]
         if not level:
             return True
     return False

@@ -125,4 +125,4 @@ def shown(before: str, now: str, output: str) -> bool:
     if not part.strip():
         return False  # blank lines are in every output
     text = "\n".join(output.splitlines())
-    return any(f"\n{part}\n" in f"\n{one}\n" for one in (text, _NUMBER.sub("", text)))
+    return any(f"\n{part}\n" in f"\n{name}\n" for name in (text, _NUMBER.sub("", text)))

@@ -147,8 +147,8 @@ def parse(text: str) -> tuple[Kind, str, str]:
         _check_key(text)
         return "key", "", text
     if kind == "region":
-        at = _region_at(text)
-        path, region = text[:at], text[at + 2 :]
+        position = _region_at(text)
+        path, region = text[:position], text[position + 2 :]
         _check_region(text, path, region)
         return "region", path, region
     if text.startswith("::") or text.endswith("::"):
@@ -308,13 +308,13 @@ def ancestors(scope: str) -> tuple[str, ...]:
 
     `p/a/b.py/` -> `("p/", "p/a/")`. (Of a key also `k/`, which no resource has.)
     """
-    out = []
+    result = []
     end = len(scope) - 1
     position = scope.find("/") + 1
     while 0 < position <= end:
-        out.append(scope[:position])
+        result.append(scope[:position])
         position = scope.find("/", position) + 1
-    return tuple(out)
+    return tuple(result)
 
 
 def reach(kind: Kind, scope: str) -> tuple[tuple[str, ...], str]:
@@ -353,15 +353,15 @@ def literal_prefix(pattern: str) -> str:
 
 def unescape(part: str) -> str | None:
     """The one text that a part of a glob matches, or None if it holds a live wildcard."""
-    out = []
+    result = []
     signs = iter(part)
     for sign in signs:
         if sign == "\\":
             sign = next(signs, "\\")
         elif sign in "*?[":
             return None
-        out.append(sign)
-    return "".join(out)
+        result.append(sign)
+    return "".join(result)
 
 
 def as_typed(part: str) -> str:

@@ -66,7 +66,7 @@ def _met(bad: Exception, kind: Any) -> list[msgspec.inspect.Type]:
     parts = re.findall(r"\.([^.\[\]`]+)|(\[)", match[1]) if match is not None else []
     near = [msgspec.inspect.type_info(kind)]
     for field, _ in parts:
-        near = [inner for one in near for inner in _inside(one, field)]
+        near = [inner for kind in near for inner in _inside(kind, field)]
     return near
 
 
@@ -116,7 +116,7 @@ def _sentence(field: str, text: str) -> str:
         return f"{named} must be {what}{' characters long' if bound[1] == 'str' else ''}."
     wrong = _TYPE.match(text)
     if wrong is not None:
-        kinds = " or ".join(_TYPES.get(one.strip(), one.strip()) for one in wrong[1].split("|"))
+        kinds = " or ".join(_TYPES.get(item.strip(), item.strip()) for item in wrong[1].split("|"))
         return f"{named} must be {kinds}, not {_TYPES.get(wrong[2], wrong[2])}."
     odd = _ODD.fullmatch(text)
     if odd is not None:
