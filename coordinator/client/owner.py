@@ -284,6 +284,6 @@ def _plain(raw: msgspec.Raw) -> Any:
 
 
 def _why(bad: Exception) -> str:
-    name__ = str(bad) or type(bad).__name__
+    text = str(bad) or type(bad).__name__
     is_said = isinstance(bad, ChangeRefused | ChangeFailed)
-    return (name__ if is_said else f"{type(bad).__name__}: {name__}")[:WHY_CHARS_MAX]
+    return (text if is_said else f"{type(bad).__name__}: {text}")[:WHY_CHARS_MAX]
