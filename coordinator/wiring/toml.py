@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import tomlkit
+if TYPE_CHECKING:
+    import tomlkit
 
 #: Stands beside a value that coord has put in.
 MARK = "put in by coord init"
@@ -38,6 +39,8 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
     Raises:
         BadToml: also where that cannot be done without a change to something else.
     """
+    import tomlkit  # few agents need it, and the coordinator imports this module
+
     wanted = _plain(text)
     document = tomlkit.parse(text)
     around: Any = document
@@ -66,6 +69,8 @@ def stripped(text: str, marks: Sequence[str]) -> str | None:
     Raises:
         BadToml.
     """
+    import tomlkit  # few agents need it, and the coordinator imports this module
+
     before = _plain(text)
     lines = text.splitlines(keepends=True)
     without = "".join(line for line in lines if not line.rstrip().endswith(f"# {MARK}"))
@@ -80,6 +85,8 @@ def _strip(
     around: tomlkit.container.Container, before: dict[str, Any], marks: Sequence[str]
 ) -> None:
     """Take out tables whose command is coord's, and those that are empty now and were not."""
+    import tomlkit  # few agents need it, and the coordinator imports this module
+
     for key in list(around):
         child = around.item(key)
         if not isinstance(child, tomlkit.items.Table | tomlkit.items.InlineTable):
