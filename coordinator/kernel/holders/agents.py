@@ -32,22 +32,12 @@ _NAME = re.compile(r"[^\x00-\x20\x7f/\\\"'`$]{1,100}")
 def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registered:
     """See `requests.Register`."""
     _check_new(req.agent)
-    if not actor.operator and req.parent != actor.agent:
-        raise Refusal(
-            Code.UNAUTHORIZED,
-            f"The token that came with this is {actor.agent}'s, which is registered: it may "
-            "register sub-agents of its own (`parent`), nobody else. Nobody was registered.",
-            next=f"To act as {actor.agent}, name it beside its token (`agent`; COORD_AGENT).",
-        )
-    if req.silence_s is not None and not 1 <= req.silence_s <= svc.settings.leases.ttl_max_s:
-        raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
+    _check_asked(svc, actor, req)
     name = req.agent
     row = tx.first(AgentRow, "agent_get", name)
     if row is not None and row.state != "gone":
         if req.unique:
-            taken = set(tx.values("agents_named", name))
-            tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
-            name = next(other_try for other_try in tries if other_try not in taken)
+            name = _find_free_name(tx, name)
         elif not _only_a_label(row):
             raise Refusal(
                 Code.NAME_TAKEN, f"{name} is the name of a session that is live (heard of at "
@@ -59,6 +49,25 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
         silence_ms=ms(req.silence_s) if req.silence_s else None,
         origin="launch" if req.launch and actor.operator else "program"))
     return rq.Registered(agent=name, token=token)
+
+
+def _check_asked(svc: Service, actor: Actor, req: rq.Register) -> None:
+    """Whether whoever asks may register this agent, with this silence."""
+    if not actor.operator and req.parent != actor.agent:
+        raise Refusal(
+            Code.UNAUTHORIZED,
+            f"The token that came with this is {actor.agent}'s, which is registered: it may "
+            "register sub-agents of its own (`parent`), nobody else. Nobody was registered.",
+            next=f"To act as {actor.agent}, name it beside its token (`agent`; COORD_AGENT).",
+        )
+    if req.silence_s is not None and not 1 <= req.silence_s <= svc.settings.leases.ttl_max_s:
+        raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
+
+def _find_free_name(tx: Tx, name: str) -> str:
+    """The first name like this, with a number, that nobody has."""
+    taken = set(tx.values("agents_named", name))
+    tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
+    return next(free for free in tries if free not in taken)
 
 
 def _only_a_label(row: AgentRow) -> bool:

@@ -107,17 +107,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     ))
     if refusal is not None:
         return refusal
-    trees = {step.path: step.worktree for step in journal.steps}
-    steps = [step for step in journal.steps if step.worktree is None]
-    written = [(step.path, step.new_hash) for step in steps]
-    seen: list[tuple[str, str | None, str | None]] = [(path, now, agent) for path, now in written]
-    noted, known = _noted(journal.verdict.note)
-    for name, now in (*noted, *known):
-        tree = trees.get(path_of(name, "region") or name)
-        seen += [(text, now, agent) for text in _seen_as(svc, tx, agent, name, tree)]
-    blackboard.committed(svc, tx, agent, noted)
-    if seen:
-        tx.record(ev.VersionsSeen(versions=seen))
+    _note_versions(svc, tx, journal, agent)
     row = tx.agent(agent)
     if row is not None and row.state != "gone":
         # (Of an agent without hooks nobody would know what it has edited by itself since.)
@@ -125,8 +115,22 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
             kept_edits.note_edit(tx, agent, step.path, step.worktree,
                                  KeptEdit(step.old_hash, step.new_hash))
         _note_known(tx, agent, [(copy_name(step.path, step.worktree), step.old_hash, step.new_hash)
-                                for step in steps])
+                                for step in journal.steps if step.worktree is None])
     return warnings
+
+
+def _note_versions(svc: Service, tx: Tx, journal: Journal, agent: str) -> None:
+    """The versions that the agent has made by this."""
+    trees = {step.path: step.worktree for step in journal.steps}
+    seen: list[tuple[str, str | None, str | None]] = [
+        (step.path, step.new_hash, agent) for step in journal.steps if step.worktree is None]
+    noted, known = _noted(journal.verdict.note)
+    for name, now in (*noted, *known):
+        tree = trees.get(path_of(name, "region") or name)
+        seen += [(text, now, agent) for text in _seen_as(svc, tx, agent, name, tree)]
+    blackboard.committed(svc, tx, agent, noted)
+    if seen:
+        tx.record(ev.VersionsSeen(versions=seen))
 
 
 def answer(op: str, journal: Journal, warnings: list[str]
