@@ -8,7 +8,7 @@ them. Where it is not certain, or the policy says so, it is the whole file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
@@ -142,18 +142,19 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
                and agreements.by_which(tx, agent, file.resource) is not None]
     tx.looked.require([Content(str(located.path)) for located in chosen])
     chosen.sort(key=lambda located: located.resource.name)  # in one order for all
-    for located in chosen:
-        if write_windows.other(tx, located.resource.name, agent, svc.fold_case) is not None:
-            refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
-            if refusal is not None:
-                return refusal
-    out = wanted(svc, tx, agent, heard, files)
-    for located in chosen:
-        if located.resource.name in out.windows:
-            refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
-            if refusal is not None:
-                return refusal
-    return out
+
+    def open_each(places: Iterable[Located]) -> Refusal | None:
+        opened = (write_windows.open_one(svc, tx, actor, agent, located, wait_s)
+                  for located in places)
+        return next((refusal for refusal in opened if refusal is not None), None)
+
+    refusal = open_each(located for located in chosen if write_windows.other(
+        tx, located.resource.name, agent, svc.fold_case) is not None)
+    if refusal is not None:
+        return refusal
+    result = wanted(svc, tx, agent, heard, files)
+    return open_each(located for located in chosen
+                     if located.resource.name in result.windows) or result
 
 
 # ---------------------------------------------------------------- which regions
