@@ -64,10 +64,9 @@ class Adopted(NamedTuple):
 
 def writer(view: View, change: Seen, *, but: str = "") -> str | None:
     """The agent whose command wrote this, if it can only have been one; `but`: not this one."""
-    commands = [call for call in change.calls if call.is_command]
-    if but:
-        commands = [call for call in commands
-                    if owner(view, call.holder) != owner(view, but)]
+    left_out = owner(view, but)
+    commands = [call for call in change.calls
+                if call.is_command and owner(view, call.holder) != left_out]
     owners = {owner(view, command.holder) for command in commands}
     if len(owners) > 1:  # as far as their words tell
         commands = [command for command in commands if any(may_mean(word, change.path)

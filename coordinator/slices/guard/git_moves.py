@@ -65,10 +65,7 @@ def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str])
         since: when its command began (UTC).
         busy: agents of whom a call ran meanwhile: a commit of their own files may be theirs.
     """
-    mine = family(tx, agent)
-    others = [row for row in tx.each(
-        LeaseRow, "leases_live", tx.now, 0, None, HELD_MAX)
-        if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
+    others = _list_others(tx, agent)
     at_it = {owner(tx, text) for text in busy} - {owner(tx, agent)}
     theirs = [row for row in others if row.mode == "exclusive" and row.locked_at <= since
               and owner(tx, row.locked_by) not in at_it]
@@ -93,6 +90,13 @@ def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str])
     what = "moved HEAD" if moved.heads else "changed git's index of files that others hold"
     return [f"[coord] Your command {what} while {listed(sorted(words))} were at work here; they "
             "were told. Commit your own files only, and leave branches to a quiet moment."]
+
+
+def _list_others(tx: Tx, agent: str) -> list[LeaseRow]:
+    """What others hold in the main working tree."""
+    mine = family(tx, agent)
+    return [row for row in tx.each(LeaseRow, "leases_live", tx.now, 0, None, HELD_MAX)
+            if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
 
 
 def _describe_head(agent: str, who: str, move: HeadMove, others: Sequence[LeaseRow],

@@ -8,7 +8,7 @@ them. Where it is not certain, or the policy says so, it is the whole file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
@@ -133,28 +133,33 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
     Raises:
         Unready: a file was not looked at since the last window of it closed.
     """
+    chosen = _choose_by_turns(svc, tx, agent, heard, files)
+    tx.looked.require([Content(str(located.path)) for located in chosen])
+    chosen.sort(key=lambda located: located.resource.name)  # in one order for all
+    for located in chosen:
+        if write_windows.other(tx, located.resource.name, agent, svc.fold_case) is not None:
+            refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
+            if refusal is not None:
+                return refusal
+    result = wanted(svc, tx, agent, heard, files)
+    for located in chosen:
+        if located.resource.name in result.windows:
+            refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
+            if refusal is not None:
+                return refusal
+    return result
+
+
+def _choose_by_turns(svc: Service, tx: Tx, agent: str, heard: HookCall,
+                     files: Sequence[Located]) -> list[Located]:
+    """The files that several may hold, and write one after the other."""
     edited = any(edits and language_of(path) is not None for path, edits in _edits(heard))
     # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
     chosen = [file for file in files
               if file.worktree is None and may_be_divided(svc, file)] if edited else []
     scopes = {located.resource.scope for located in chosen}
-    chosen += [file for file in files if file.resource.scope not in scopes
-               and agreements.by_which(tx, agent, file.resource) is not None]
-    tx.looked.require([Content(str(located.path)) for located in chosen])
-    chosen.sort(key=lambda located: located.resource.name)  # in one order for all
-
-    def open_each(places: Iterable[Located]) -> Refusal | None:
-        opened = (write_windows.open_one(svc, tx, actor, agent, located, wait_s)
-                  for located in places)
-        return next((refusal for refusal in opened if refusal is not None), None)
-
-    refusal = open_each(located for located in chosen if write_windows.other(
-        tx, located.resource.name, agent, svc.fold_case) is not None)
-    if refusal is not None:
-        return refusal
-    result = wanted(svc, tx, agent, heard, files)
-    return open_each(located for located in chosen
-                     if located.resource.name in result.windows) or result
+    return chosen + [file for file in files if file.resource.scope not in scopes
+                     and agreements.by_which(tx, agent, file.resource) is not None]
 
 
 # ---------------------------------------------------------------- which regions

@@ -60,9 +60,7 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
         tx.keep_found(content)
         copy = copy_name(name, located.worktree)
         reading = _read_of(tx, agent, copy)
-        if not (unread and copy in unread) and (
-                reading is None or reading.hash != content.hash
-                or (reading.base is not None and not written)):
+        if not (unread and copy in unread) and _is_news(reading, content.hash, written):
             reads.append((copy, content.hash))
         if edited:
             _note_edit(tx, agent, located, reading, content.hash)
@@ -76,6 +74,11 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
         _note_unread(tx, agent, unread)
     if versions:
         tx.record(ev.VersionsSeen(versions=versions))
+
+
+def _is_news(reading: ReadRow | None, now: str | None, written: bool) -> bool:
+    return (reading is None or reading.hash != now
+            or (reading.base is not None and not written))
 
 
 def _list_plain(tx: Tx, files: Sequence[Located], but: Collection[str]) -> list[Located]:
@@ -283,14 +286,8 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
     sentences: list[str] = []
     reads: list[tuple[str, str | None]] = []
     cut = False
-    for located in write.files:
+    for located, row, content in _list_read(tx, agent, write):
         name, copy = located.resource.name, copy_name(located.resource.name, located.worktree)
-        row = _read_of(tx, agent, copy)
-        if row is None or located.path is None:
-            continue
-        content = tx.looked.content(located.path)
-        if write.by_command and content.hash is None:
-            continue
         if name in write.whole and row.base is not None:
             if not _carries(tx, row, content, write.whole[name]):
                 cut = True
@@ -299,16 +296,14 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
                 continue
             tx.record(ev.ContentRead(agent=agent, reads=[(copy, row.hash)], how="read"))
         version = _compare(tx, agent, write, located, row, content.hash)
-        foreign = version.last_by != agent
-        if name in write.regions and version.read != version.now and (foreign or version.partial):
-            changed = _changed(tx, located.path, version.read)
-            if changed is not None and not _meet(changed, write.regions[name]):
-                if changed and foreign:
-                    notes.append(_elsewhere(name, changed, version))
+        if name in write.regions:
+            changed = _list_missed(tx, agent, located, write.regions[name], version)
+            if changed is not None:
+                notes += [_elsewhere(name, changed, version)] if changed else []
                 continue
         if not replaced(version, agent):
             continue
-        by = _say_by(version) if foreign else ""
+        by = _say_by(version) if version.last_by != agent else ""
         text = make_difference(tx, name, row.hash, content)
         if text is None:
             cut = True
@@ -327,6 +322,30 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
         "current state. " + "\n".join(sentences),
         next="Read it again, then write." if cut else "Write again, on the content as it is now.",
     )
+
+
+def _list_read(tx: Tx, agent: str, write: Write) -> Iterator[tuple[Located, ReadRow, Bytes]]:
+    """The files that the agent has read and is to overwrite, with what it read and what is there."""
+    for located in write.files:
+        row = _read_of(tx, agent, copy_name(located.resource.name, located.worktree))
+        if row is None or located.path is None:
+            continue
+        content = tx.looked.content(located.path)
+        if content.hash is not None or not write.by_command:
+            yield located, row, content
+
+
+def _list_missed(tx: Tx, agent: str, located: Located, own: Sequence[str],
+                 version: Known) -> list[str] | None:
+    """The regions that others have changed since, if the agent is about to write none of them; None:
+    it may be."""
+    foreign = version.last_by != agent
+    if version.read == version.now or not (foreign or version.partial):
+        return None
+    changed = _changed(tx, str(located.path), version.read)
+    if changed is None or _meet(changed, own):
+        return None
+    return changed if foreign else []
 
 
 def _say_by(version: Known) -> str:
@@ -359,15 +378,18 @@ def _carries(tx: Tx, read: ReadRow, now: Bytes, text: str | None) -> bool:
     return carries(base, told, _text(now.data or tx.source(now.hash)), text)
 
 
-def unread(tx: Tx, agent: str, files: Sequence[Located]) -> Refusal | None:
+def unread(tx: Tx, agent: str, files: Sequence[Located],
+           agreed: Collection[str]) -> Refusal | None:
     """VERSION_CHANGED if somebody else wrote one of these files last, which the agent shares with
-    others and has never read.
+    others (`agreed`) and has never read.
 
     Raises:
         Unready: a file was not looked at.
     """
     for located in files:
         name = located.resource.name
+        if name not in agreed:
+            continue
         last = tx.first(VersionRow, "version_get", name)
         if (located.path is None or _read_of(tx, agent, name) is not None
                 or last is None or last.agent in (None, agent)):

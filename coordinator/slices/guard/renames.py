@@ -118,10 +118,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
     # (Only the main tree is watched: a lease on the copy in another is on another file.)
     own = [row for row in there if row.locked_by == lease.locked_by and row.worktree is None]
     same = [row for row in own if _has_it(row, lease, asked)]
-    lapsed = [Lapsed(row.locked_by, row.task_id) for row in (*others, *same, lease)
-              if row.expires_at <= tx.now]
-    if lapsed:
-        raise Unready(lapsed=dict.fromkeys(lapsed))
+    _check_live(tx, (*others, *same, lease))
     if others and not _end_unused(svc, tx, lease, name, scope, others):
         if _hits_no_part(svc, tx, lease, name, others):
             end(tx, lease)
@@ -140,6 +137,12 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
         )
         return
     _have_both(tx, lease, asked, over.get(resource_names.path_of(name, kind)), bool(others))
+
+
+def _check_live(tx: Tx, rows: Sequence[LeaseRow]) -> None:
+    lapsed = [Lapsed(row.locked_by, row.task_id) for row in rows if row.expires_at <= tx.now]
+    if lapsed:
+        raise Unready(lapsed=dict.fromkeys(lapsed))
 
 
 def _end_unused(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,

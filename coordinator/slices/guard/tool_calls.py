@@ -30,6 +30,7 @@ from coordinator.slices.guard import (
 )
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
@@ -398,13 +399,11 @@ def take(
     """
     if not located:
         return None
-    svc, tx, actor, heeded = proposal.svc, proposal.tx, proposal.actor, proposal.heeded
-    tool = proposal.heard.tool
+    svc, tx, heeded, tool = proposal.svc, proposal.tx, proposal.heeded, proposal.heard.tool
     if asked is None:  # a command: what it names it writes by itself, too
-        wanted, shared, refusal = _take_shared(proposal, located, wait_s)
+        wanted, agreed, refusal = _take_shared(proposal, located, wait_s)
         if refusal is not None:
             return refusal
-        agreed = {file.resource.name for file in shared}
     else:
         wanted, agreed = asked.resources, asked.agreed
     wanted = strategies.written(svc, wanted)
@@ -412,29 +411,18 @@ def take(
         return None
     brief = strategies.for_the_write(svc, wanted)
     agent, lent = sub_agents.to_hand_down(tx, heeded.holder, wanted)
-    # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
-    in_line = asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
     request = rq.Acquire(
         agent=agent, resources=[located.resource.name for located in wanted], wait_s=wait_s,
-        retry=in_line,
+        retry=_may_stand_in_line(tx, agent, wanted, asked),
         description=f"{tool[:180]} by its hook",
         ttl_s=svc.settings.leases.window_s if brief else None,
         task=tasks.find_only_claim(tx, agent, sub_agents.parent_of(tx, agent)),
     )
-    since: dict[str, str] = {}
-    answer: rq.Acquired | Refusal | None = None
-    if wanted:
-        try:
-            answer = leases.acquire_located(svc, tx, actor, request, wanted, leases.How(
-                lent=lent, waits=in_line, purpose=purposes.of_hook(tool)))
-        except Refusal as refused:
-            return refused
-        if isinstance(answer, Refusal):
-            return answer if in_line or asked is None else proposed_edits.explained(
-                answer, asked.unplaced)
-        since = {lease.resource: lease.locked_at for lease in answer.leases}
-    unread = read_versions.unread(
-        tx, agent, [file for file in located if file.resource.name in agreed])
+    answer = _lease(proposal, request, wanted, lent, asked) if wanted else None
+    if isinstance(answer, Refusal):
+        return answer
+    since = {lease.resource: lease.locked_at for lease in answer.leases} if answer else {}
+    unread = read_versions.unread(tx, agent, located, agreed)
     if unread is not None:
         return unread
     write = read_versions.Write(located, since, agreed=agreed, by_command=by_command)
@@ -444,17 +432,39 @@ def take(
     return stale
 
 
+def _may_stand_in_line(tx: Tx, agent: str, wanted: Sequence[Located],
+                       asked: proposed_edits.Wanted | None) -> bool:
+    # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
+    return asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
+
+
+def _lease(proposal: _Proposal, request: rq.Acquire, wanted: Sequence[Located],
+           lent: Sequence[LeaseRow], asked: proposed_edits.Wanted | None
+           ) -> rq.Acquired | Refusal:
+    """Acquire what a call is to write; a refusal tells what of it could not be placed."""
+    try:
+        answer = leases.acquire_located(
+            proposal.svc, proposal.tx, proposal.actor, request, wanted, leases.How(
+                lent=lent, waits=request.retry, purpose=purposes.of_hook(proposal.heard.tool)))
+    except Refusal as refusal:
+        return refusal
+    if request.retry or asked is None or not isinstance(answer, Refusal):
+        return answer
+    return proposed_edits.explained(answer, asked.unplaced)
+
+
 def _take_shared(proposal: _Proposal, located: Sequence[Located], wait_s: float
-                 ) -> tuple[list[Located], list[Located], Refusal | None]:
-    """What is to be leased for a command, and what its agent has by an agreement: of that the turns
-    to write are taken; the refusal, if another has one."""
+                 ) -> tuple[list[Located], set[str], Refusal | None]:
+    """What is to be leased for a command, and the names of what its agent has by an agreement: of
+    that the turns to write are taken; the refusal, if another has one."""
     tx, holder = proposal.tx, proposal.heeded.holder
     wanted = [file for file in located if agreements.by_which(tx, holder, file.resource) is None]
     shared = [file for file in located if file not in wanted]
     tx.looked.require([Content(str(file.path)) for file in shared])
     turns = (write_windows.open_one(proposal.svc, tx, proposal.actor, holder, file, wait_s)
              for file in shared)
-    return wanted, shared, next((refusal for refusal in turns if refusal is not None), None)
+    return (wanted, {file.resource.name for file in shared},
+            next((refusal for refusal in turns if refusal is not None), None))
 
 
 def _check_versions(tx: Tx, agent: str, heeded: Heeded, write: read_versions.Write,
