@@ -75,7 +75,7 @@ def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Off
            circle: Circle | None = None) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
     agent, located, acquisition, task = asked
-    circle = _find_own_circle(svc, tx, asked, circle)
+    circle = _find_own_deadlock(svc, tx, asked, circle)
     conflicts_ = _conflicts(tx, blockers)
     names = [located_resource.resource.name for located_resource in located]
     paths = [c["resource"] for c in conflicts_] or names
@@ -107,7 +107,7 @@ def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Off
     )
 
 
-def _find_own_circle(svc: Service, tx: Tx, asked: Unserved, circle: Circle | None
+def _find_own_deadlock(svc: Service, tx: Tx, asked: Unserved, circle: Circle | None
                      ) -> Circle | None:
     if circle is not None and asked.acquisition is None and not circle.gives_way(asked.agent):
         # Who does not stand in line for this is waited out: nobody gives way to it.

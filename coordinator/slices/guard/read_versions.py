@@ -325,7 +325,7 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
 
 
 def _list_read(tx: Tx, agent: str, write: Write) -> Iterator[tuple[Located, ReadRow, Bytes]]:
-    """The files that the agent has read and is to overwrite, with what it read and what is there."""
+    """The files that the agent has read before; with what it read, and what is there."""
     for located in write.files:
         row = _read_of(tx, agent, copy_name(located.resource.name, located.worktree))
         if row is None or located.path is None:
@@ -337,8 +337,8 @@ def _list_read(tx: Tx, agent: str, write: Write) -> Iterator[tuple[Located, Read
 
 def _list_missed(tx: Tx, agent: str, located: Located, own: Sequence[str],
                  version: Known) -> list[str] | None:
-    """The regions that others have changed since, if the agent is about to write none of them; None:
-    it may be."""
+    """The regions that others have changed since, if the agent is about to write none of them;
+    None: it may be."""
     foreign = version.last_by != agent
     if version.read == version.now or not (foreign or version.partial):
         return None

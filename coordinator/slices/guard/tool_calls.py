@@ -413,7 +413,7 @@ def take(
     agent, lent = sub_agents.to_hand_down(tx, heeded.holder, wanted)
     request = rq.Acquire(
         agent=agent, resources=[located.resource.name for located in wanted], wait_s=wait_s,
-        retry=_may_stand_in_line(tx, agent, wanted, asked),
+        retry=_may_queue(tx, agent, wanted, asked),
         description=f"{tool[:180]} by its hook",
         ttl_s=svc.settings.leases.window_s if brief else None,
         task=tasks.find_only_claim(tx, agent, sub_agents.parent_of(tx, agent)),
@@ -432,7 +432,7 @@ def take(
     return stale
 
 
-def _may_stand_in_line(tx: Tx, agent: str, wanted: Sequence[Located],
+def _may_queue(tx: Tx, agent: str, wanted: Sequence[Located],
                        asked: proposed_edits.Wanted | None) -> bool:
     # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
     return asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None

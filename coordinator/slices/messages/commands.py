@@ -95,14 +95,21 @@ def messages(
         reply = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
     ids = [message.message for message in reply.items]
     if not forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
-        if is_old and reply.items:
-            shell.say("You have read all of these:")
-        _show(shell, reply, "No message fits." if narrowed else "Nothing was said.")
-        if unread and reply.next is not None:
-            shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
-                      "--human` shows all, and they count as read then")
+        _show_page(shell, reply, limit, unread, is_old, "No message fits." if narrowed
+                   else "Nothing was said.")
     if unread and not any((peek, own, reply.next)):
         yield from _count_as_read(reply)
+
+
+def _show_page(shell: Shell, reply: rq.MessageList, limit: int, unread: bool, is_old: bool,
+               none: str) -> None:
+    """Print messages. `is_old`: all of them are read; `none`: what is said where there are none."""
+    if is_old and reply.items:
+        shell.say("You have read all of these:")
+    _show(shell, reply, none)
+    if unread and reply.next is not None:
+        shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
+                  "--human` shows all, and they count as read then")
 
 
 def _ask_for(is_named: bool, request: rq.Messages) -> Generator[rq.Request[Any], Any,

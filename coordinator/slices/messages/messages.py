@@ -9,6 +9,7 @@ to each other for ever. Carries words; never changes who holds or does what.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service
@@ -46,10 +47,7 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
             Code.UNAUTHORIZED, f"Only a person speaks as {HUMAN}; {actor.agent} is an agent. "
             "Nothing was said.", next="Send it under your own name.",
         )
-    task = tasks.find(tx, req.task).task_id if req.task is not None else None
-    before = find(tx, req.reply_to) if req.reply_to is not None else None
-    if before is not None and task is None:
-        task = before.task_id
+    task, before = _find_subject(tx, req)
     if not person:
         agents.may_act(tx, actor, req.agent)
     hearers = _hearers(tx, req.agent, req.to)
@@ -76,6 +74,15 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
     return rq.MessageTold(message=_reply(row, unread=True), told=told, left_out=full)
 
 
+def _find_subject(tx: Tx, req: rq.MessageSend) -> tuple[str | None, MessageRow | None]:
+    """The task that a message is about, and the message that it answers."""
+    task = tasks.find(tx, req.task).task_id if req.task is not None else None
+    before = find(tx, req.reply_to) if req.reply_to is not None else None
+    if before is not None and task is None:
+        task = before.task_id
+    return task, before
+
+
 def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.MessageList:
     """See `requests.Messages`."""
     thread = find(view, req.thread).thread if req.thread is not None else None
@@ -87,33 +94,45 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
             next=f"Repeat it with `reader` {HUMAN}, or an agent's name.",
         )
     since = view.later(-round(1000 * max(0.0, min(req.since_s, 1e9)))) if req.since_s else ""
-    unheard: set[str] = set()
+    unheard: set[str] | None = None  # who is no agent has read what a person has
     if reader is not None and reader != HUMAN:
         agent = view.agent(reader)
         since = max(since, agent.registered_at if agent is not None else since)
         unheard = set(view.values("messages_unheard", reader))
     words = (req.search or "").casefold().split()
     limit = min(req.limit, 1000)
-    statement = "messages_newest" if task is None else "messages_newest_of_task"
     messages: list[rq.Message] = []
     numbers: list[int] = []
-    below = req.before if req.before is not None else _ANY_NUMBER
-    while len(messages) <= limit:  # one more shows whether there are more
-        rows = view.each(MessageRow, statement, below, since, reader, task, thread, AT_ONCE)
-        for row in rows:
-            unread = row.message_id in unheard if reader not in (None, HUMAN) else (
-                row.recipient == HUMAN and row.seen_at is None)
-            if (unread or not req.unread) and _has(row, words):
-                messages.append(_reply(row, unread=unread))
-                numbers.append(row.n)
-                if len(messages) > limit:
-                    break
-        if len(rows) < AT_ONCE:
-            break
-        below = rows[-1].n
-        view.rest()
+    for row in _each_back(view, req.before, (since, reader, task, thread)):
+        unread = _is_unread(row, unheard)
+        if (unread or not req.unread) and _has(row, words):
+            messages.append(_reply(row, unread=unread))
+            numbers.append(row.n)
+            if len(messages) > limit:  # one more shows whether there are more
+                break
     following = numbers[limit - 1] if len(messages) > limit else None
     return rq.MessageList(items=messages[:limit][::-1], next=following)
+
+
+def _is_unread(row: MessageRow, unheard: set[str] | None) -> bool:
+    if unheard is not None:
+        return row.message_id in unheard
+    return row.recipient == HUMAN and row.seen_at is None
+
+
+def _each_back(view: View, before: int | None,
+               among: tuple[str, str | None, str | None, str | None]) -> Iterator[MessageRow]:
+    """Messages, the newest first, in pieces; `among`: since when, for whom, on which task, in which
+    thread."""
+    statement = "messages_newest" if among[2] is None else "messages_newest_of_task"
+    below = before if before is not None else _ANY_NUMBER
+    while True:
+        rows = view.each(MessageRow, statement, below, *among, AT_ONCE)
+        yield from rows
+        if len(rows) < AT_ONCE:
+            return
+        below = rows[-1].n
+        view.rest()
 
 
 def see(svc: Service, tx: Tx, actor: Actor, req: rq.MessagesSee) -> rq.MessagesSeen:
