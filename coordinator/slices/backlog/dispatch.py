@@ -109,6 +109,13 @@ def best_ready(svc: Service, tx: Tx, but: Collection[str] = ()) -> ReadyRow | No
         ready.rank, -ranks.get(ready.task_id, 0.0), ready.n))
 
 
+def _list_parked(tx: Tx, agent: str) -> dict[str, ReadyRow | None]:
+    """The first task that is parked on each of the agent's own leases, by scope."""
+    held = tx.each(LeaseRow, "leases_of_holder", agent)[:OWN_MAX]
+    return {scope: tx.first(ReadyRow, "parked_after", scope, *FIRST, agent)
+            for scope in {lease.scope for lease in held}}
+
+
 def _best_of(tx: Tx, agent: str, best: ReadyRow | None, own: dict[str, ReadyRow | None],
              seen: Collection[str]) -> ReadyRow | None:
     """The best of what is offered and of what is parked on the agent's own leases (`own`, by scope:
@@ -149,9 +156,7 @@ def choose(
     left = others | set(tx.values("ready_read_beside", agent))
     most = len(left) + LEFT_MAX
     seen: set[str] = set(left)
-    held = [] if beside else tx.each(LeaseRow, "leases_of_holder", agent)[:OWN_MAX]
-    own = {scope: tx.first(ReadyRow, "parked_after", scope, *FIRST, agent)
-           for scope in {lease.scope for lease in held}}
+    own = {} if beside else _list_parked(tx, agent)
     while len(left) < most:
         best = _best_of(tx, agent, best_ready(svc, tx, left), own, seen)
         if best is None:

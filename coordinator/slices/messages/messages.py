@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service
@@ -93,25 +94,28 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
             Code.INVALID, "Unread by whom? `reader` has to be given.",
             next=f"Repeat it with `reader` {HUMAN}, or an agent's name.",
         )
-    since = view.later(-round(1000 * max(0.0, min(req.since_s, 1e9)))) if req.since_s else ""
-    unheard: set[str] | None = None  # who is no agent has read what a person has
-    if reader is not None and reader != HUMAN:
-        agent = view.agent(reader)
-        since = max(since, agent.registered_at if agent is not None else since)
-        unheard = set(view.values("messages_unheard", reader))
+    since, unheard = _find_since(view, req, reader)
     words = (req.search or "").casefold().split()
     limit = min(req.limit, 1000)
-    messages: list[rq.Message] = []
-    numbers: list[int] = []
-    for row in _each_back(view, req.before, (since, reader, task, thread)):
-        unread = _is_unread(row, unheard)
-        if (unread or not req.unread) and _has(row, words):
-            messages.append(_reply(row, unread=unread))
-            numbers.append(row.n)
-            if len(messages) > limit:  # one more shows whether there are more
-                break
-    following = numbers[limit - 1] if len(messages) > limit else None
-    return rq.MessageList(items=messages[:limit][::-1], next=following)
+    rows = ((row, _is_unread(row, unheard))
+            for row in _each_back(view, req.before, (since, reader, task, thread)))
+    fitting = ((row, unread) for row, unread in rows
+               if (unread or not req.unread) and _has(row, words))
+    shown = list(islice(fitting, limit + 1))  # one more shows whether there are more
+    following = shown[limit - 1][0].n if len(shown) > limit else None
+    return rq.MessageList(next=following, items=[
+        _reply(row, unread=unread) for row, unread in shown[:limit][::-1]])
+
+
+def _find_since(view: View, req: rq.Messages, reader: str | None) -> tuple[str, set[str] | None]:
+    """Since when (ISO text): of an agent since it has its name. What that has not heard; None: who
+    reads is no agent, and has read what a person has."""
+    since = view.later(-round(1000 * max(0.0, min(req.since_s, 1e9)))) if req.since_s else ""
+    if reader is None or reader == HUMAN:
+        return since, None
+    agent = view.agent(reader)
+    return (max(since, agent.registered_at if agent is not None else since),
+            set(view.values("messages_unheard", reader)))
 
 
 def _is_unread(row: MessageRow, unheard: set[str] | None) -> bool:

@@ -272,19 +272,24 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
             next=f"`coord task show {task.task_id}` tells more of it.",
         )
     if row.state == "kept":
-        begun = [after for after in view.each(InStateRow, "task_dependents_begun", task.task_id)
-                 if after.state != "ready"]
-        if begun:
-            names = ", ".join(f"{after.name} (it is {told_state(after.state)})"
-                              for after in begun[:NAMED_MAX])
-            raise Refusal(
-                Code.BAD_TRANSITION,
-                f"{task.task_id} was done with that verdict, and what comes after it has begun "
-                f"since: {names}. Undoing it now would take the ground from that. Nothing was "
-                "changed.", next=f"`coord task show {begun[0].name}`",
-                tasks=[after.name for after in begun],
-            )
+        _check_none_begun(view, task)
     return task
+
+
+def _check_none_begun(view: View, task: TaskRow) -> None:
+    """Whether nothing that comes after this task has begun."""
+    begun = [after for after in view.each(InStateRow, "task_dependents_begun", task.task_id)
+             if after.state != "ready"]
+    if begun:
+        names = ", ".join(f"{after.name} (it is {told_state(after.state)})"
+                          for after in begun[:NAMED_MAX])
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} was done with that verdict, and what comes after it has begun "
+            f"since: {names}. Undoing it now would take the ground from that. Nothing was "
+            "changed.", next=f"`coord task show {begun[0].name}`",
+            tasks=[after.name for after in begun],
+        )
 
 
 def show_partial(svc: Service, view: View, name: str) -> rq.Partial:
@@ -337,15 +342,21 @@ def decided(svc: Service, tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     for file in tx.each(ReviewFileRow, "review_files_of", row.review_id):
         tx.freed.append((file.path, "file", file.scope))
     if row.agent is not None:
-        edited = ", as they have edited it" if what == "keep" and steps else ""
-        text = (f"A human looked at your partial work {row.review_id} and chose to {what} "
-                f"it{edited}.")
-        if note:
-            text += f" They say: {quoted(note)}."
-        if task is not None and what == "reassign":
-            text += f" Who claims it next has it: do not go on with {task.task_id} without that."
+        text = _describe_verdict(row, what, note, task, edited=bool(steps))
         notices.post(tx, row.agent, "verdict", text, review=row.review_id, verdict=what)
     return _reply(tx, find(tx, row.review_id))  # without differences: those take their time
+
+
+def _describe_verdict(row: ReviewRow, what: str, note: str, task: TaskRow | None, *,
+                      edited: bool) -> str:
+    """What the agent is told whose work it was."""
+    edit = ", as they have edited it" if what == "keep" and edited else ""
+    text = f"A human looked at your partial work {row.review_id} and chose to {what} it{edit}."
+    if note:
+        text += f" They say: {quoted(note)}."
+    if task is not None and what == "reassign":
+        text += f" Who claims it next has it: do not go on with {task.task_id} without that."
+    return text
 
 
 def undone(tx: Tx, row: ReviewRow, by: str, *, reopened: bool) -> rq.Review:
