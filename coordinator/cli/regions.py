@@ -89,24 +89,10 @@ def commit_region(
     as_json: AsJson = False,
 ) -> None:
     """Write the new text of leased regions, of all of them or of none."""
-    sources, hashes = texts or ["-"], content_hash or []
-    places = after or []
-    for option, given, ending in (
-            ("--from FILE", texts or (sources if len(resources) == 1 else []), "."),
-            ("--hash HASH", hashes or resources, "."),
-            ("--after NAME", places or resources, "; `-` for one that is there already.")):
-        if len(given) != len(resources):
-            raise Refusal(
-                Code.INVALID, f"{counted(len(resources), 'region')}, and "
-                f"`{option.partition(' ')[0]}` is given {counted(len(given), 'time')}. Nothing was "
-                "written.", next=f"Give `{option}` once for each region, in their order{ending}",
-            )
-    regions_given = [
-        rq.RegionText(resource=name, text=read_text(source), lease_token=token,
-                      content_hash=hashes[at] if hashes else None,
-                      after=places[at] if places and places[at] != "-" else None)
-        for at, (name, source) in enumerate(zip(resources, sources, strict=True))
-    ]
+    sources, hashes, places = texts or ["-"], content_hash or [], after or []
+    _check_counts(resources, texts or (sources if len(resources) == 1 else []),
+                  hashes or resources, places or resources)
+    regions_given = _list_given(resources, sources, hashes, places, token)
     if not texts and not regions_given[0].text.strip():
         raise Refusal(
             Code.INVALID, f"The standard input has no text for {resources[0]}. Nothing was "
@@ -124,6 +110,31 @@ def commit_region(
     for warning in done.warnings:
         say(f"warning: {warning}")
     carry_out(news, agent=holder)
+
+
+def _list_given(resources: list[str], sources: list[str], hashes: list[str], places: list[str],
+                token: str | None) -> list[rq.RegionText]:
+    """The regions with their new texts, which are read."""
+    return [
+        rq.RegionText(resource=name, text=read_text(source), lease_token=token,
+                      content_hash=hashes[n] if hashes else None,
+                      after=places[n] if places and places[n] != "-" else None)
+        for n, (name, source) in enumerate(zip(resources, sources, strict=True))
+    ]
+
+
+def _check_counts(resources: list[str], texts: list[str], hashes: list[str],
+                  places: list[str]) -> None:
+    """Whether each option is given once for each region."""
+    for option, given, ending in (
+            ("--from FILE", texts, "."), ("--hash HASH", hashes, "."),
+            ("--after NAME", places, "; `-` for one that is there already.")):
+        if len(given) != len(resources):
+            raise Refusal(
+                Code.INVALID, f"{counted(len(resources), 'region')}, and "
+                f"`{option.partition(' ')[0]}` is given {counted(len(given), 'time')}. Nothing was "
+                "written.", next=f"Give `{option}` once for each region, in their order{ending}",
+            )
 
 
 def _asking() -> Outlines:

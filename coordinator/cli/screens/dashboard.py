@@ -170,17 +170,21 @@ class Dashboard(SessionApp[str | None]):
                         "bold yellow" if waits else "")
         return tabs
 
-    def _fill(self, at: Row | None) -> None:
-        table = self.query_one(DataTable)
-        line, scroll = table.cursor_row, table.scroll_y
-        heads = LISTS[self.chosen]
-        table.clear(columns=True)
+    def _fit_columns(self, heads: Sequence[str]) -> list[int]:
         wide = [max([len(head.lstrip("/")), *(cell_len(row.cells[n]) for row in self.rows)])
                 for n, head in enumerate(heads)]
         most = max(10, (self.size.width - 2) * 2 // 5)
         wide = [min(w, most if head.startswith("/") else 24)
                 for w, head in zip(wide, heads, strict=True)]
         wide[-1] = max(8, self.size.width - 1 - sum(w + 2 for w in wide[:-1]) - 2)
+        return wide
+
+    def _fill(self, at: Row | None) -> None:
+        table = self.query_one(DataTable)
+        line, scroll = table.cursor_row, table.scroll_y
+        heads = LISTS[self.chosen]
+        table.clear(columns=True)
+        wide = self._fit_columns(heads)
         for head, w in zip(heads, wide, strict=True):
             table.add_column(head.lstrip("/"), width=w)
         if self.rows:

@@ -63,6 +63,7 @@ def _check_asked(svc: Service, actor: Actor, req: rq.Register) -> None:
     if req.silence_s is not None and not 1 <= req.silence_s <= svc.settings.leases.ttl_max_s:
         raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
 
+
 def _find_free_name(tx: Tx, name: str) -> str:
     """The first name like this, with a number, that nobody has."""
     taken = set(tx.values("agents_named", name))

@@ -70,6 +70,7 @@ def _check_one_tree(places: Iterable[Located], each_once: Iterable[Located]) -> 
             "request means one of its copies. Nothing was changed.",
             next="Name each in a request of its own.", resource=twice.resource.name)
 
+
 def _key(text: str) -> Located | None:
     """A semantic key, which lies nowhere: nothing has to be looked at."""
     if ":" not in text or resource_names.kind_of(text) != "key":

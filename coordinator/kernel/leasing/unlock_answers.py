@@ -89,6 +89,7 @@ def _check_may_answer(tx: Tx, actor: Actor, req: rq.RequestAnswer, row: UnlockRo
             next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
         )
 
+
 def _list_given(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
                 verdict: str) -> list[LeaseRow]:
     """The leases that an answer gives away, or shares; none of them is of work that lands now."""
