@@ -170,10 +170,7 @@ def columns(
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[index]) for row in shown) for index in range(len(heads))]
     if width is not None:
-        least = [max([cell_len(shown[0][index]),
-                      *(_id_len(row[index]) for row in shown if kind == "~")])
-                 for index, kind in enumerate(kinds)]
-        wide = _fitted(wide, kinds, width, least)
+        wide = _fitted(wide, kinds, width, _find_least(shown, kinds))
     result = []
     for position, kind in enumerate(kinds):
         if kind == "/" and wide[position]:
@@ -202,6 +199,13 @@ PATH_MIN, TEXT_MIN = 10, 4
 NAME_MIN = 12
 
 
+def _find_least(shown: list[list[str]], kinds: str) -> list[int]:
+    """How wide each column is at least: as its head, and as the ids that texts begin with."""
+    return [max([cell_len(shown[0][index]),
+                 *(_id_len(row[index]) for row in shown if kind == "~")])
+            for index, kind in enumerate(kinds)]
+
+
 def _shorten_paths(shown: list[list[str]], rows: Sequence[Sequence[str]], position: int,
                    most: int) -> None:
     """Write a column of paths into a table's rows, below its head, each within `most` cells."""
@@ -216,8 +220,8 @@ def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -
     its share of the room, and what is never cut stays as wide as it is. `heads`: how wide their
     titles are, and the ids that texts begin with, which stay whole."""
     result = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
-    paths = [position for position, kind in enumerate(kinds) if kind == "/"]
-    texts_ = [position for position, kind in enumerate(kinds) if kind == "~"]
+    paths, texts_ = ([position for position, kind in enumerate(kinds) if kind == sign]
+                     for sign in "/~")
     least_of = ((texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
                 (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN))
     while sum(result) + 2 * (sum(cells > 0 for cells in result) - 1) > width:
@@ -226,12 +230,12 @@ def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -
                  for places, least in least_of)
         giving = next(filter(None, wider), None)
         if giving:
-            result[max(giving, key=lambda position: result[position])] -= 1
+            result[max(giving, key=result.__getitem__)] -= 1
             continue
-        left_out = [position for position in texts_ if result[position]]
-        if not left_out:
+        left_out = next((position for position in reversed(texts_) if result[position]), None)
+        if left_out is None:
             break
-        result[left_out[-1]] = 0
+        result[left_out] = 0
     return result
 
 

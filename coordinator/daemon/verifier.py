@@ -245,6 +245,15 @@ class _Runs:
         self._failed[with_] = self._last
         return "failed"
 
+    def _describe_culprit(self, plan: Plan, findings: Findings, unit: Unit) -> Culprit:
+        task = str(unit.task)
+        ran = next((run for with_, run in reversed(self._failed.items())
+                    if with_ and with_[-1] in (unit, *_with_part(plan.units, unit))),
+                   self._last)
+        on_top = dict.fromkeys(str(other.task) for other, because in findings.held
+                               if because == task and other.task)
+        return Culprit(task, unit.works, ran.how, ran.tail, tuple(on_top))
+
     def told(self, plan: Plan, findings: Findings, *, anew: bool) -> Result:
         """What it came to, in the service's words.
 
@@ -253,15 +262,7 @@ class _Runs:
         """
         good = tuple(n for unit in findings.good for n in unit.works)
         held = [(n, because) for unit, because in findings.held for n in unit.works]
-        culprits = []
-        for unit in findings.broken:
-            task = str(unit.task)
-            ran = next((run for with_, run in reversed(self._failed.items())
-                        if with_ and with_[-1] in (unit, *_with_part(plan.units, unit))),
-                       self._last)
-            on_top = dict.fromkeys(str(other.task) for other, because in findings.held
-                                   if because == task and other.task)
-            culprits.append(Culprit(task, unit.works, ran.how, ran.tail, tuple(on_top)))
+        culprits = [self._describe_culprit(plan, findings, unit) for unit in findings.broken]
         base, head, since = None, "", 0
         if findings.good or (anew and findings.outcome in ("good", "broken")):
             _, head, since = next(head for head in plan.heads
