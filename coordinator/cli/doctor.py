@@ -236,8 +236,7 @@ def _describe_wired(root: Path, profile: Profile, step: str | None, problems: li
         f"its sessions report in (last {seen})" if seen is not None else
         f"no session of it has reported in yet ({step or 'start it once'})"
     )
-    if not bad and (told := session_wiring.describe_sessions(profile, StateDir(root),
-                                                             Path.home())):
+    if not bad and (told := session_wiring.describe_sessions(profile, StateDir(root), Path.home())):
         text += f"; {told}"
     if profile.trust is not None and not bad:
         heard = partial(_heard, profile.name)

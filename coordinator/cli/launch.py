@@ -168,9 +168,7 @@ def _shared(names: list[str], number: int) -> dict[str, int]:
     return {name: each + (n < over) for n, name in enumerate(names)}
 
 
-def _options(
-    model: str | None, max_turns: int | None, budget_usd: float | None
-) -> dict[str, str]:
+def _options(model: str | None, max_turns: int | None, budget_usd: float | None) -> dict[str, str]:
     given = {"model": model, "max_turns": max_turns, "budget_usd": budget_usd}
     return {name: f"{value:g}" if isinstance(value, float) else str(value)
             for name, value in given.items() if value is not None}

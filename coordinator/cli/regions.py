@@ -231,9 +231,7 @@ def text_of(path: str, typed: str, command: str) -> bytes:
             next=f"`coord {command} FILE`, with a file in it.",
         ) from None
     except OSError as bad:
-        raise Refusal(
-            Code.STORAGE, f"{shown} could not be read ({bad.strerror or bad}).",
-        ) from None
+        raise Refusal(Code.STORAGE, f"{shown} could not be read ({bad.strerror or bad}).") from None
     if b"\0" in data[:BINARY_PROBE_BYTES]:
         raise Refusal(
             Code.INVALID, f"{shown} is binary; it has no regions.",
@@ -269,15 +267,13 @@ def propose(
             Code.INVALID, f"{resource}: say what it is to be by one of --from, --patch and "
             "--delete. Nothing was written.", next="coord propose --help")
     writer = agent_or_refuse(agent)
-    made = ask(
-        rq.Propose(
-            agent=writer, note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109
-            changes=[rq.ProposedChange(
-                resource=resource, version=version, delete=delete,
-                content=read_text(content) if content is not None else None,
-                patch=read_text(patch) if patch is not None else None)],
-        )
-    )
+    made = ask(rq.Propose(
+        agent=writer, note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109
+        changes=[rq.ProposedChange(
+            resource=resource, version=version, delete=delete,
+            content=read_text(content) if content is not None else None,
+            patch=read_text(patch) if patch is not None else None)],
+    ))
     if as_json:
         print_json(made)
         return

@@ -92,8 +92,7 @@ def own(
         try:
             applied = owner.run(
                 until_idle=until_idle, wait=seconds(wait) or 0.0,
-                begun=lambda: complain(
-                    f"coord: {who} owns {key}{taken}; Ctrl-C ends it"))
+                begun=lambda: complain(f"coord: {who} owns {key}{taken}; Ctrl-C ends it"))
         except Refusal as refusal:
             if not owner.stopping or refusal.code is not Code.DAEMON_DOWN:
                 raise

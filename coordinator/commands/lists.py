@@ -201,8 +201,7 @@ NAME_MIN = 12
 
 def _find_least(shown: list[list[str]], kinds: str) -> list[int]:
     """How wide each column is at least: as its head, and as the ids that texts begin with."""
-    return [max([cell_len(shown[0][index]),
-                 *(_id_len(row[index]) for row in shown if kind == "~")])
+    return [max([cell_len(shown[0][index]), *(_id_len(row[index]) for row in shown if kind == "~")])
             for index, kind in enumerate(kinds)]
 
 

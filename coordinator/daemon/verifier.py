@@ -20,12 +20,7 @@ from typing import NamedTuple
 
 import apsw
 
-from coordinator.daemon.verification_trees import (
-    Left,
-    Plan,
-    Unmakeable,
-    VerificationTrees,
-)
+from coordinator.daemon.verification_trees import Left, Plan, Unmakeable, VerificationTrees
 from coordinator.daemon.writer import Writer
 from coordinator.files.git import Git, GitError, clean_environment
 from coordinator.files.scratch_tree import ScratchTree

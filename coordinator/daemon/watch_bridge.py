@@ -229,8 +229,7 @@ class WatchBridge:
         if since is not None and service.settings.watch.enabled:
             await self._written_by_commands(since)
         running = [run for run, _, _ in calls]
-        paths = self._router.look(
-            lambda view: unseen_writes.to_look_at(service, view, running))
+        paths = self._router.look(lambda view: unseen_writes.to_look_at(service, view, running))
         if not isinstance(paths, list) or not paths:
             return
 

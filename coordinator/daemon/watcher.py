@@ -251,9 +251,7 @@ class Watcher(FileSystemEventHandler):
 
     def _open(self, observer: BaseObserver) -> None:
         self._observer = observer
-        observer.schedule(
-            self, self._root.rstrip("/") or "/", recursive=True, event_filter=_WANTED
-        )
+        observer.schedule(self, self._root.rstrip("/") or "/", recursive=True, event_filter=_WANTED)
         observer.start()
 
     def _close(self) -> None:

@@ -33,13 +33,7 @@ from coordinator.files.plain_paths import (
     plainly_typed,
 )
 from coordinator.files.real_paths import PART_BYTES_MAX, check_parts, printable, real_path, shown
-from coordinator.files.roots import (
-    checkout,
-    find_root,
-    folds_case,
-    is_prepared,
-    linked_worktrees,
-)
+from coordinator.files.roots import checkout, find_root, folds_case, is_prepared, linked_worktrees
 from coordinator.files.separate_folders import check_ours, separate, separate_trees
 from coordinator.rules import globs
 from coordinator.words import file_names, resource_names

@@ -138,9 +138,7 @@ def is_private(relpath: str) -> bool:
     return ".git" in relpath and ".git" in relpath.split("/")
 
 
-def manifest(
-    root: Path | str, resource: Resource, ignore: Ignore, files_max: int
-) -> list[str]:
+def manifest(root: Path | str, resource: Resource, ignore: Ignore, files_max: int) -> list[str]:
     """The files that a directory or a glob stands for now, sorted, relative to `root`.
 
     Symlinks are listed and not followed, also where one has taken a directory's place. Ignored

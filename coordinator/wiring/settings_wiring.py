@@ -279,8 +279,7 @@ class Wirer:
                 found.append(_read_at(other, _read(other) or "", piece.at))
         return all(one is None or any(mark in str(one) for mark in _MARKS) for one in found)
 
-    def _wired_text(self, profile: Profile, entry: Entry, path: Path,
-                    before: str | None) -> str:
+    def _wired_text(self, profile: Profile, entry: Entry, path: Path, before: str | None) -> str:
         if entry.copy:
             return self._filled(profile, (PLUGINS / entry.copy).read_text("utf-8"), quoted=False)
         text = before if before is not None else ""

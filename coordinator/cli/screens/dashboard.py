@@ -21,15 +21,7 @@ from coordinator.cli import review_pages
 from coordinator.cli.app import client, person
 from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page, SessionApp
 from coordinator.client.client import Client
-from coordinator.commands.lists import (
-    ago,
-    cut,
-    in_line,
-    left,
-    middle,
-    path,
-    paths_within,
-)
+from coordinator.commands.lists import ago, cut, in_line, left, middle, path, paths_within
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 
@@ -80,8 +72,7 @@ class Dashboard(SessionApp[str | None]):
         Binding("question_mark", "keys", "keys"),
         Binding("q", "quit", "end"),
         Binding("ctrl+c", "quit", show=False, priority=True),
-        *(Binding(str(n), f"list('{name}')", name, show=False)
-          for n, name in enumerate(LISTS, 1)),
+        *(Binding(str(n), f"list('{name}')", name, show=False) for n, name in enumerate(LISTS, 1)),
         Binding("right", "step(1)", "list", show=False, priority=True),
         Binding("left", "step(-1)", "list", show=False, priority=True),
         Binding("enter", "open", "show", priority=True),
@@ -356,8 +347,7 @@ def _names(waiters: Sequence[rq.Waiter]) -> str:
 def _backlog(app: Dashboard) -> list[Row]:
     order = ("claimed", "review", "failed", "dead", "ready", "pending", "blocked")
     ranked = sorted(app.tasks, key=lambda t: order.index(t.state) if t.state in order else 99)
-    return [Row(t.task, [t.task, t.state, t.claimed_by or "", in_line(t.title)], t)
-            for t in ranked]
+    return [Row(t.task, [t.task, t.state, t.claimed_by or "", in_line(t.title)], t) for t in ranked]
 
 
 def _reviews(app: Dashboard) -> list[Row]:

@@ -90,13 +90,11 @@ class NewSession(NamedTuple):
 
 def enrol(tx: Tx, new: NewSession) -> None:
     """Write the registration of a new session: it inherits nothing from one that had its name."""
-    tx.record(
-        ev.AgentRegistered(
-            agent=new.agent, parent=new.parent, profile=new.profile, description=new.description,
-            token_hash=token_hash(new.token) if new.token else None, silence_ms=new.silence_ms,
-            anew=True, origin=new.origin,
-        )
-    )
+    tx.record(ev.AgentRegistered(
+        agent=new.agent, parent=new.parent, profile=new.profile, description=new.description,
+        token_hash=token_hash(new.token) if new.token else None, silence_ms=new.silence_ms,
+        anew=True, origin=new.origin,
+    ))
 
 
 @lru_cache(maxsize=1024)
@@ -182,9 +180,7 @@ def noted(tx: Tx, name: str, row: AgentRow | None) -> None:
         heard_of(tx, row, moved=True)
 
 
-def heard_of(
-    tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None
-) -> None:
+def heard_of(tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None) -> None:
     """The agent is active: note it (at most every 15 s, or so often that it is not taken for
     silent), and renew what it holds if it moves."""
     # Renewal follows the last sign that it moves: bare heartbeats in between do not count.
@@ -269,18 +265,16 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
             for waiter in view.each(WaiterRow, "waiters_of_agent", row.agent)
             for place in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
         ]
-        result.append(
-            rq.AgentRow(
-                agent=row.agent, parent=row.parent, profile=row.profile,
-                description=row.description, state=row.state, registered_at=row.registered_at,
-                seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
-                leases=int(view.value("lease_count", row.agent, view.now)),
-                tasks=[task.task_id for task in view.each(TaskRow, "tasks_of_holder", row.agent)],
-                waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
-                rests_until=row.rests_until if (row.rests_until or "") > view.now else None,
-                rests_why=row.rests_why if (row.rests_until or "") > view.now else None,
-            )
-        )
+        result.append(rq.AgentRow(
+            agent=row.agent, parent=row.parent, profile=row.profile,
+            description=row.description, state=row.state, registered_at=row.registered_at,
+            seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
+            leases=int(view.value("lease_count", row.agent, view.now)),
+            tasks=[task.task_id for task in view.each(TaskRow, "tasks_of_holder", row.agent)],
+            waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
+            rests_until=row.rests_until if (row.rests_until or "") > view.now else None,
+            rests_why=row.rests_why if (row.rests_until or "") > view.now else None,
+        ))
     return result
 
 

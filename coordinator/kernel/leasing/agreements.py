@@ -103,13 +103,11 @@ def share(tx: Tx, leases: Sequence[LeaseRow], name: str) -> None:
     tokens."""
     for lease in leases:
         resource = rule.as_resource(lease.file_path, lease.kind, lease.scope)
-        tx.record(
-            ev.LeaseAgreed(
-                fencing_token=lease.fencing_token, agent=lease.locked_by, resource=lease.file_path,
-                slot=free_slot(tx, lease.locked_by, resource, "shared", lease.worktree),
-                agreed_as=name,
-            )
-        )
+        tx.record(ev.LeaseAgreed(
+            fencing_token=lease.fencing_token, agent=lease.locked_by, resource=lease.file_path,
+            slot=free_slot(tx, lease.locked_by, resource, "shared", lease.worktree),
+            agreed_as=name,
+        ))
 
 
 def party(tx: View, name: str, agent: str) -> list[str]:
@@ -136,8 +134,7 @@ def by_which(tx: View, agent: str, wanted: Resource) -> LeaseRow | None:
 
 def names_of(rows: Iterable[LeaseRow], agents: set[str]) -> set[str]:
     """The agreements by which one of these agents shares, of these leases."""
-    return {row.agreed_as for row in rows
-            if row.locked_by in agents and row.agreed_as is not None}
+    return {row.agreed_as for row in rows if row.locked_by in agents and row.agreed_as is not None}
 
 
 def tell_of_write(
@@ -173,9 +170,7 @@ def _beside(tx: Tx, lease: LeaseRow, name: str) -> list[LeaseRow]:
         resource, "shared", lease.locked_by, row, name)]
 
 
-def _check_same_files(
-    row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow], me: str
-) -> None:
+def _check_same_files(row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow], me: str) -> None:
     """That what is shared is the same for both.
 
     Raises:

@@ -249,8 +249,7 @@ class _Search:
                 before.append((theirs, waiter))
         mine = min(_places(tx, self.holder, asked, mode, step), default=None) if before else None
         if mine is not None:
-            before = [(at, waiter) for at, waiter in before
-                      if (*at, waiter.acquisition_id) < mine]
+            before = [(at, waiter) for at, waiter in before if (*at, waiter.acquisition_id) < mine]
         return before
 
     def _is_in_the_queue(self, waiter: NearWaiter, asked: Resource, mode: str) -> bool:
@@ -301,8 +300,7 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     """Leases that may overlap, by name, then by inode, each with its scope in the database."""
     asked = located.resource
     if asked.kind in ("dir", "glob"):
-        return ((lease, lease.scope)
-                for lease in each_lease_near(tx, asked))
+        return ((lease, lease.scope) for lease in each_lease_near(tx, asked))
     if asked.kind == "key" and not tx.present().keys:
         return ()
     leases = leases_near(tx, asked)  # little lies below a file

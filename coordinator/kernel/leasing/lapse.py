@@ -84,10 +84,7 @@ def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> End
         Unready: the files have to be looked at.
     """
     ending = Ending()
-    rows = [
-        row for row in _list_leases(tx, which.holder, which.task)
-        if row.expires_at <= tx.now
-    ]
+    rows = [row for row in _list_leases(tx, which.holder, which.task) if row.expires_at <= tx.now]
     claim = _claim(tx, which.holder, which.task)
     if claim is not None and claim.claim_until is not None and claim.claim_until > tx.now:
         claim = None  # it goes on; only these leases are over
@@ -131,8 +128,7 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     ending = Ending()
     family = [name]
     for text in family:  # grows while it is read; each name once, whatever names its parent
-        family += [str(child) for child in tx.values("agent_children", text)
-                   if child not in family]
+        family += [str(child) for child in tx.values("agent_children", text) if child not in family]
     at_rest = {name for name in family if clean and not tx.has("tasks_of_holder", name)}
     partial_work.look_at(svc, tx, [
         row for name in family if name not in at_rest for row in _leases_of(tx, name)])
@@ -286,8 +282,7 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
     rows = _leases_of(tx, name)
     if not unseen:
         partial_work.look_at(svc, tx, rows)
-    claims = {task.task_id: task for task in tx.each(TaskRow, "tasks_of_holder", name)
-              if task}
+    claims = {task.task_id: task for task in tx.each(TaskRow, "tasks_of_holder", name) if task}
     groups: dict[str | None, list[LeaseRow]] = {task: [] for task in claims}
     for row in rows:
         groups.setdefault(row.task_id, []).append(row)
@@ -374,13 +369,11 @@ def _describe_end(svc: Service, tx: Tx, group: _Group, end: _End,
 
 
 def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
-    tx.record(
-        ev.LeaseLapsed(
-            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
-            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, reason=reason,
-            review=review, expired_at=min(row.expires_at, tx.now),
-        )
-    )
+    tx.record(ev.LeaseLapsed(
+        fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+        agent=row.locked_by, lease_kind=row.kind, task=row.task_id, reason=reason,
+        review=review, expired_at=min(row.expires_at, tx.now),
+    ))
     tx.free(row.file_path, row.kind, row.scope)
 
 

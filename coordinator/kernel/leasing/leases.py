@@ -150,8 +150,7 @@ def acquire_located(
     for lease in how.lent:
         lend(tx, lease, req.agent)
     if how.lent:
-        blockers = find_blockers(svc, tx, req.agent, wanted,
-                                 Asking(req.priority, asking.asked_at))
+        blockers = find_blockers(svc, tx, req.agent, wanted, Asking(req.priority, asking.asked_at))
         blockers.looked = True
     granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
         ttl_ms, task, req.description, purpose, before=how.held_before))
@@ -243,21 +242,19 @@ def _take_place(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located
     elif place.joins and blocked.stands:
         tx.effects.stays[acquisition] = acquisition
     until = tx.later(ms(max(req.wait_s, svc.settings.leases.line_s if blocked.stands else 0)))
-    tx.record(
-        ev.WaiterQueued(
-            acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-            asked_at=tx.now if before is None else before.asked_at,
-            held=req.wait_s > 0 or place.joins,
-            until=max(until, place.until),
-            ttl_ms=blocked.ttl_ms, task=blocked.task, description=req.description,
-            resources=list(dict.fromkeys(
-                (r.resource.name, r.resource.kind, r.resource.scope) for r in located)),
-            met=blocked.blockers.held_at,
-            worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
-            contents=place.contents,
-            gives_way_to=circles.goes_on(place.circle, req.agent), purpose=blocked.purpose,
-        )
-    )
+    tx.record(ev.WaiterQueued(
+        acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
+        asked_at=tx.now if before is None else before.asked_at,
+        held=req.wait_s > 0 or place.joins,
+        until=max(until, place.until),
+        ttl_ms=blocked.ttl_ms, task=blocked.task, description=req.description,
+        resources=list(dict.fromkeys(
+            (r.resource.name, r.resource.kind, r.resource.scope) for r in located)),
+        met=blocked.blockers.held_at,
+        worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
+        contents=place.contents,
+        gives_way_to=circles.goes_on(place.circle, req.agent), purpose=blocked.purpose,
+    ))
     return acquisition
 
 
@@ -422,9 +419,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     leases = []
     for row in with_other_names(svc, tx, rows):
         current = from_iso(row.expires_at)
-        new = rule.renewed_until(
-            tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), current
-        )
+        new = rule.renewed_until(tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), current)
         until.append((row.fencing_token, iso(new)))
         if row.fencing_token not in named:
             continue

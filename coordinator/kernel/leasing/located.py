@@ -11,12 +11,7 @@ from coordinator.store.ledger import View
 from coordinator.words import resource_names
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import (
-    Link,
-    Located,
-    Resource,
-    resource,
-)
+from coordinator.words.resource_names import Link, Located, Resource, resource
 
 #: A resource and the mode it is wanted in.
 Wanted = tuple[Located, str]

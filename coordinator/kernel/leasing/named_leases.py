@@ -110,8 +110,7 @@ def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> 
     first = acquisition.removeprefix("A-")
     known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
     most = 2 * svc.settings.leases.resources_max  # (a link, and what it leads to)
-    rows = tx.each(
-        LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition)
+    rows = tx.each(LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition)
     if rows:
         return rows
     if renews and known and int(first) <= tx.last_number("fencing"):

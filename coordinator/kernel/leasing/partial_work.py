@@ -85,14 +85,12 @@ def flag(tx: Tx, files: Sequence[ev.FlaggedFile], occasion: Occasion) -> Flagged
     review = f"R-{n}"
     task = occasion.task
     started = tx.value("task_first_event", task) if task is not None else None
-    tx.record(
-        ev.ReviewOpened(
-            review=review, n=n, reason=occasion.reason, agent=occasion.agent, task=task,
-            summary=occasion.why, log_tail=occasion.log_tail[-LOG_TAIL_CHARS:],
-            leased_at=occasion.leased_at,
-            events_from=started or max(1, tx.last_seq - 200), files=list(files),
-        )
-    )
+    tx.record(ev.ReviewOpened(
+        review=review, n=n, reason=occasion.reason, agent=occasion.agent, task=task,
+        summary=occasion.why, log_tail=occasion.log_tail[-LOG_TAIL_CHARS:],
+        leased_at=occasion.leased_at,
+        events_from=started or max(1, tx.last_seq - 200), files=list(files),
+    ))
     return Flagged(review, all(file.kept for file in files))
 
 
@@ -179,8 +177,7 @@ def _compare_below(tx: Tx, compare: Callable[..., None], row: LeaseRow, need: Be
     if listing.unlisted:
         tx.record(ev.Noted(what="new files were not compared", facts={"why": listing.unlisted}))
     for path, digest in listing.now.items():
-        if path not in settled and (
-                listing.before.get(path) != digest or path in begun_before):
+        if path not in settled and (listing.before.get(path) != digest or path in begun_before):
             compare(row, path, listing.before.get(path), Bytes(digest, kept=True))
     for path, gone in listing.left.items():
         if path not in settled:
@@ -387,8 +384,7 @@ def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content |
     name, scope = row.file_path, row.scope
     if now_at is not None:
         name, scope = now_at, path_scope(now_at, svc.fold_case)
-    return Below(row.worktree or svc.root, name, row.kind, scope,
-                 svc.settings.review.files_max * 2)
+    return Below(row.worktree or svc.root, name, row.kind, scope, svc.settings.review.files_max * 2)
 
 
 def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:

@@ -35,8 +35,7 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
         result = then(tx, before)
     for located_resource in located[:FILES_MAX]:
         name = located_resource.resource.name
-        if (name in result or located_resource.path is None
-                or not located_resource.has_content):
+        if (name in result or located_resource.path is None or not located_resource.has_content):
             continue
         whole = located_resource.resource.kind == "file"
         if located_resource.resource.kind not in ("file", "region") or (

@@ -162,8 +162,7 @@ def _approve(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
     waiting_line.look_before_approval(tx, waiter)
     tx.looked.fresh(tx.ended_since(row.kind, row.scope))
     flagged = lapse.flag_overridden(svc, tx, leases, changed, by) if override else None
-    pending_unlocks.conclude(tx, row, "narrow" if parts else "approve", by, text,
-                             override=override)
+    pending_unlocks.conclude(tx, row, "narrow" if parts else "approve", by, text, override=override)
     for lease in leases:
         end(tx, lease, by=by if override else None)
     kept = narrowing.hold(svc, tx, parts)

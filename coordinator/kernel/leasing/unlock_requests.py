@@ -96,24 +96,20 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         waiting_line.step_out(tx, before, f"asks the holder ({request})")
     terms = _carry_over(svc, tx, req, before, reason)
     later = tx.later(ms(svc.settings.leases.line_s))
-    tx.record(
-        ev.WaiterQueued(
-            acquisition_id=request, agent=req.agent, mode=req.mode, priority=asking.priority,
-            asked_at=asking.asked_at or tx.now,
-            until=later if waits is None else max(later, waits.until), held=waits is not None,
-            ttl_ms=terms.ttl_ms, task=terms.task, description=terms.description,
-            resources=[(asked.name, asked.kind, asked.scope)], met=blockers.held_at,
-            worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
-            contents=contents, purpose=terms.purpose,
-        )
-    )
+    tx.record(ev.WaiterQueued(
+        acquisition_id=request, agent=req.agent, mode=req.mode, priority=asking.priority,
+        asked_at=asking.asked_at or tx.now,
+        until=later if waits is None else max(later, waits.until), held=waits is not None,
+        ttl_ms=terms.ttl_ms, task=terms.task, description=terms.description,
+        resources=[(asked.name, asked.kind, asked.scope)], met=blockers.held_at,
+        worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
+        contents=contents, purpose=terms.purpose,
+    ))
     holder = theirs[0].locked_by
-    tx.record(
-        ev.UnlockAsked(
-            request=request, n=n, agent=req.agent, holder=holder, resource=asked.name,
-            resource_kind=asked.kind, scope=asked.scope, mode=req.mode, reason=reason,
-        )
-    )
+    tx.record(ev.UnlockAsked(
+        request=request, n=n, agent=req.agent, holder=holder, resource=asked.name,
+        resource_kind=asked.kind, scope=asked.scope, mode=req.mode, reason=reason,
+    ))
     row = pending_unlocks.find(tx, request)
     pending_unlocks.tell_holder(tx, row, theirs)
     circles.look(svc, tx, req.agent)

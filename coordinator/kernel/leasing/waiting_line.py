@@ -189,8 +189,7 @@ def nobody_listens(tx: Tx, acquisition: str) -> None:
     only offered."""
     waiter = tx.first(WaiterRow, "waiter_get", acquisition)
     if waiter is not None and waiter.held:
-        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent,
-                                   held=False))
+        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False))
 
 
 def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:

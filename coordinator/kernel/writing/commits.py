@@ -26,11 +26,7 @@ from coordinator.store.rows import LeaseRow, ReadRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import (
-    copy_name,
-    path_of,
-    resource,
-)
+from coordinator.words.resource_names import copy_name, path_of, resource
 
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
 TRIES, AGAIN_S = 2000, 0.005
@@ -158,8 +154,7 @@ def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) 
     return names if at_both or worktree is None else [*names, name]
 
 
-def _note_known(tx: Tx, agent: str,
-                steps: Sequence[tuple[str, str | None, str | None]]) -> None:
+def _note_known(tx: Tx, agent: str, steps: Sequence[tuple[str, str | None, str | None]]) -> None:
     """What the agent knows of these files now: (path, content before, after). Of one that had
     changed since it read it, what it had read, and no more: it has not seen the rest by this."""
     reads = {path: tx.first(ReadRow, "read_get", agent, path) for path, _, _ in steps}

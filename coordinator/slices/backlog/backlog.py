@@ -43,8 +43,7 @@ _OVER = ("done", "cancelled")
 def among(view: View, items: Sequence[Item], names: Sequence[str]) -> dict[int, TaskRow]:
     """By the place of an item in the text: the task that it is already. Of several with one title
     the first is the first; what is over is another task where it has another prompt."""
-    rows = {task.task_id: task
-            for task in view.each_of(TaskRow, "task_get", dict.fromkeys(names))}
+    rows = {task.task_id: task for task in view.each_of(TaskRow, "task_get", dict.fromkeys(names))}
     by_title: defaultdict[str, list[TaskRow]] = defaultdict(list)
     for row in rows.values():
         by_title[_plain(row.title)].append(row)
@@ -138,13 +137,11 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
     items = []
     for task in view.each(TaskRow, "tasks_list", 0, 2**31, 0):
         shown = tasks.reply(view, task)
-        items.append(
-            Item(
-                id=task.task_id, title=task.title, prompt=task.prompt, resources=shown.resources,
-                priority=task.priority, after=shown.after, attempts_max=task.attempts_max,
-                state=task.state, done=task.state == "done",
-            )
-        )
+        items.append(Item(
+            id=task.task_id, title=task.title, prompt=task.prompt, resources=shown.resources,
+            priority=task.priority, after=shown.after, attempts_max=task.attempts_max,
+            state=task.state, done=task.state == "done",
+        ))
     return rq.Exported(text=text_formats.write(items, req.format))
 
 

@@ -312,9 +312,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     if req.outcome in REMEDIES:
         blackboard.note(tx, task, req.agent, req.outcome, "person", [], req.reason)
     if learned:
-        tx.record(
-            ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned)
-        )
+        tx.record(ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned))
         _waits_no_more(tx, str(task.claimed_by), {name for name, *_ in learned})
         keeps = _who_keeps(tx, str(task.claimed_by), learned)
         why = WHY[keeps].format(", ".join(name for name, *_ in learned))
@@ -340,8 +338,7 @@ def _who_keeps(tx: Tx, agent: str, needed: Sequence[tuple[str, str, str, str]]) 
     if holders_of(tx, agent, wanted):
         return "others"
     return "itself" if all(any(overlaps(resource, held) for held in own) for resource,
-                           _ in wanted) else (
-        "nobody")
+                           _ in wanted) else "nobody"
 
 
 def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judged:

@@ -189,9 +189,7 @@ def choose(
     return None
 
 
-def _own_in_the_way(
-    view: View, task_id: str, blockers: Blockers, beside: bool
-) -> LeaseRow | None:
+def _own_in_the_way(view: View, task_id: str, blockers: Blockers, beside: bool) -> LeaseRow | None:
     """What the agent has itself, and cannot begin this task with."""
     if beside and blockers.mine:
         return blockers.mine[0]

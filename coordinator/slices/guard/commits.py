@@ -88,8 +88,7 @@ def _in_the_way(view: View, mine: Collection[str | None], asked: Resource, inode
                 or (row.mode == "shared" and row.agreed_as in {None, *agreed})):
             continue
         lease = as_resource(row.file_path, row.kind, row.scope)
-        if overlaps(asked, lease) or (
-                row.fencing_token in same and row.locked_by not in by_name):
+        if overlaps(asked, lease) or (row.fencing_token in same and row.locked_by not in by_name):
             yield row
 
 

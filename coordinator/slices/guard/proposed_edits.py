@@ -189,8 +189,7 @@ def _replaced(tx: Tx, heard: HookCall) -> dict[str, str | None]:
     return result
 
 
-def _leasable(svc: Service, tx: Tx, agent: str, located: Located,
-              parts: Parts) -> list[str] | None:
+def _leasable(svc: Service, tx: Tx, agent: str, located: Located, parts: Parts) -> list[str] | None:
     """The regions to be leased; None: the whole file. What the agent, or its parent, holds whole
     already is taken so."""
     names = parts.names

@@ -77,8 +77,7 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
 
 
 def _is_news(reading: ReadRow | None, now: str | None, written: bool) -> bool:
-    return (reading is None or reading.hash != now
-            or (reading.base is not None and not written))
+    return (reading is None or reading.hash != now or (reading.base is not None and not written))
 
 
 def _list_plain(tx: Tx, files: Sequence[Located], but: Collection[str]) -> list[Located]:
@@ -378,8 +377,7 @@ def _carries(tx: Tx, read: ReadRow, now: Bytes, text: str | None) -> bool:
     return carries(base, told, _text(now.data or tx.source(now.hash)), text)
 
 
-def unread(tx: Tx, agent: str, files: Sequence[Located],
-           agreed: Collection[str]) -> Refusal | None:
+def unread(tx: Tx, agent: str, files: Sequence[Located], agreed: Collection[str]) -> Refusal | None:
     """VERSION_CHANGED if somebody else wrote one of these files last, which the agent shares with
     others (`agreed`) and has never read.
 

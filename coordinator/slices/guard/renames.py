@@ -111,8 +111,7 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
     `over`: by path, what was there."""
     kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
     asked = as_resource(name, kind, scope)
-    there = [row for row in leases_near(tx, asked)
-             if row.fencing_token != lease.fencing_token]
+    there = [row for row in leases_near(tx, asked) if row.fencing_token != lease.fencing_token]
     others = [row for row in there if conflicts(
         asked, lease.mode, lease.locked_by, row, lease.agreed_as)]
     # (Only the main tree is watched: a lease on the copy in another is on another file.)
@@ -168,13 +167,11 @@ def _have_both(tx: Tx, lease: LeaseRow, asked: Resource, over: str | None, free:
     `free`: others had leased it, and nothing was."""
     name = asked.name
     if _moves_whole(tx, lease) and over is None:
-        tx.record(
-            ev.LeaseMoved(
-                fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
-                old_scope=lease.scope, scope=asked.scope, moved_from=lease.file_path,
-                slot=free_slot(tx, lease.locked_by, asked, lease.mode, lease.worktree),
-            )
-        )
+        tx.record(ev.LeaseMoved(
+            fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
+            old_scope=lease.scope, scope=asked.scope, moved_from=lease.file_path,
+            slot=free_slot(tx, lease.locked_by, asked, lease.mode, lease.worktree),
+        ))
         tx.free(lease.file_path, lease.kind, lease.scope)
         text = "your lease followed"
     else:

@@ -31,13 +31,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import (
-    HEADER,
-    Resource,
-    region_of,
-    resource,
-    write_window,
-)
+from coordinator.words.resource_names import HEADER, Resource, region_of, resource, write_window
 
 #: Regions of one change that are recorded.
 BEYOND_MAX = 8
@@ -321,8 +315,7 @@ class _Rights:
         if writing is not None:
             return writing
         # (What is seen is the main tree's: of several leases of a holder the one there counts.)
-        rows = sorted(leases_near(tx, asked),
-                      key=lambda lease: lease.worktree is not None)
+        rows = sorted(leases_near(tx, asked), key=lambda lease: lease.worktree is not None)
         for lease in rows:
             if (
                 lease.mode == "exclusive" and lease.expires_at > tx.now
@@ -386,8 +379,7 @@ class _Rights:
             self._own = EndedRights()  # what this transaction has ended: not in the log yet
             ends = self._tx.recorded_of(_ENDINGS)
             for number, end in enumerate(reversed(ends)):
-                self._own.note(end.at, number, str(end.agent), str(end.resource),
-                               what_of(end.data))
+                self._own.note(end.at, number, str(end.agent), str(end.resource), what_of(end.data))
         if itself:
             return self._own.last_of(asked) or self._ended.last_of(asked)
         return self._own.last(asked) or self._ended.last(asked)

@@ -329,9 +329,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
             grant.end(tx, row)
         if not git_asks:
             git_turns.end(tx, heeded.holder)
-        heeded.context = shell_commands.explained(
-            tx, heeded.holder, call.command, heard.output
-        )
+        heeded.context = shell_commands.explained(tx, heeded.holder, call.command, heard.output)
 
 
 def needs(heard: HookCall) -> list[AnyNeed]:

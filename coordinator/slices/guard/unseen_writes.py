@@ -16,13 +16,7 @@ from coordinator.slices.guard.adoption import Running
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentNameRow, LeaseRow, VersionRow
-from coordinator.words.resource_names import (
-    Resource,
-    ancestors,
-    file_scope,
-    path_scope,
-    resource,
-)
+from coordinator.words.resource_names import Resource, ancestors, file_scope, path_scope, resource
 
 #: Leases, and files that their holders have read.
 LEASES_MAX, READS_MAX = 10_000, 10_000

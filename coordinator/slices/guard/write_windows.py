@@ -213,8 +213,7 @@ def _note_made(svc: Service, tx: Tx, agent: str, row: LeaseRow) -> None:
 
 def _list_regions(svc: Service, tx: Tx, agent: str, name: str) -> list[LeaseRow]:
     """The regions of a file that others hold, and have not agreed that this agent writes them."""
-    mine, rows = family(tx, agent), leases_near(
-        tx, resource(name, "file", fold_case=svc.fold_case))
+    mine, rows = family(tx, agent), leases_near(tx, resource(name, "file", fold_case=svc.fold_case))
     agreed = agreements.names_of(rows, mine)
     return [row for row in rows if row.kind == "region" and row.locked_by not in mine
             and row.expires_at > tx.now and row.agreed_as not in agreed]
@@ -230,8 +229,7 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
     if not theirs or parts.hash == row.content_hash:
         return []
     now = tx.looked.content(edit.path)
-    kept = (now.hash is None or tx.keep_found(now)) and (
-        tx.has("blob_has", row.content_hash))
+    kept = (now.hash is None or tx.keep_found(now)) and (tx.has("blob_has", row.content_hash))
     holders = sorted(set(theirs.values()))
     flagged = partial_work.flag(
         tx, [ev.FlaggedFile(

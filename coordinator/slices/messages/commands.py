@@ -48,15 +48,13 @@ def tell(
     """Say something to an agent, to all, or to a person. Agents hear it with their next
     call of a tool, or the next `coord` command that they type (but not with --json)."""
     shell.acts_for = agent or (yield from _agent(shell))
-    done = yield from ask(
-        rq.MessageSend(
-            agent=shell.acts_for or HUMAN,
-            to=who,
-            text=" ".join(text),
-            task=task,
-            reply_to=reply,
-        )
-    )
+    done = yield from ask(rq.MessageSend(
+        agent=shell.acts_for or HUMAN,
+        to=who,
+        text=" ".join(text),
+        task=task,
+        reply_to=reply,
+    ))
     if as_json:
         shell.json(done)
         return
@@ -139,12 +137,10 @@ def _show(shell: Shell, reply: rq.MessageList, nothing: str) -> None:
         about = f"  {message.task}" if message.task else ""
         answers = f"  answers {message.reply_to}" if message.reply_to else ""
         new = "  new" if message.unread else ""
-        shell.say(
-            in_line(
-                f"{message.message}  {message.sender} to {message.to}  {ago(message.sent_at, now)}"
-                f"{about}{answers}{new}"
-            )
-        )
+        shell.say(in_line(
+            f"{message.message}  {message.sender} to {message.to}  {ago(message.sent_at, now)}"
+            f"{about}{answers}{new}"
+        ))
         for line in message.text.splitlines():
             for part in wrapped(in_line(line), shell.width, 5):
                 shell.say(part)

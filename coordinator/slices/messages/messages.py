@@ -58,13 +58,11 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
         agents.acting(tx, actor, req.agent, moved=False)
     n = tx.number("message")
     message = f"{PREFIX}{n}"
-    tx.record(
-        MessageSent(
-            message=message, n=n, agent=req.agent, to=req.to, text=text, task=task,
-            thread=before.thread if before is not None else message,
-            reply_to=before.message_id if before is not None else None,
-        )
-    )
+    tx.record(MessageSent(
+        message=message, n=n, agent=req.agent, to=req.to, text=text, task=task,
+        thread=before.thread if before is not None else message,
+        reply_to=before.message_id if before is not None else None,
+    ))
     row = find(tx, message)
     told = [name for name in hearers if name not in full]
     for name in told:

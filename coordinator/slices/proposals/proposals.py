@@ -45,13 +45,7 @@ from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import file_names, purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
-from coordinator.words.resource_names import (
-    Located,
-    kind_of,
-    path_of,
-    path_scope,
-    region_of,
-)
+from coordinator.words.resource_names import Located, kind_of, path_of, path_scope, region_of
 
 #: Resources of one proposal.
 CHANGES_MAX = 200
@@ -83,8 +77,7 @@ def propose(svc: Service, request: rq.Propose) -> Steps:
     _check_form(request)
     if {kind_of(change.resource) for change in request.changes} == {"key"}:
         return (yield Write(partial(_propose_values, svc, request), last=True))
-    needs: list[AnyNeed] = [Whole(change.resource, request.cwd) for change
-                            in request.changes]
+    needs: list[AnyNeed] = [Whole(change.resource, request.cwd) for change in request.changes]
     begun: Any = None
     for _ in range(TRIES):
         looked = yield Look(needs)
@@ -177,8 +170,7 @@ def _plan_by(svc: Service, request: rq.Propose, looked: Looked,
              worker: Worker) -> Planned | Refusal:
     """For a worker: a refusal of what is proposed is a value, for it may have to be counted."""
     worker.view.looked = looked
-    located = locate(svc, worker.view,
-                     [change.resource for change in request.changes], request.cwd)
+    located = locate(svc, worker.view, [change.resource for change in request.changes], request.cwd)
     _check_whole_or_parts(located, request.changes)
     try:
         return Planned(located, _plan(svc, worker.view, request, located))
@@ -385,8 +377,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     """
     if isinstance(planned, Refusal):
         raise planned
-    located = locate(svc, tx, [change.resource for change in request.changes],
-                     request.cwd)
+    located = locate(svc, tx, [change.resource for change in request.changes], request.cwd)
     _check_regions(svc, tx, request, located)
     asking = agents.may_act(tx, actor, request.agent)
     wanted = [(located_resource, "exclusive") for located_resource in located]

@@ -26,14 +26,7 @@ from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.kernel.leasing.typed_names import held_by_link, meant_from_root, typed
 from coordinator.kernel.use_cases import Look, OnDisk, Pause, Steps, Write, decide
 from coordinator.kernel.writing import carrying_out
-from coordinator.kernel.writing.commits import (
-    AGAIN_S,
-    TRIES,
-    Plan,
-    begin,
-    close,
-    open_windows,
-)
+from coordinator.kernel.writing.commits import AGAIN_S, TRIES, Plan, begin, close, open_windows
 from coordinator.kernel.writing.journal import Journal
 from coordinator.looking.facts import AnyNeed, Place
 from coordinator.looking.spliced import NewText, content_name, is_still, spliced, text_of
@@ -177,8 +170,7 @@ def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
     return Meant(located.resource, located.worktree, is_said)
 
 
-def _rights(svc: Service, tx: Tx, request: rq.CommitRegion,
-            meant: Sequence[Meant]) -> list[Right]:
+def _rights(svc: Service, tx: Tx, request: rq.CommitRegion, meant: Sequence[Meant]) -> list[Right]:
     rights = []
     for given, named in zip(request.regions, meant, strict=True):
         lease = _lease(svc, tx, request, named, given)

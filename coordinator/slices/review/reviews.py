@@ -138,14 +138,12 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
     rows = view.each(ReviewFileRow, "review_files_of", row.review_id)
     renames = _renames([file for file in rows if file.kept])
     for file in rows:
-        files.append(
-            rq.ReviewFile(
-                path=file.path, change=file.change, kept=bool(file.kept),
-                note=renames.get(file.path, "") if file.kept else why_not_kept(view, file),
-                baseline_hash=file.baseline_hash, flagged_hash=file.flagged_hash,
-                worktree=file.worktree,
-            )
-        )
+        files.append(rq.ReviewFile(
+            path=file.path, change=file.change, kept=bool(file.kept),
+            note=renames.get(file.path, "") if file.kept else why_not_kept(view, file),
+            baseline_hash=file.baseline_hash, flagged_hash=file.flagged_hash,
+            worktree=file.worktree,
+        ))
     verdict = view.first(VerdictRow, "verdict_get", row.review_id)
     saved = [f"somebody saved {file_names.shown(kept.path)} in the middle of a verdict: that is "
              f"kept as {view.blobs.place(str(kept.hash))}"
@@ -297,8 +295,7 @@ def show_partial(svc: Service, view: View, name: str) -> rq.Partial:
     review = show(svc, view, name, content=False)
     return rq.Partial(
         review=review.review, summary=review.summary,
-        files=[{"path": f.path, "change": f.change, "worktree": f.worktree}
-               for f in review.files],
+        files=[{"path": f.path, "change": f.change, "worktree": f.worktree} for f in review.files],
         diff="\n".join(f.diff for f in review.files),
         note=(review.note or "") if review.state == "reassigned" else "",
     )
@@ -328,15 +325,13 @@ def decided(svc: Service, tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     # What a verdict wrote that was taken back since is not written by this one.
     earlier = [file.path for file in tx.each(ReviewFileRow, "review_files_of", row.review_id)
                if file.is_written and file.path not in written]
-    tx.record(
-        ev.ReviewDecided(
-            review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=by,
-            note=note, task_before=task.state if task else None,
-            files=[*((step.path, step.old_hash, step.new_hash) for step in steps),
-                   *((path, None, None) for path in earlier)],
-            modes={step.path: step.old_mode for step in steps if step.old_hash is not None},
-        )
-    )
+    tx.record(ev.ReviewDecided(
+        review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=by,
+        note=note, task_before=task.state if task else None,
+        files=[*((step.path, step.old_hash, step.new_hash) for step in steps),
+               *((path, None, None) for path in earlier)],
+        modes={step.path: step.old_mode for step in steps if step.old_hash is not None},
+    ))
     if task is not None:
         _move_task(svc, tx, task, what, row)
     for file in tx.each(ReviewFileRow, "review_files_of", row.review_id):

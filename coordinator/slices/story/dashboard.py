@@ -11,16 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from coordinator.commands.leases import copies
-from coordinator.commands.lists import (
-    ago,
-    bar,
-    columns,
-    in_line,
-    left,
-    path,
-    span,
-    wrapped,
-)
+from coordinator.commands.lists import ago, bar, columns, in_line, left, path, span, wrapped
 from coordinator.commands.review_page import files_in_line, what_happened
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso

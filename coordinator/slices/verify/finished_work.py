@@ -137,8 +137,7 @@ def _of_partial_work(tx: Tx, task: TaskRow) -> list[str]:
     return [review_file.path for review_file in files if review_file.worktree is None]
 
 
-def _given_back(svc: Service, tx: Tx, task: TaskRow,
-                rows: list[LeaseRow]) -> dict[str, str | None]:
+def _given_back(svc: Service, tx: Tx, task: TaskRow, rows: list[LeaseRow]) -> dict[str, str | None]:
     """Files that it leased and gave back before its end, with what they held then. What another
     holds by now is left to that one: its content has this task's changes in it."""
     held = {partial_work.path_of(row) for row in rows if row.kind in ("file", "region")}
