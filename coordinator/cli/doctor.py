@@ -91,8 +91,7 @@ def _ask_health(root: Path, facts: dict[str, object], problems: list[str]) -> rq
         problems += [warning for warning in health.warnings
                      if not any(warning.startswith(f"{FILE}: {name} = ") for name in newer)]
         problems += [f"{aside.what} {aside.subject} is set aside since {aside.since}: "
-                     f"{aside.reason}"
-                     for aside in health.aside]
+                     f"{aside.reason}" for aside in health.aside]
         if health.integrity != "ok":
             problems.append(f"the database is damaged: {health.integrity}")
     except Refusal as refusal:
@@ -116,8 +115,7 @@ def _list_untrusted(root: Path, health: rq.HealthReply | None) -> list[str]:
 def _list_unused(made_shims: Sequence[str]) -> list[str]:
     """Of shims that are made, those that are not what is typed."""
     return [f"{made_shim} has a shim that is not what is typed: {shims.folder()} is not "
-            "first on "
-            "PATH. `coord shims install` says what to add." for made_shim in made_shims
+            "first on PATH. `coord shims install` says what to add." for made_shim in made_shims
             if shims.real(made_shim) and not shims.hides(made_shim)]
 
 
@@ -236,8 +234,8 @@ def _describe_wired(root: Path, profile: Profile, step: str | None, problems: li
         f"its sessions report in (last {seen})" if seen is not None else
         f"no session of it has reported in yet ({step or 'start it once'})"
     )
-    if not bad and (told := session_wiring.describe_sessions(profile, StateDir(root), Path.home())):
-        text += f"; {told}"
+    if not bad and (kept := session_wiring.describe_sessions(profile, StateDir(root), Path.home())):
+        text += f"; {kept}"
     if profile.trust is not None and not bad:
         heard = partial(_heard, profile.name)
         yes, how = trusted(profile.trust, root, Path.home(), heard)

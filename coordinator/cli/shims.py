@@ -51,11 +51,11 @@ def install(
         say(text)
 
 
-def _check_programs(wanted: Iterable[str], known: Collection[str]) -> None:
+def _check_programs(wanted: Iterable[str], startable: Collection[str]) -> None:
     for text in wanted:
-        if text not in known:
+        if text not in startable:
             raise Refusal(Code.INVALID, f"coord knows no agent that is started as {text}. Nothing "
-                          "was written.", next=f"One of: {', '.join(sorted(known))}.")
+                          "was written.", next=f"One of: {', '.join(sorted(startable))}.")
         if shims.real(text) is None:
             raise Refusal(Code.INVALID, f"{text} is not installed, so it gets no shim. Nothing was "
                           "written.", next=f"Install it, then `coord shims install {text}`.")

@@ -169,8 +169,11 @@ def _find_start(root: Root, resource: Resource) -> str:
     return "" if start and root.stat(start) is None else start
 
 
-def _may_match(pattern: str | None, name: str, kind: str) -> bool:
-    return pattern is None or (globs.reaches if kind == "directory" else globs.matches)(pattern, name)
+def _may_match(pattern: str | None, name: str, kind: str, fold: bool) -> bool:
+    if pattern is None:
+        return True
+    fits = globs.reaches if kind == "directory" else globs.matches
+    return fits(pattern, normal(name, fold))
 
 
 def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> list[str]:
@@ -189,7 +192,7 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
             name = prefix + part
             if kind == "directory" and (base + name in foreign or is_prepared(base + name)):
                 continue
-            if not _may_match(pattern, normal(name, fold), kind):
+            if not _may_match(pattern, name, kind, fold):
                 continue
             if is_private(name) or (not by_name and ignore.ignored(name, kind == "directory")):
                 continue

@@ -145,8 +145,8 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
     return rq.Exported(text=text_formats.write(items, req.format))
 
 
-def _list_drafts(items: Sequence[Item], known: Collection[int]) -> list[Draft]:
-    """The tasks that are to be added; `known`: which of them are there already."""
+def _list_drafts(items: Sequence[Item], there: Collection[int]) -> list[Draft]:
+    """The tasks that are to be added; `there`: which of them are there already."""
     closed = {item.id for item in items if item.done}
     return [
         Draft(
@@ -155,7 +155,7 @@ def _list_drafts(items: Sequence[Item], known: Collection[int]) -> list[Draft]:
             attempts_max=item.attempts_max, ref=item.id,
             where=f"task {n} ({quoted(item.title, 40)})",
         )
-        for n, item in enumerate(items, 1) if not item.done and n - 1 not in known
+        for n, item in enumerate(items, 1) if not item.done and n - 1 not in there
     ]
 
 
@@ -189,13 +189,13 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
     return [tasks.reply(tx, tasks.find(tx, e.task)) for e in events]
 
 
-def _number(drafts: Sequence[Draft], first: int, known: Mapping[str, str]) -> dict[str, str]:
+def _number(drafts: Sequence[Draft], first: int, given: Mapping[str, str]) -> dict[str, str]:
     """What each id stands for that a task may come after."""
     names = [draft.ref for draft in drafts if draft.ref]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise Refusal(Code.INVALID, f"The id {twice!r} is used twice; nothing was added.")
-    ids = {**known, **{d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}}
+    ids = {**given, **{d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}}
     for i, draft in enumerate(drafts):
         if draft.ref is None and len(drafts) > 1:  # (of one alone, that is a task to come)
             ids[f"T-{first + i}"] = f"T-{first + i}"
