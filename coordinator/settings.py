@@ -311,6 +311,17 @@ class Loaded(msgspec.Struct):
              for key in self.constant]
 
 
+def _add_environment(raw: dict[str, Any], sources: dict[str, str], env: Mapping[str, str]) -> None:
+    """What the environment sets beats the file."""
+    for section in Settings.__struct_fields__:
+        for key in type(getattr(Settings(), section)).__struct_fields__:
+            name = f"COORD_{section}_{key}".upper()
+            if name in env:
+                default = getattr(getattr(Settings(), section), key)
+                raw.setdefault(section, {})[key] = _plain(env[name], default)
+                sources[f"{section}.{key}"] = name
+
+
 def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     """Read the settings in force for the repository at `root`.
 
@@ -333,13 +344,7 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     for section, values in raw.items():
         for key in values if isinstance(values, dict) else ():
             sources[f"{section}.{key}"] = path.name
-    for section in Settings.__struct_fields__:
-        for key in type(getattr(Settings(), section)).__struct_fields__:
-            name = f"COORD_{section}_{key}".upper()
-            if name in env:
-                default = getattr(getattr(Settings(), section), key)
-                raw.setdefault(section, {})[key] = _plain(env[name], default)
-                sources[f"{section}.{key}"] = name
+    _add_environment(raw, sources, env)
     settings = _checked(raw, sources, path)
     leases = settings.leases
     if leases.ttl_s > leases.ttl_max_s:

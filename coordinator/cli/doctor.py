@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.namespaces import kernel
-from coordinator.profiles import profiles
+from coordinator.profiles import Profile, profiles
 from coordinator.settings import FILE
 from coordinator.wiring import session_wiring, shims
 from coordinator.wiring.hook_trust import trusted
@@ -55,6 +56,34 @@ def doctor(
     no_sessions = kernel.asked()
     if (silent := hangs(state)) is not None:
         return _doctor_ends(root, silent, as_json)
+    health = _ask_health(root, facts, problems)
+    if state.landing.exists() and (interrupted := recovery.cut_off(state)) is not None:
+        problems.append(interrupted)
+    with suppress(Refusal):  # what cannot be read is told of already
+        problems += _list_untrusted(root, health)
+    wiring = _wiring(root, problems) if health is not None else {}
+    facts["wiring"] = wiring
+    facts["sessions"] = sessions = no_sessions()
+    facts["shims"] = made_shims = shims.installed()
+    problems += _list_unused(made_shims)
+    facts["problems"] = problems
+    if as_json:
+        print_json(facts)
+        return Exit.INCOMPLETE if problems else Exit.OK
+    _say("repository", str(root))
+    _say("socket", str(state.socket()))
+    _say("python", f"{facts['python']}, SQLite {facts['sqlite']}")
+    if health is not None:
+        _say_state(state, health, sessions, made_shims, wiring)
+    for problem in problems:
+        _say("problem:", problem, 9)
+    if not problems:
+        say("No problem was found.")
+    return Exit.INCOMPLETE if problems else Exit.OK
+
+
+def _ask_health(root: Path, facts: dict[str, object], problems: list[str]) -> rq.HealthReply | None:
+    """What the coordinator tells of itself; None: it cannot be asked, which is a problem."""
     try:
         health = ask(rq.Health(integrity=True))
         facts["health"], facts["sqlite"] = health, health.sqlite or _sqlite()
@@ -62,8 +91,7 @@ def doctor(
         problems += [warning for warning in health.warnings
                      if not any(warning.startswith(f"{FILE}: {name} = ") for name in newer)]
         problems += [f"{aside.what} {aside.subject} is set aside since {aside.since}: "
-                     f"{aside.reason}"
-                     for aside in health.aside]
+                     f"{aside.reason}" for aside in health.aside]
         if health.integrity != "ok":
             problems.append(f"the database is damaged: {health.integrity}")
     except Refusal as refusal:
@@ -73,52 +101,48 @@ def doctor(
                 "In this sandbox what others hold is not read-only for commands (but in a session "
                 "of `coord run`), and git asks nobody: what they change is found afterwards. Edits "
                 "are asked for before, as ever.")
-        health, facts["sqlite"] = None, _sqlite()
-    if state.landing.exists() and (interrupted := recovery.cut_off(state)) is not None:
-        problems.append(interrupted)
-    with suppress(Refusal):  # what cannot be read is told of already
-        problems += [f"{subject.what} of this repository is not trusted, so it is not used. "
-                     "`coord trust` shows it." for subject in untrusted(root)
-                     if subject.what != FILE or health is None]
-    wiring = _wiring(root, problems) if health is not None else {}
-    facts["wiring"] = wiring
-    facts["sessions"] = sessions = no_sessions()
-    facts["shims"] = made_shims = shims.installed()
-    problems += [f"{made_shim} has a shim that is not what is typed: {shims.folder()} is not "
-                 "first on "
-                 "PATH. `coord shims install` says what to add." for made_shim in made_shims
-                 if shims.real(made_shim) and not shims.hides(made_shim)]
-    facts["problems"] = problems
-    if as_json:
-        print_json(facts)
-        return Exit.INCOMPLETE if problems else Exit.OK
-    _say("repository", str(root))
-    _say("socket", str(state.socket()))
-    _say("python", f"{facts['python']}, SQLite {facts['sqlite']}")
-    if health is not None:
-        _say("coordinator", f"{health.version}, pid {health.pid}, "
-             f"{health.resident_bytes / 1e6:.0f} MB resident")
-        _say("database", f"{state.database}: {health.db_bytes / 1e6:.1f} MB, "
-             f"{counted(health.events, 'event')}, integrity {health.integrity}")
-        _say("watcher", f"{health.watcher.get('mode')}: {health.watcher.get('detail')}")
-        _say("http", health.http or "off")
-        _say("sessions", f"none can be had: {sessions}" if sessions else
-             "`coord run` and `coord launch` keep agents from writing what others hold")
-        _say("shims", ", ".join(made_shims) or
-             "none; `coord shims install` lets agents be typed as always and run in sessions")
-        for name, text in wiring.items():
-            _say(name, text)
-        say("settings")
-        sources = health.config["sources"]
-        for section, values in health.config["settings"].items():
-            for key, value in values.items():
-                name = f"{section}.{key}"
-                say(f"  {name:<27}{value!s:<20} {sources.get(name, 'default')}")
-    for problem in problems:
-        _say("problem:", problem, 9)
-    if not problems:
-        say("No problem was found.")
-    return Exit.INCOMPLETE if problems else Exit.OK
+        facts["sqlite"] = _sqlite()
+        return None
+    return health
+
+
+def _list_untrusted(root: Path, health: rq.HealthReply | None) -> list[str]:
+    return [f"{subject.what} of this repository is not trusted, so it is not used. "
+            "`coord trust` shows it." for subject in untrusted(root)
+            if subject.what != FILE or health is None]
+
+
+def _list_unused(made_shims: Sequence[str]) -> list[str]:
+    """Of shims that are made, those that are not what is typed."""
+    return [f"{made_shim} has a shim that is not what is typed: {shims.folder()} is not "
+            "first on PATH. `coord shims install` says what to add." for made_shim in made_shims
+            if shims.real(made_shim) and not shims.hides(made_shim)]
+
+
+def _say_state(state: StateDir, health: rq.HealthReply, sessions: str, made_shims: Sequence[str],
+               wiring: dict[str, str]) -> None:
+    _say("coordinator", f"{health.version}, pid {health.pid}, "
+         f"{health.resident_bytes / 1e6:.0f} MB resident")
+    _say("database", f"{state.database}: {health.db_bytes / 1e6:.1f} MB, "
+         f"{counted(health.events, 'event')}, integrity {health.integrity}")
+    _say("watcher", f"{health.watcher.get('mode')}: {health.watcher.get('detail')}")
+    _say("http", health.http or "off")
+    _say("sessions", f"none can be had: {sessions}" if sessions else
+         "`coord run` and `coord launch` keep agents from writing what others hold")
+    _say("shims", ", ".join(made_shims) or
+         "none; `coord shims install` lets agents be typed as always and run in sessions")
+    for name, text in wiring.items():
+        _say(name, text)
+    _say_settings(health)
+
+
+def _say_settings(health: rq.HealthReply) -> None:
+    say("settings")
+    sources = health.config["sources"]
+    for section, values in health.config["settings"].items():
+        for key, value in values.items():
+            name = f"{section}.{key}"
+            say(f"  {name:<27}{value!s:<20} {sources.get(name, 'default')}")
 
 
 def _say(name: str, text: str, indent: int = 13) -> None:
@@ -183,43 +207,47 @@ def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
     for profile in known_profiles:
         if profile.hooks is None or not profile.wire:
             continue
-        if not wirer.is_wired(profile):
-            if root_before := wirer.wired_root(profile):
-                result[profile.name] = f"wired for {root_before}"
-                problems.append(
-                    f"{profile.name}: its hooks name {root_before}: this folder was moved, or is a "
-                    f"copy. `coord init --agent {profile.name}` wires it here.")
-            elif wirer.was_wired(profile):
-                result[profile.name] = "wired once; its settings were changed since"
-                problems.append(
-                    f"{profile.name}: its settings are not as coord wrote them (changed by hand, "
-                    "or by another version), so its writes may be unguarded. "
-                    f"`coord init --agent {profile.name}` shows the difference and puts it right.")
-            continue
-        bad = live(root, profile)
-        sessions = _sessions(problems)
-        seen = max((agent.seen_at for agent in sessions
-                    if agent.profile == profile.name and agent.hooked_at), default=None)
-        text = "" if bad else "wired; a test call came back; " + (
-            f"its sessions report in (last {seen})" if seen is not None else
-            f"no session of it has reported in yet ({profile.hooks.trust or 'start it once'})"
-        )
-        if not bad and (told := session_wiring.describe_sessions(profile, StateDir(root),
-                                                                 Path.home())):
-            text += f"; {told}"
-        if profile.trust is not None and not bad:
-            heard = partial(_heard, profile.name)
-            yes, how = trusted(profile.trust, root, Path.home(), heard)
-            text += f"; {how}"
-            if yes is False:
-                problems.append(
-                    f"{profile.name} will pass over its hooks without a word: {how}. "
-                    f"{_begun(profile.hooks.trust or 'trust it')}. "
-                    "(`coord launch` sees to it by itself.)")
-        result[profile.name] = bad or text
-        if bad:
-            problems.append(f"{profile.name}: {bad}")
+        if wirer.is_wired(profile):
+            result[profile.name] = _describe_wired(root, profile, profile.hooks.trust, problems)
+        elif root_before := wirer.wired_root(profile):
+            result[profile.name] = f"wired for {root_before}"
+            problems.append(
+                f"{profile.name}: its hooks name {root_before}: this folder was moved, or is a "
+                f"copy. `coord init --agent {profile.name}` wires it here.")
+        elif wirer.was_wired(profile):
+            result[profile.name] = "wired once; its settings were changed since"
+            problems.append(
+                f"{profile.name}: its settings are not as coord wrote them (changed by hand, "
+                "or by another version), so its writes may be unguarded. "
+                f"`coord init --agent {profile.name}` shows the difference and puts it right.")
     return result
+
+
+def _describe_wired(root: Path, profile: Profile, step: str | None, problems: list[str]) -> str:
+    """Whether the hooks of a wired CLI reach the coordinator, and its sessions' do. `step`: how a
+    person has it trust them."""
+    bad = live(root, profile)
+    sessions = _sessions(problems)
+    seen = max((agent.seen_at for agent in sessions
+                if agent.profile == profile.name and agent.hooked_at), default=None)
+    text = "" if bad else "wired; a test call came back; " + (
+        f"its sessions report in (last {seen})" if seen is not None else
+        f"no session of it has reported in yet ({step or 'start it once'})"
+    )
+    if not bad and (kept := session_wiring.describe_sessions(profile, StateDir(root), Path.home())):
+        text += f"; {kept}"
+    if profile.trust is not None and not bad:
+        heard = partial(_heard, profile.name)
+        yes, how = trusted(profile.trust, root, Path.home(), heard)
+        text += f"; {how}"
+        if yes is False:
+            problems.append(
+                f"{profile.name} will pass over its hooks without a word: {how}. "
+                f"{_begun(step or 'trust it')}. "
+                "(`coord launch` sees to it by itself.)")
+    if bad:
+        problems.append(f"{profile.name}: {bad}")
+    return bad or text
 
 
 def _begun(text: str) -> str:

@@ -144,21 +144,7 @@ def _committed(path: str, typed: str, commit: str) -> bytes | None:
 
 
 def _tell(outcome: Outcome, past: str) -> None:
-    name = file_names.shown(outcome.path)
-    if outcome.note and not outcome.changed:
-        _fold_sentence(f"{name} against {past}: {outcome.note}; nothing more can be said.")
-    elif not outcome.changed:
-        _fold_sentence(f"{name} against {past}: nothing that others use takes less than before.")
-    else:
-        _fold_sentence(f"{name} against {past}: {_count(len(outcome.changed), 'name')} no longer "
-                       "what "
-                       f"{'it was' if len(outcome.changed) == 1 else 'they were'}")
-        for line in columns(
-            ("name", "why"),
-            [(what.partition("::")[2], why) for what, why in outcome.changed[:SHOWN_MAX]],
-            "/=", width(),
-        ):
-            say(line)
+    _tell_names(outcome, past)
     if outcome.breaks:
         say(f"{_count(len(outcome.breaks), 'place')} in "
             f"{_count(len({other_breakage.path for other_breakage in outcome.breaks}), 'file')} "
@@ -181,6 +167,25 @@ def _tell(outcome: Outcome, past: str) -> None:
         more = " …" if len(outcome.required) > 20 else ""
         who = "" if os.environ.get("COORD_AGENT") else " --agent NAME"
         complain(f"  next: coord lock {asked}{more}{who}")
+
+
+def _tell_names(outcome: Outcome, past: str) -> None:
+    """Which names are no longer what they were."""
+    name = file_names.shown(outcome.path)
+    if outcome.note and not outcome.changed:
+        _fold_sentence(f"{name} against {past}: {outcome.note}; nothing more can be said.")
+    elif not outcome.changed:
+        _fold_sentence(f"{name} against {past}: nothing that others use takes less than before.")
+    else:
+        _fold_sentence(f"{name} against {past}: {_count(len(outcome.changed), 'name')} no longer "
+                       "what "
+                       f"{'it was' if len(outcome.changed) == 1 else 'they were'}")
+        for line in columns(
+            ("name", "why"),
+            [(what.partition("::")[2], why) for what, why in outcome.changed[:SHOWN_MAX]],
+            "/=", width(),
+        ):
+            say(line)
 
 
 def _count(number: int, what: str) -> str:

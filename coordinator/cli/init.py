@@ -90,18 +90,7 @@ def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
 
         restoring.adopt(StateDir(root))
     if remove:
-        people_only("taking coord's settings out", "Ask the person who runs coord.", typed=True)
-        StateDir(root).check_ours()
-        names = agent or []
-        wanted = (wiring.chosen(root, names, False) if names
-                  else [p for p in profiles(root, broken=False) if p.wire])
-        every = not names and not user
-        gone = wiring.unwire(root, wanted, yes=yes, user=user, diff=diff, guard=not no_guard,
-                             every=every)
-        exclude.take_out(root, gone)
-        if not no_guard:
-            wiring.guard_out(root, yes=yes, diff=diff, every=every)
-        return {"root": str(root), "removed": [str(path) for path in gone]}
+        return _take_out(root, asked)
     wanted = wiring.chosen(root, agent or [], everything)
     git = checkout(str(root)) is not None
     made: list[str] = []
@@ -115,8 +104,6 @@ def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
         made = _prepare(root)
         notes += _whose(root, around)
     else:
-        from coordinator.wiring import session_wiring
-
         people_only("wiring agents", "Ask the person who runs coord.")
         _check_before(root)
         plans = wiring.agreed(root, wanted, yes=yes, user=user, diff=diff,
@@ -126,27 +113,55 @@ def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
             return {"root": str(root), "made": [], "git": git, "notes": []}
         made = _prepare(root)
         notes += _whose(root, around)
-        changed = wiring.apply(root, plans, user=user)
-        notes += wiring.keep_out_of_commits(root, changed) if git else []
-        notes += [text for profile in wanted
-                  if (text := session_wiring.describe_sessions(profile, StateDir(root),
-                                                               Path.home()))]
-        notes += [] if user else _elsewhere(root, wanted)
-        notes += wiring.guard_in(root, yes=yes, diff=diff) if git and not no_guard else []
+        notes += _wire(root, asked, wanted, wiring.apply(root, plans, user=user), git=git)
         notes += shims_command.offer(wanted, None if user else root, wanted=with_shims,
                                      asks=asks and not yes and sys.stdin.isatty())
+    _say_ready(root, made, notes, git=git, wired=bool(wanted))
+    return {"root": str(root), "made": made, "git": git, "notes": notes}
+
+
+def _say_ready(root: Path, made: list[str], notes: list[str], *, git: bool, wired: bool) -> None:
     say(f"{root} is ready" + (f" (made {', '.join(made)})" if made else " (it was already)"))
     if not git:
         say("note: this is not a git repository; coord works, but git cannot show what changed"
-            + (", and there are no commits to guard" if wanted else ""))
+            + (", and there are no commits to guard" if wired else ""))
     for note in notes:
         say(f"note: {note}")
-    if wanted:
+    if wired:
         say("next: coord doctor proves the wiring; then start your agents as you always do")
     else:
         say("next: coord init --agent claude-code wires an agent; "
             "coord agents profiles lists which there are")
-    return {"root": str(root), "made": made, "git": git, "notes": notes}
+
+
+def _take_out(root: Path, asked: _Asked) -> dict[str, Any]:
+    """Take out of the settings, and of git's hooks, what coord put in."""
+    names, yes, user, diff = asked.agent or [], asked.yes, asked.user, asked.diff
+    people_only("taking coord's settings out", "Ask the person who runs coord.", typed=True)
+    StateDir(root).check_ours()
+    wanted = (wiring.chosen(root, names, False) if names
+              else [p for p in profiles(root, broken=False) if p.wire])
+    every = not names and not user
+    gone = wiring.unwire(root, wanted, yes=yes, user=user, diff=diff, guard=not asked.no_guard,
+                         every=every)
+    exclude.take_out(root, gone)
+    if not asked.no_guard:
+        wiring.guard_out(root, yes=yes, diff=diff, every=every)
+    return {"root": str(root), "removed": [str(path) for path in gone]}
+
+
+def _wire(root: Path, asked: _Asked, wanted: Sequence[Profile], changed: Sequence[Path], *,
+          git: bool) -> list[str]:
+    """What is done beside the settings of these agents (`changed`), in sentences for a person."""
+    from coordinator.wiring import session_wiring
+
+    notes = list(wiring.keep_out_of_commits(root, changed) if git else [])
+    notes += [text for profile in wanted
+              if (text := session_wiring.describe_sessions(profile, StateDir(root), Path.home()))]
+    notes += [] if asked.user else _elsewhere(root, wanted)
+    if git and not asked.no_guard:
+        notes += wiring.guard_in(root, yes=asked.yes, diff=asked.diff)
+    return notes
 
 
 def _check_before(root: Path) -> None:

@@ -139,11 +139,7 @@ def _wanted(given: list[str], number: int | None) -> dict[str, int]:
     for text in given:
         name, _, count = text.rpartition(":")
         if name:
-            if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= AGENTS_MAX:
-                raise Refusal(Code.INVALID,
-                              f"--agent {text}: how many has to be a number from 1 to "
-                              f"{AGENTS_MAX}.", next="For example: --agent claude-code:2")
-            counts[name] = int(count)
+            counts[name] = _read_count(text, count)
     rest = [name for name in names if name not in counts]
     if not counts:
         return _shared(rest, max(3, len(rest)) if number is None else number)
@@ -156,6 +152,14 @@ def _wanted(given: list[str], number: int | None) -> dict[str, int]:
     return {name: counts[name] for name in names}
 
 
+def _read_count(text: str, count: str) -> int:
+    if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= AGENTS_MAX:
+        raise Refusal(Code.INVALID,
+                      f"--agent {text}: how many has to be a number from 1 to "
+                      f"{AGENTS_MAX}.", next="For example: --agent claude-code:2")
+    return int(count)
+
+
 def _shared(names: list[str], number: int) -> dict[str, int]:
     if 0 < number < len(names):
         raise Refusal(Code.INVALID, f"{len(names)} profiles cannot share {number} agents.",
@@ -164,9 +168,7 @@ def _shared(names: list[str], number: int) -> dict[str, int]:
     return {name: each + (n < over) for n, name in enumerate(names)}
 
 
-def _options(
-    model: str | None, max_turns: int | None, budget_usd: float | None
-) -> dict[str, str]:
+def _options(model: str | None, max_turns: int | None, budget_usd: float | None) -> dict[str, str]:
     given = {"model": model, "max_turns": max_turns, "budget_usd": budget_usd}
     return {name: f"{value:g}" if isinstance(value, float) else str(value)
             for name, value in given.items() if value is not None}
@@ -307,17 +309,14 @@ def _tell(made: Report) -> None:
                   "fast)")
     say(f"\n{parts}; {made.wall_s:.1f} s with {counted(made.agents, 'agent')}{gained}")
     if made.cost_usd is not None or made.tokens_out is not None:
-        cost = f"{made.cost_usd:.2f} USD, " if made.cost_usd is not None else ""
-        say(f"as the agents tell: {cost}{made.tokens_in or 0:,} tokens in, "
-            f"{made.tokens_out or 0:,} out")
+        _tell_cost(made)
     say(", ".join((counted(made.conflicts, "conflict"), counted(made.redirects, "redirect"),
                    counted(made.reviews, "review"))))
     if made.target is not None:
         _tell_landed(made)
     if made.by_others:
         say(f"done by others meanwhile: {_some(made.by_others)}")
-    idle = list(dict.fromkeys(attempt.task for attempt in made.attempts
-                              if attempt.outcome == "done" and attempt.changed is False))
+    idle = _list_idle(made)
     if idle:
         say(f"done without a change to their files: {_some(idle)}")
     for line in made.open[:20]:
@@ -330,6 +329,17 @@ def _tell(made: Report) -> None:
         say(f"not verified yet: {_some(made.unverified)} (what breaks the command is opened "
             "again: `coord verify` tells)")
     _tell_next_step(made)
+
+
+def _list_idle(made: Report) -> list[str]:
+    return list(dict.fromkeys(attempt.task for attempt in made.attempts
+                          if attempt.outcome == "done" and attempt.changed is False))
+
+
+def _tell_cost(made: Report) -> None:
+    cost = f"{made.cost_usd:.2f} USD, " if made.cost_usd is not None else ""
+    say(f"as the agents tell: {cost}{made.tokens_in or 0:,} tokens in, "
+        f"{made.tokens_out or 0:,} out")
 
 
 def _tell_next_step(made: Report) -> None:

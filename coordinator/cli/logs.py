@@ -31,12 +31,7 @@ def logs(
 ) -> None:
     """What the launched agents of a task said and did. With --json one object a line."""
     state = StateDir(locate_root())
-    name = f"T-{task}" if task.isdecimal() else task.upper()
-    if not name.removeprefix("T-").isdecimal() or not name.startswith("T-"):
-        raise Refusal(
-            Code.INVALID, f"{task!r} names no task: one is `T-3`, or `3`. Nothing was read.",
-            next="`coord task list` names them.",
-        )
+    name = _read_name(task)
     paths = run_logs.find(state, name)
     if not paths:
         _check_there(name)
@@ -51,19 +46,34 @@ def logs(
         followed = _titled(path), _open(state, path, raw)
         message += _print(*followed, title=every, over=not follow, as_json=as_json)
     if not message and not follow:
-        whole = any(path.stat().st_size for path in (paths if every else paths[-1:]) if not raw)
-        complain(f"coord: the agent of {name} has said nothing"
-                 + (f" for people; `coord logs {name} --raw` shows its log." if whole else ".")
-                 + (f"\n  next: `coord logs {name} --all` shows its earlier tries, too."
-                    if len(paths) > 1 and not every else ""))
+        _complain_of_silence(name, paths, every=every, raw=raw)
     while follow:
         newest = run_logs.find(state, name)
-        if newest and (not paths or newest[-1] != paths[-1]):
+        is_new = bool(newest and (not paths or newest[-1] != paths[-1]))
+        if is_new:
             paths, followed = newest, (_titled(newest[-1]), _open(state, newest[-1], raw))
-            _print(*followed, title=True, over=False, as_json=as_json)
-        elif followed is not None:
-            _print(*followed, title=False, over=False, as_json=as_json)
+        if followed is not None:
+            _print(*followed, title=is_new, over=False, as_json=as_json)
         time.sleep(LOOK_S)
+
+
+def _read_name(task: str) -> str:
+    name = f"T-{task}" if task.isdecimal() else task.upper()
+    if not name.removeprefix("T-").isdecimal() or not name.startswith("T-"):
+        raise Refusal(
+            Code.INVALID, f"{task!r} names no task: one is `T-3`, or `3`. Nothing was read.",
+            next="`coord task list` names them.",
+        )
+    return name
+
+
+def _complain_of_silence(name: str, paths: list[Path], *, every: bool, raw: bool) -> None:
+    """Nothing was said; whether there is more in the logs."""
+    whole = not raw and any(path.stat().st_size for path in (paths if every else paths[-1:]))
+    complain(f"coord: the agent of {name} has said nothing"
+             + (f" for people; `coord logs {name} --raw` shows its log." if whole else ".")
+             + (f"\n  next: `coord logs {name} --all` shows its earlier tries, too."
+                if len(paths) > 1 and not every else ""))
 
 
 def _open(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:

@@ -89,24 +89,10 @@ def commit_region(
     as_json: AsJson = False,
 ) -> None:
     """Write the new text of leased regions, of all of them or of none."""
-    sources, hashes = texts or ["-"], content_hash or []
-    places = after or []
-    for option, given, ending in (
-            ("--from FILE", texts or (sources if len(resources) == 1 else []), "."),
-            ("--hash HASH", hashes or resources, "."),
-            ("--after NAME", places or resources, "; `-` for one that is there already.")):
-        if len(given) != len(resources):
-            raise Refusal(
-                Code.INVALID, f"{counted(len(resources), 'region')}, and "
-                f"`{option.partition(' ')[0]}` is given {counted(len(given), 'time')}. Nothing was "
-                "written.", next=f"Give `{option}` once for each region, in their order{ending}",
-            )
-    regions_given = [
-        rq.RegionText(resource=name, text=read_text(source), lease_token=token,
-                      content_hash=hashes[at] if hashes else None,
-                      after=places[at] if places and places[at] != "-" else None)
-        for at, (name, source) in enumerate(zip(resources, sources, strict=True))
-    ]
+    sources, hashes, places = texts or ["-"], content_hash or [], after or []
+    _check_counts(resources, texts or (sources if len(resources) == 1 else []),
+                  hashes or resources, places or resources)
+    regions_given = _list_given(resources, sources, hashes, places, token)
     if not texts and not regions_given[0].text.strip():
         raise Refusal(
             Code.INVALID, f"The standard input has no text for {resources[0]}. Nothing was "
@@ -124,6 +110,31 @@ def commit_region(
     for warning in done.warnings:
         say(f"warning: {warning}")
     carry_out(news, agent=holder)
+
+
+def _list_given(resources: list[str], sources: list[str], hashes: list[str], places: list[str],
+                token: str | None) -> list[rq.RegionText]:
+    """The regions with their new texts, which are read."""
+    return [
+        rq.RegionText(resource=name, text=read_text(source), lease_token=token,
+                      content_hash=hashes[n] if hashes else None,
+                      after=places[n] if places and places[n] != "-" else None)
+        for n, (name, source) in enumerate(zip(resources, sources, strict=True))
+    ]
+
+
+def _check_counts(resources: list[str], texts: list[str], hashes: list[str],
+                  places: list[str]) -> None:
+    """Whether each option is given once for each region."""
+    for option, given, ending in (
+            ("--from FILE", texts, "."), ("--hash HASH", hashes, "."),
+            ("--after NAME", places, "; `-` for one that is there already.")):
+        if len(given) != len(resources):
+            raise Refusal(
+                Code.INVALID, f"{counted(len(resources), 'region')}, and "
+                f"`{option.partition(' ')[0]}` is given {counted(len(given), 'time')}. Nothing was "
+                "written.", next=f"Give `{option}` once for each region, in their order{ending}",
+            )
 
 
 def _asking() -> Outlines:
@@ -220,9 +231,7 @@ def text_of(path: str, typed: str, command: str) -> bytes:
             next=f"`coord {command} FILE`, with a file in it.",
         ) from None
     except OSError as bad:
-        raise Refusal(
-            Code.STORAGE, f"{shown} could not be read ({bad.strerror or bad}).",
-        ) from None
+        raise Refusal(Code.STORAGE, f"{shown} could not be read ({bad.strerror or bad}).") from None
     if b"\0" in data[:BINARY_PROBE_BYTES]:
         raise Refusal(
             Code.INVALID, f"{shown} is binary; it has no regions.",
@@ -258,15 +267,13 @@ def propose(
             Code.INVALID, f"{resource}: say what it is to be by one of --from, --patch and "
             "--delete. Nothing was written.", next="coord propose --help")
     writer = agent_or_refuse(agent)
-    made = ask(
-        rq.Propose(
-            agent=writer, note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109
-            changes=[rq.ProposedChange(
-                resource=resource, version=version, delete=delete,
-                content=read_text(content) if content is not None else None,
-                patch=read_text(patch) if patch is not None else None)],
-        )
-    )
+    made = ask(rq.Propose(
+        agent=writer, note=note, retry=retry, cwd=os.getcwd(),  # noqa: PTH109
+        changes=[rq.ProposedChange(
+            resource=resource, version=version, delete=delete,
+            content=read_text(content) if content is not None else None,
+            patch=read_text(patch) if patch is not None else None)],
+    ))
     if as_json:
         print_json(made)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,6 @@ from coordinator.wiring import command_prefix, shims
 from coordinator.words.refusals import Code, Refusal
 
 declare_group("shims", "Let `claude`, `codex`, … start in a protected session, typed as always.")
-
 
 
 @command("shims install")
@@ -34,13 +33,7 @@ def install(
     known = shims.programs(profile for profile in profiles(locate_root())
                            if is_packaged(profile.name))
     wanted = program or [name for name in known if shims.real(name)]
-    for text in wanted:
-        if text not in known:
-            raise Refusal(Code.INVALID, f"coord knows no agent that is started as {text}. Nothing "
-                          "was written.", next=f"One of: {', '.join(sorted(known))}.")
-        if shims.real(text) is None:
-            raise Refusal(Code.INVALID, f"{text} is not installed, so it gets no shim. Nothing was "
-                          "written.", next=f"Install it, then `coord shims install {text}`.")
+    _check_programs(wanted, known)
     if not wanted:
         raise Refusal(Code.INVALID, "None of the agents that coord knows is on PATH.",
                       next="`coord agents profiles` lists them.")
@@ -57,6 +50,15 @@ def install(
     for text in sentences:
         say(text)
 
+
+def _check_programs(wanted: Iterable[str], startable: Collection[str]) -> None:
+    for text in wanted:
+        if text not in startable:
+            raise Refusal(Code.INVALID, f"coord knows no agent that is started as {text}. Nothing "
+                          "was written.", next=f"One of: {', '.join(sorted(startable))}.")
+        if shims.real(text) is None:
+            raise Refusal(Code.INVALID, f"{text} is not installed, so it gets no shim. Nothing was "
+                          "written.", next=f"Install it, then `coord shims install {text}`.")
 
 @command("shims remove")
 def remove(as_json: AsJson = False) -> None:
@@ -86,11 +88,7 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
     if not lacking or wanted is False or kernel.refused():
         return []
     if wanted is None and not asks:
-        free = [program for program in lacking if not any(
-            program in shims.programs([profile]) and command_prefix.is_wired(profile, root)
-            for profile in wired)]
-        return [f"commands of {', '.join(free)} can still write what others hold; `coord shims "
-                "install` lets what you type start sessions in which they cannot"] if free else []
+        return _warn_of_free(lacking, wired, root)
     names = ", ".join(lacking)
     if wanted is None:
         say(f"Shims let {names} be typed as always and run in a session in which no command can "
@@ -101,6 +99,15 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
     for text in made:
         say(f"{text}: has a shim ({shims.folder() / text})")
     return [name.removeprefix("note: ") for name in _list_left(made)]
+
+
+def _warn_of_free(lacking: Iterable[str], wired: Sequence[Profile], root: Path | None) -> list[str]:
+    """Which programs' commands can still write what others hold."""
+    free = [program for program in lacking if not any(
+        program in shims.programs([profile]) and command_prefix.is_wired(profile, root)
+        for profile in wired)]
+    return [f"commands of {', '.join(free)} can still write what others hold; `coord shims "
+            "install` lets what you type start sessions in which they cannot"] if free else []
 
 
 def _list_left(made: list[str]) -> list[str]:

@@ -86,23 +86,13 @@ def own(
             command, {"change": change.change, "key": change.key, "value": value,
                       "wanted": wanted}, limit), give=limit + 5)
 
-        def ends(*_: object) -> None:
-            owner.stop()
-            session.hang_up()
-            if owner.at is not None:
-                complain(f"coord: it ends after {owner.at}; once more ends it at once")
-            for sent in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(sent, signal.default_int_handler)
-
-        for sent in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(sent, ends)
+        _end_by_signal(owner, session)
         wanted_name, who = session.agent, session.name()
         taken = f" ({wanted_name} is another agent)" if own and who != wanted_name else ""
         try:
             applied = owner.run(
                 until_idle=until_idle, wait=seconds(wait) or 0.0,
-                begun=lambda: complain(
-                    f"coord: {who} owns {key}{taken}; Ctrl-C ends it"))
+                begun=lambda: complain(f"coord: {who} owns {key}{taken}; Ctrl-C ends it"))
         except Refusal as refusal:
             if not owner.stopping or refusal.code is not Code.DAEMON_DOWN:
                 raise
@@ -111,6 +101,24 @@ def own(
             if own:
                 with suppress(Refusal):
                     session.call(rq.Leave(agent=who, reason="it has ended"))
+    _tell_applied(owner, key, applied)
+
+
+def _end_by_signal(owner: Owner, session: Client) -> None:
+    """Ctrl-C has it end after the change that it is at; once more ends it at once."""
+    def ends(*_: object) -> None:
+        owner.stop()
+        session.hang_up()
+        if owner.at is not None:
+            complain(f"coord: it ends after {owner.at}; once more ends it at once")
+        for sent in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(sent, signal.default_int_handler)
+
+    for sent in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sent, ends)
+
+
+def _tell_applied(owner: Owner, key: str, applied: int) -> None:
     refused = f", {owner.refused} refused" if owner.refused else ""
     say(f"{applied} {'change' if applied == 1 else 'changes'} applied{refused}")
     for change, why in owner.failing.items():

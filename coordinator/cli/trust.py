@@ -60,14 +60,7 @@ def trust(
         return 0
     _people_only(root)
     if withdraw:
-        gone = trusted.withdraw(root)
-        if as_json:
-            print_json({"withdrawn": [note.what for note in gone]})
-        else:
-            say(f"No longer trusted: {', '.join(note.what for note in gone)}." if gone
-                else "Nothing of this repository was trusted.")
-            if settings.FILE in [note.what for note in gone]:
-                say("next: `coord down`; a coordinator that runs goes on by what it has read")
+        _withdraw(root, as_json)
         return 0
     given = []
     open_ = list(untrusted(root))
@@ -88,6 +81,17 @@ def trust(
     if settings.FILE in given and not as_json:
         say("next: `coord down`; the coordinator reads settings when it starts")
     return Exit.OK if len(given) == len(open_) else Exit.INCOMPLETE
+
+
+def _withdraw(root: Path, as_json: bool) -> None:
+    gone = trusted.withdraw(root)
+    if as_json:
+        print_json({"withdrawn": [note.what for note in gone]})
+    else:
+        say(f"No longer trusted: {', '.join(note.what for note in gone)}." if gone
+            else "Nothing of this repository was trusted.")
+        if settings.FILE in [note.what for note in gone]:
+            say("next: `coord down`; a coordinator that runs goes on by what it has read")
 
 
 def heed(root: Path, name: str) -> None:

@@ -64,9 +64,7 @@ def split(diff: str) -> tuple[list[str], list[Hunk]]:
     old = new = old_left = new_left = 0
     for line in diff.removesuffix("\n").split("\n") if diff else []:
         if hunks and line.startswith("\\"):
-            if hunks[-1].lines:
-                last = hunks[-1].lines[-1]
-                hunks[-1].lines[-1] = Line(last.kind, last.text, last.old, last.new, False)
+            _take_off_newline(hunks[-1])
             continue
         match = _HEAD.match(line) if old_left <= 0 and new_left <= 0 else None
         if match is not None:
@@ -78,11 +76,18 @@ def split(diff: str) -> tuple[list[str], list[Hunk]]:
             head.append(line)
             continue
         kind, text = line[:1] or " ", line[1:]
-        hunks[-1].lines.append(Line(kind, text, old if kind != "+" else None,
-                                    new if kind != "-" else None))
-        old, old_left = (old, old_left) if kind == "+" else (old + 1, old_left - 1)
-        new, new_left = (new, new_left) if kind == "-" else (new + 1, new_left - 1)
+        is_old, is_new = kind != "+", kind != "-"
+        hunks[-1].lines.append(Line(kind, text, old if is_old else None, new if is_new else None))
+        old, old_left = old + is_old, old_left - is_old
+        new, new_left = new + is_new, new_left - is_new
     return head, hunks
+
+
+def _take_off_newline(hunk: Hunk) -> None:
+    """The last line so far ends without one."""
+    if hunk.lines:
+        last = hunk.lines[-1]
+        hunk.lines[-1] = Line(last.kind, last.text, last.old, last.new, False)
 
 
 def pairs(hunk: Hunk) -> list[Pair]:

@@ -170,18 +170,11 @@ def columns(
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[index]) for row in shown) for index in range(len(heads))]
     if width is not None:
-        least = [max([cell_len(shown[0][index]),
-                      *(_id_len(row[index]) for row in shown if kind == "~")])
-                 for index, kind in enumerate(kinds)]
-        wide = _fitted(wide, kinds, width, least)
+        wide = _fitted(wide, kinds, width, _find_least(shown, kinds))
     result = []
     for position, kind in enumerate(kinds):
-        if kind != "/" or not wide[position]:
-            continue
-        given = [row[position] for row in rows]
-        sentences = [names if isinstance(names, Names) else in_line(names) for names in given]
-        for row, text in zip(shown[1:], paths_within(sentences, wide[position]), strict=True):
-            row[position] = text
+        if kind == "/" and wide[position]:
+            _shorten_paths(shown, rows, position, wide[position])
     for row in shown:
         cells = [cut(cell, most) if kind != "/" else middle(cell, most)
                  for cell, most, kind in zip(row, wide, kinds, strict=True)]
@@ -206,27 +199,42 @@ PATH_MIN, TEXT_MIN = 10, 4
 NAME_MIN = 12
 
 
+def _find_least(shown: list[list[str]], kinds: str) -> list[int]:
+    """How wide each column is at least: as its head, and as the ids that texts begin with."""
+    return [max([cell_len(shown[0][index]), *(_id_len(row[index]) for row in shown if kind == "~")])
+            for index, kind in enumerate(kinds)]
+
+
+def _shorten_paths(shown: list[list[str]], rows: Sequence[Sequence[str]], position: int,
+                   most: int) -> None:
+    """Write a column of paths into a table's rows, below its head, each within `most` cells."""
+    given = [row[position] for row in rows]
+    sentences = [names if isinstance(names, Names) else in_line(names) for names in given]
+    for row, text in zip(shown[1:], paths_within(sentences, most), strict=True):
+        row[position] = text
+
+
 def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -> list[int]:
     """Widths of columns that fit a line, as far as that goes: paths come before texts, each gets
     its share of the room, and what is never cut stays as wide as it is. `heads`: how wide their
     titles are, and the ids that texts begin with, which stay whole."""
     result = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
-    paths = [position for position, kind in enumerate(kinds) if kind == "/"]
-    texts_ = [position for position, kind in enumerate(kinds) if kind == "~"]
-    while sum(result) + 2 * (sum(one > 0 for one in result) - 1) > width:
+    paths, texts_ = ([position for position, kind in enumerate(kinds) if kind == sign]
+                     for sign in "/~")
+    least_of = ((texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
+                (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN))
+    while sum(result) + 2 * (sum(cells > 0 for cells in result) - 1) > width:
         # Whoever has most gives, texts first; in the end a text is left out.
-        giving = next((found for places, least in (
-            (texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
-            (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN),
-        ) if (found := [position for position in places
-                        if result[position] > max(least, heads[position])])), [])
+        wider = ([position for position in places if result[position] > max(least, heads[position])]
+                 for places, least in least_of)
+        giving = next(filter(None, wider), None)
         if giving:
-            result[max(giving, key=lambda position: result[position])] -= 1
+            result[max(giving, key=result.__getitem__)] -= 1
             continue
-        left_out = [position for position in texts_ if result[position]]
-        if not left_out:
+        left_out = next((position for position in reversed(texts_) if result[position]), None)
+        if left_out is None:
             break
-        result[left_out[-1]] = 0
+        result[left_out] = 0
     return result
 
 

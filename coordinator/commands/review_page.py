@@ -19,6 +19,23 @@ CUT = "… the difference goes on; both sides are kept whole (over HTTP: `conten
 
 def parts(row: rq.Review) -> Iterator[str | rq.ReviewFile]:
     """The lines of the page; where a file stands, its lines come (`file_head`, its difference)."""
+    yield from _head(row)
+    for file in row.files:
+        yield ""
+        yield file
+    if row.log_tail:
+        yield from ("", "last lines of its output")
+        for line in printable(row.log_tail).splitlines()[-LOG_LINES:]:
+            yield "  | " + line
+    if row.state == "open":
+        others = f"revert; reassign, if {row.task} waits for it" if row.task else "revert"
+        yield from ("", f"next: coord review keep {row.review}   (or {others})")
+        if len(row.files) > 1 or any((file.hunks or 0) > 1 for file in row.files):
+            yield "      or a part of it: --file PATH, and of one file --hunk 1,3"
+
+
+def _head(row: rq.Review) -> Iterator[str]:
+    """What stands above the files."""
     yield f"{row.review}  {row.state}  {row.reason}"
     yield in_line(row.summary)
     if row.part_of:
@@ -33,18 +50,6 @@ def parts(row: rq.Review) -> Iterator[str | rq.ReviewFile]:
     for place in dict.fromkeys(file.worktree for file in row.files if file.worktree):
         yield from ("", f"it lies in {in_line(place)}")
     yield from (in_line(line) for line in row.saved)
-    for file in row.files:
-        yield ""
-        yield file
-    if row.log_tail:
-        yield from ("", "last lines of its output")
-        for line in printable(row.log_tail).splitlines()[-LOG_LINES:]:
-            yield "  | " + line
-    if row.state == "open":
-        others = f"revert; reassign, if {row.task} waits for it" if row.task else "revert"
-        yield from ("", f"next: coord review keep {row.review}   (or {others})")
-        if len(row.files) > 1 or any((file.hunks or 0) > 1 for file in row.files):
-            yield "      or a part of it: --file PATH, and of one file --hunk 1,3"
 
 
 def file_head(file: rq.ReviewFile) -> str:

@@ -7,7 +7,7 @@ place, which is kept until the last of them has ended. Never decides who is gran
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from coordinator.daemon.loop_engine import LoopEngine
@@ -129,6 +129,18 @@ class HeldRequests:
         else:
             ended(None)
 
+    def _stop_holding(self, tx: Tx, held: Held, waiting: Sequence[Held]) -> Refusal | None:
+        """The answer of one that ends; None: it is granted."""
+        now = tx.effects.stays.get(held.acquisition)
+        here = now or held.acquisition
+        if any(granted == here for granted, _ in tx.effects.granted):
+            return None  # in this very moment: it is about to be told
+        last = here not in tx.effects.joined and all(holding.over for holding in waiting)
+        stays = held.stay and (not held.passing or waiting_line.is_heard(tx, here))
+        return waiting_line.stop_holding(
+            self._service, tx, here, stays or now is not None, last,
+            listens=any(not holding.gone() for holding in waiting))
+
     def _give_up(self, held: Held) -> None:
         """One ends without a grant, which may still come before this job runs. The place is kept
         for the others, and for one that is about to be held open for it, too."""
@@ -136,17 +148,6 @@ class HeldRequests:
         if held.over or held not in waiting:
             return
         held.over = True
-
-        def job(tx: Tx) -> Any:
-            now = tx.effects.stays.get(held.acquisition)
-            here = now or held.acquisition
-            if any(granted == here for granted, _ in tx.effects.granted):
-                return None  # in this very moment: it is about to be told
-            last = here not in tx.effects.joined and all(holding.over for holding in waiting)
-            stays = held.stay and (not held.passing or waiting_line.is_heard(tx, here))
-            return waiting_line.stop_holding(
-                self._service, tx, here, stays or now is not None, last,
-                listens=any(not holding.gone() for holding in waiting))
 
         def ended(value: Any) -> None:
             if value is None or held not in waiting:
@@ -158,7 +159,7 @@ class HeldRequests:
                 del self._at[held.acquisition]
             held.answer(value)
 
-        self._run.submit(job, [], ended)
+        self._run.submit(lambda tx: self._stop_holding(tx, held, waiting), [], ended)
 
 
 def _is_had(value: Any) -> bool:

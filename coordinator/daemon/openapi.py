@@ -272,15 +272,18 @@ def example_of(shape: type[Any], depth: int = 0) -> dict[str, Any]:
             for field in msgspec.structs.fields(shape)}
 
 
+def _list_example(inner: Any, depth: int) -> list[Any]:
+    struct = isinstance(inner, type) and issubclass(inner, msgspec.Struct)
+    return [example_of(inner, depth + 1)] if struct and depth < 1 else []
+
+
 def _example(shape: type[Any], field: str, hint: Any, depth: int) -> Any:
     for key in (f"{shape.__name__}.{field}", field):
         if key in EXAMPLES and _fits(EXAMPLES[key], hint):
             return EXAMPLES[key]
     bare = _bare(hint)
     if get_origin(bare) is list:
-        inner = _bare(get_args(bare)[0])
-        struct = isinstance(inner, type) and issubclass(inner, msgspec.Struct)
-        return [example_of(inner, depth + 1)] if struct and depth < 1 else []
+        return _list_example(_bare(get_args(bare)[0]), depth)
     if isinstance(bare, types.UnionType) or get_origin(bare) is typing.Union:
         return None
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):

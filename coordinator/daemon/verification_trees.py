@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,6 +90,67 @@ class Plan(NamedTuple):
                              heads=self.heads[-1:])
 
 
+@dataclass(slots=True)
+class _Course:
+    """Units in the order in which they came about: finished work, and what was committed between.
+
+    Attributes:
+        head: the commit up to which all is among them.
+        between: what was committed from one commit to another that is in none of these files
+            (`later`); whether something of it has to wait.
+        noted: paths of each finished work, by its number.
+        owned: what belongs to a task, by path: where it was committed, too, it is still that
+            task's.
+        stuck: the number of the last work before something that has to wait.
+    """
+
+    head: str
+    between: Callable[[str, str, set[str]], tuple[dict[str, Change], bool]]
+    noted: Mapping[int, set[str]]
+    sequence: list[Unit] = field(default_factory=list)
+    by_hand: dict[Unit, dict[str, Change]] = field(default_factory=dict)
+    heads: list[tuple[Unit | None, str, int]] = field(default_factory=list)
+    owned: dict[str, set[Change]] = field(default_factory=dict)
+    stuck: int | None = None
+
+    def own(self, changes: Mapping[str, Change]) -> None:
+        """These belong to a task."""
+        for path, change in changes.items():
+            self.owned.setdefault(path, set()).add(change)
+
+    def add_finished(self, left: Sequence[Left], changes: Mapping[int, Mapping[str, Change]],
+                     units_at: Mapping[int, Unit], since: int) -> int:
+        """Add the finished work, with what was committed before each after the number `since`; the
+        last number. `units_at`: the units, by their last work."""
+        newest = since
+        for leftover in sorted(left, key=lambda leftover: leftover.work.n):
+            number = leftover.work.n
+            if number > since and leftover.head is not None:
+                self.go_to(leftover.head, number)
+            newest = max(newest, number)
+            if number in units_at:
+                self.sequence.append(units_at[number])
+                for n in units_at[number].works:
+                    self.own(changes[n])
+        return newest
+
+    def go_to(self, upto: str, before: int) -> None:
+        """Add what was committed up to here, before the work of this number."""
+        if upto == self.head or self.stuck is not None:
+            return
+        later = set().union(*(paths for n, paths in self.noted.items() if n >= before))
+        changes, skipped = self.between(self.head, upto, later)
+        if changes:
+            unit = Unit((), None, frozenset(changes), commit=upto)
+            self.heads.append((unit, self.head, before - 1))
+            self.sequence.append(unit)
+            self.by_hand[unit] = changes
+        if skipped:
+            self.stuck = before - 1
+        else:
+            self.head = upto
+
+
 class Unmakeable(Exception):
     """The trees cannot be made; the message is a whole sentence for people."""
 
@@ -140,59 +202,24 @@ class VerificationTrees:
             now, now, 0)
         self.keep_base(commit)
         gitlinks = self._submodules(commit)
-        changes = {other_leftover.work.n: self._changes(other_leftover, gitlinks)
-                   for other_leftover in left
-                   if other_leftover.work.state != "good"}
-        works = [other_leftover.work._replace(files=frozenset(changes[other_leftover.work.n]))
-                 for other_leftover in left if other_leftover.work.state != "good"]
-        noted = {other_leftover.work.n: {self.below + path for path in other_leftover.contents}
-                 | set(changes.get(other_leftover.work.n, ())) for other_leftover in left}
-        made = {max(unit.works): unit for unit in units(works)}
-        sequence: list[Unit] = []
-        by_hand: dict[Unit, dict[str, Change]] = {}
-        heads: list[tuple[Unit | None, str, int]] = []
-        #: What belongs to a task, by path: where it was committed, too, it is still that task's.
-        known: dict[str, set[Change]] = {}
+        open_ = [leftover for leftover in left if leftover.work.state != "good"]
+        changes = {leftover.work.n: self._changes(leftover, gitlinks) for leftover in open_}
+        works = [leftover.work._replace(files=frozenset(changes[leftover.work.n]))
+                 for leftover in open_]
+        noted = {leftover.work.n: {self.below + path for path in leftover.contents}
+                 | set(changes.get(leftover.work.n, ())) for leftover in left}
+        course = _Course(head, lambda before, after, later: self._between(
+            commit, before, after, later, leased, course.owned), noted)
         for leftover in left:
             if leftover.work.state in ("broken", "held"):
-                for path, change in changes[leftover.work.n].items():
-                    known.setdefault(path, set()).add(change)
-        stuck: int | None = None
-
-        def committed(upto: str, before: int) -> None:
-            """What was committed from `head` to `upto`, before the work of this number."""
-            nonlocal head, stuck
-            if upto == head or stuck is not None:
-                return
-            later = set().union(*(paths for n, paths in noted.items() if n >= before))
-            found, skipped = self._between(commit, head, upto, later, leased, known)
-            if found:
-                unit = Unit((), None, frozenset(found), commit=upto)
-                heads.append((unit, head, before - 1))
-                sequence.append(unit)
-                by_hand[unit] = found
-            if skipped:
-                stuck = before - 1
-            else:
-                head = upto
-
-        newest = since
-        for leftover in sorted(left, key=lambda other_leftover: other_leftover.work.n):
-            if leftover.work.n > since and leftover.head is not None:
-                committed(leftover.head, leftover.work.n)
-            newest = max(newest, leftover.work.n)
-            unit = made.get(leftover.work.n)
-            if unit is not None:
-                sequence.append(unit)
-                for n in unit.works:
-                    for path, change in changes[n].items():
-                        known.setdefault(path, set()).add(change)
-        committed(now, newest + 1)
-        heads.append((None, head, newest if stuck is None else stuck))
-        verified = frozenset(other_leftover.work.n for other_leftover in left
-                             if other_leftover.work.state == "good")
+                course.own(changes[leftover.work.n])
+        newest = course.add_finished(
+            left, changes, {max(unit.works): unit for unit in units(works)}, since)
+        course.go_to(now, newest + 1)
+        course.heads.append((None, course.head, newest if course.stuck is None else course.stuck))
         files = {n: frozenset(paths) for n, paths in noted.items()}
-        return Plan(commit, sequence, changes, by_hand, files, verified, heads, gitlinks)
+        return Plan(commit, course.sequence, changes, course.by_hand, files,
+                    frozenset(noted.keys() - changes.keys()), course.heads, gitlinks)
 
     def commit(self, plan: Plan, with_: tuple[Unit, ...]) -> str:
         """The base with these units on top, as a commit that git keeps for now.

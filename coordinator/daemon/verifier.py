@@ -20,12 +20,7 @@ from typing import NamedTuple
 
 import apsw
 
-from coordinator.daemon.verification_trees import (
-    Left,
-    Plan,
-    Unmakeable,
-    VerificationTrees,
-)
+from coordinator.daemon.verification_trees import Left, Plan, Unmakeable, VerificationTrees
 from coordinator.daemon.writer import Writer
 from coordinator.files.git import Git, GitError, clean_environment
 from coordinator.files.scratch_tree import ScratchTree
@@ -245,6 +240,15 @@ class _Runs:
         self._failed[with_] = self._last
         return "failed"
 
+    def _describe_culprit(self, plan: Plan, findings: Findings, unit: Unit) -> Culprit:
+        task = str(unit.task)
+        ran = next((run for with_, run in reversed(self._failed.items())
+                    if with_ and with_[-1] in (unit, *_with_part(plan.units, unit))),
+                   self._last)
+        on_top = dict.fromkeys(str(other.task) for other, because in findings.held
+                               if because == task and other.task)
+        return Culprit(task, unit.works, ran.how, ran.tail, tuple(on_top))
+
     def told(self, plan: Plan, findings: Findings, *, anew: bool) -> Result:
         """What it came to, in the service's words.
 
@@ -253,15 +257,7 @@ class _Runs:
         """
         good = tuple(n for unit in findings.good for n in unit.works)
         held = [(n, because) for unit, because in findings.held for n in unit.works]
-        culprits = []
-        for unit in findings.broken:
-            task = str(unit.task)
-            ran = next((run for with_, run in reversed(self._failed.items())
-                        if with_ and with_[-1] in (unit, *_with_part(plan.units, unit))),
-                       self._last)
-            on_top = dict.fromkeys(str(other.task) for other, because in findings.held
-                                   if because == task and other.task)
-            culprits.append(Culprit(task, unit.works, ran.how, ran.tail, tuple(on_top)))
+        culprits = [self._describe_culprit(plan, findings, unit) for unit in findings.broken]
         base, head, since = None, "", 0
         if findings.good or (anew and findings.outcome in ("good", "broken")):
             _, head, since = next(head for head in plan.heads

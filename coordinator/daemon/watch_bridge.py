@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -119,9 +119,30 @@ class WatchBridge:
             return {"mode": "off", "detail": "off"}
         return dict(self._watcher.health())
 
+    def _look(self, change: Change, before: Mapping[str, Bytes], in_git: Collection[str], *,
+              keeps: bool) -> seen_writes.Seen:
+        """What is there by now. `before`: what git has at these paths; `in_git`: which it knows."""
+        path = change.to or change.path
+        looked_ms = self._router.now_ms()
+        now = repository_files.look(self._service, None, path, keep=keeps)
+        return seen_writes.Seen(
+            path, now, before.get(path, NOTHING),
+            change.path if change.to and not change.is_new else None,
+            before.get(change.path, NOTHING) if change.to else NOTHING,
+            is_new=change.kind == "created", is_in_git=path in in_git,
+            gone_ms=change.heard_ms if change.kind == "deleted" else None,
+            looked_ms=looked_ms)
+
+    def _note_impact(self, seen: Sequence[seen_writes.Seen], moved: Sequence[Change]) -> None:
+        """Who uses what is in these files may be others now."""
+        if self._service.impact is not None:
+            self._service.impact.note([
+                *(path for sighting in seen for path
+                  in (sighting.path, sighting.moved_from or sighting.path)),
+                *(path for change in moved for path in (change.path, change.to or change.path))])
+
     def _batch(self, changes: Sequence[Change], moves: list[Change]) -> None:
         """In the watcher's thread."""
-        seen: list[seen_writes.Seen] = []
         moved, moves[:] = moves[:], []
         keeps = self._keeps or self._calls.several()
         if any(change.kind == "overflow" for change in changes):
@@ -132,24 +153,10 @@ class WatchBridge:
         before = self._committed([change.to or change.path for change in files])
         deleted = [change.path for change in files if change.kind == "deleted"]
         in_git = set(before) if self._keeps else self._in_git(deleted)
-        for change in files:
-            path = change.to or change.path
-            looked_ms = self._router.now_ms()
-            now = repository_files.look(self._service, None, path, keep=keeps)
-            seen.append(seen_writes.Seen(
-                path, now, before.get(path, NOTHING),
-                change.path if change.to and not change.is_new else None,
-                before.get(change.path, NOTHING) if change.to else NOTHING,
-                is_new=change.kind == "created", is_in_git=path in in_git,
-                gone_ms=change.heard_ms if change.kind == "deleted" else None,
-                looked_ms=looked_ms))
+        seen = [self._look(change, before, in_git, keeps=keeps) for change in files]
         if seen or moved:
             self._loop.call_soon_threadsafe(self._tell, seen, moved)
-        if self._service.impact is not None:
-            self._service.impact.note(
-                [*(path for sighting in seen for path
-                   in (sighting.path, sighting.moved_from or sighting.path)),
-                 *(path for change in moved for path in (change.path, change.to or change.path))])
+        self._note_impact(seen, moved)
         if any(sighting.path.startswith(self._folders) for sighting in seen):
             self._loop.call_soon_threadsafe(self._archive_changed)
 
@@ -222,8 +229,7 @@ class WatchBridge:
         if since is not None and service.settings.watch.enabled:
             await self._written_by_commands(since)
         running = [run for run, _, _ in calls]
-        paths = self._router.look(
-            lambda view: unseen_writes.to_look_at(service, view, running))
+        paths = self._router.look(lambda view: unseen_writes.to_look_at(service, view, running))
         if not isinstance(paths, list) or not paths:
             return
 
@@ -319,22 +325,28 @@ class WatchBridge:
             result.append(fresh)
         return result
 
+    def _is_to_be_told(self, other: Foreign) -> bool:
+        """Whether nothing else tells of it: a command is compared when it ends, and what its holder
+        may have done itself is its own."""
+        by = [other.agent] if other.agent is not None else [
+            call.holder for call in other.change.calls if call.is_command]
+        if (other.since is not None and other.agent is not None
+                and self._calls.was_busy(other.holder, from_iso(other.since))):
+            return False
+        return not any(self._is_compared(agent, other.change.path) for agent in by)
+
     async def _follow_up(self, found: Sequence[
             Adopted | Foreign | seen_writes.Divided | seen_writes.Outdated]) -> None:
         """What is to be done about writes whose writer is known, each by itself."""
         engine, service = self._router.engine, self._service
-        for part in [divided for divided in found if isinstance(divided, seen_writes.Divided)]:
-            await engine.decide(partial(_beyond, service, part))
-        for other_adoption in adoption.most([one for one in found if isinstance(one, Adopted)]):
-            await engine.decide(partial(_adopt, service, other_adoption))
+        for part in found:
+            if isinstance(part, seen_writes.Divided):
+                await engine.decide(partial(_beyond, service, part))
+        for adopted in adoption.most([write for write in found if isinstance(write, Adopted)]):
+            await engine.decide(partial(_adopt, service, adopted))
         by_agent: dict[str | None, list[Foreign]] = {}
-        for other in [foreign for foreign in found if isinstance(foreign, Foreign)]:
-            by = [other.agent] if other.agent is not None else [
-                call.holder for call in other.change.calls if call.is_command]
-            if (other.since is not None and other.agent is not None
-                    and self._calls.was_busy(other.holder, from_iso(other.since))):
-                continue  # it may be its own part; a command is compared when it ends
-            if not any(self._is_compared(agent, other.change.path) for agent in by):
+        for other in found:
+            if isinstance(other, Foreign) and self._is_to_be_told(other):
                 by_agent.setdefault(other.agent, []).append(other)
         for agent, foreign in by_agent.items():
             if agent is None:

@@ -251,9 +251,7 @@ class Watcher(FileSystemEventHandler):
 
     def _open(self, observer: BaseObserver) -> None:
         self._observer = observer
-        observer.schedule(
-            self, self._root.rstrip("/") or "/", recursive=True, event_filter=_WANTED
-        )
+        observer.schedule(self, self._root.rstrip("/") or "/", recursive=True, event_filter=_WANTED)
         observer.start()
 
     def _close(self) -> None:
@@ -295,6 +293,31 @@ class Watcher(FileSystemEventHandler):
     def _hear_file(self, kind: str, path: bytes) -> None:
         self._hear(kind, False, path, "")
 
+    def _note_root(self, kind: str) -> None:
+        if kind in ("deleted", "moved"):
+            self._mode, self._detail = "off", "The root of the tree is gone."
+
+    def _find_time(self, kind: str) -> int | None:
+        """When this was heard (Unix ms), of what that matters of, and is not polled, which is heard
+        of late."""
+        polled = kind == "deleted" and self._mode != "inotify"
+        return time.time_ns() // 1_000_000 if kind in _TIMED and not polled else None
+
+    def _note_change(self, kind: str, is_dir: bool, path: str | None, to: str | None,
+                     heard_ms: int | None) -> None:
+        """Add what is to be reported of it. `path`, `to`: where it left, and where it came; None:
+        nothing is reported from there."""
+        if kind != "moved":
+            if path is not None and kind in _OF_ONE_PATH:
+                self._changes.add(_OF_ONE_PATH[kind], path, None, is_dir, heard_ms)
+        elif path is not None and to is not None:
+            self._changes.add("moved", path, to, is_dir, heard_ms)
+        elif path is not None:
+            self._changes.add("deleted", path, None, is_dir, heard_ms)
+        elif to is not None:
+            # From where nothing is reported, as temporary files are: it has new bytes.
+            self._changes.add("created" if is_dir else "modified", to, None, is_dir)
+
     def _hear(self, kind: str, is_dir: bool, source: bytes | str, target: bytes | str) -> None:
         path = self._relative(source)
         if (cookie := self._cookies.get(path)) is not None:
@@ -303,8 +326,7 @@ class Watcher(FileSystemEventHandler):
         to = self._relative(target) if target else None
         with self._lock:
             if path == "":
-                if kind in ("deleted", "moved"):
-                    self._mode, self._detail = "off", "The root of the tree is gone."
+                self._note_root(kind)
                 return
             self._seen += 1
             if self._overflow:
@@ -312,20 +334,10 @@ class Watcher(FileSystemEventHandler):
                 return
             if kind == "modified" and path is not None and self._changes.knows_written(path):
                 return
-            polled = kind == "deleted" and self._mode != "inotify"  # which is heard of late
-            heard_ms = time.time_ns() // 1_000_000 if kind in _TIMED and not polled else None
+            heard_ms = self._find_time(kind)
             left = path is not None and not self._ignored(path, is_dir)
-            came = to is not None and to != "" and not self._ignored(to, is_dir)
-            if kind == "moved":
-                if left and came:
-                    self._changes.add("moved", path or "", to, is_dir, heard_ms)
-                elif left:
-                    self._changes.add("deleted", path or "", None, is_dir, heard_ms)
-                elif came:
-                    # From where nothing is reported, as temporary files are: it has new bytes.
-                    self._changes.add("created" if is_dir else "modified", to or "", None, is_dir)
-            elif left and kind in _OF_ONE_PATH:
-                self._changes.add(_OF_ONE_PATH[kind], path or "", None, is_dir, heard_ms)
+            came = bool(to and not self._ignored(to, is_dir))
+            self._note_change(kind, is_dir, path if left else None, to if came else None, heard_ms)
             if not left and not came:
                 return
             if len(self._changes) > self._queue_max:

@@ -33,13 +33,7 @@ from coordinator.files.plain_paths import (
     plainly_typed,
 )
 from coordinator.files.real_paths import PART_BYTES_MAX, check_parts, printable, real_path, shown
-from coordinator.files.roots import (
-    checkout,
-    find_root,
-    folds_case,
-    is_prepared,
-    linked_worktrees,
-)
+from coordinator.files.roots import checkout, find_root, folds_case, is_prepared, linked_worktrees
 from coordinator.files.separate_folders import check_ours, separate, separate_trees
 from coordinator.rules import globs
 from coordinator.words import file_names, resource_names
@@ -133,6 +127,10 @@ class Tree:
         if literal:
             resource_names.check_text(text)
             return self._resolve_path(text, cwd, seen, link)
+        return self._resolve_typed(text, cwd, seen)
+
+    def _resolve_typed(self, text: str, cwd: str | None, seen: set[str] | None) -> Located:
+        """A text that may be a glob, a key or a region."""
         kind, part, rest = resource_names.parse(text)
         if kind == "file" or kind == "dir":
             return self._resolve_path(part, cwd, seen)
@@ -202,6 +200,11 @@ class Tree:
             check_ours((self._base,), as_file.name, path)
         if status is None:
             return Located(as_file, None, path, plain.worktree, there=False)
+        return self._take_plain(plain, status)
+
+    def _take_plain(self, plain: Plain, status: os.stat_result) -> Located | None:
+        """What stands at a plain path; None: neither a file nor a directory."""
+        path, as_file = plain.path, plain.as_file
         mode = status.st_mode & 0o170000
         if mode == _FILE:
             return Located(as_file, identity(path, status), path, plain.worktree, status.st_nlink,

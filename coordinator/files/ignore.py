@@ -138,9 +138,7 @@ def is_private(relpath: str) -> bool:
     return ".git" in relpath and ".git" in relpath.split("/")
 
 
-def manifest(
-    root: Path | str, resource: Resource, ignore: Ignore, files_max: int
-) -> list[str]:
+def manifest(root: Path | str, resource: Resource, ignore: Ignore, files_max: int) -> list[str]:
     """The files that a directory or a glob stands for now, sorted, relative to `root`.
 
     Symlinks are listed and not followed, also where one has taken a directory's place. Ignored
@@ -161,17 +159,28 @@ def manifest(
     return result
 
 
+def _find_start(root: Root, resource: Resource) -> str:
+    """The directory below which a resource lies, as far as its name tells."""
+    if resource.kind != "glob":
+        start = resource.name.strip("/")
+        return "" if start == "." else start
+    start = globs.literal_prefix(resource.name)
+    # (The disk may spell it in another normal form.)
+    return "" if start and root.stat(start) is None else start
+
+
+def _may_match(pattern: str | None, name: str, kind: str, fold: bool) -> bool:
+    if pattern is None:
+        return True
+    fits = globs.reaches if kind == "directory" else globs.matches
+    return fits(pattern, normal(name, fold))
+
+
 def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> list[str]:
     base = root.path.rstrip("/") + "/"
     fold = ignore.tree.fold_case
     pattern = resource.name if resource.kind == "glob" else None
-    if pattern is None:
-        start = resource.name.strip("/")
-        start = "" if start == "." else start
-    else:
-        start = globs.literal_prefix(pattern)
-        if start and root.stat(start) is None:
-            start = ""  # the disk may spell it in another normal form
+    start = _find_start(root, resource)
     by_name = pattern is None and ignore.ignored(start, True)
     foreign = set(ignore.tree.worktrees())
     result: list[str] = []
@@ -181,20 +190,13 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
         prefix = directory + "/" if directory else ""
         for part, kind in _entries(root, directory):
             name = prefix + part
-            if kind == "directory":
-                if base + name in foreign or is_prepared(base + name):
-                    continue
-                wanted = pattern is None or globs.reaches(pattern, normal(name, fold))
-            else:
-                wanted = pattern is None or globs.matches(pattern, normal(name, fold))
-            if not wanted:
+            if kind == "directory" and (base + name in foreign or is_prepared(base + name)):
+                continue
+            if not _may_match(pattern, name, kind, fold):
                 continue
             if is_private(name) or (not by_name and ignore.ignored(name, kind == "directory")):
                 continue
-            if kind == "directory":
-                todo.append(name)
-                continue
-            result.append(name)
+            (todo if kind == "directory" else result).append(name)
             if len(result) > files_max:
                 raise Refusal(
                     Code.LIMIT,

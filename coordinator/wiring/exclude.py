@@ -57,6 +57,16 @@ def take_out(root: Path, files: Iterable[Path]) -> None:
     _change(Git(root), [], _names(root, files))
 
 
+def _split(text: str) -> tuple[str, str, str, str]:
+    """What stands before coord's block, how that begins or would, what is in it, and behind it."""
+    begin = next((name for name in (_BEGIN, _BEGIN_JOINED) if name in text), "")
+    if begin and _END in text.partition(begin)[2]:
+        head, _, rest = text.partition(begin)
+        inner, _, tail = rest.partition(_END)
+        return head, begin, inner, tail
+    return text, _BEGIN if not text or text.endswith("\n") else _BEGIN_JOINED, "", ""
+
+
 def _change(git: Git, more: list[str], fewer: list[str]) -> None:
     text = git.maybe("rev-parse", "--git-path", "info/exclude")
     if not text:
@@ -64,13 +74,7 @@ def _change(git: Git, more: list[str], fewer: list[str]) -> None:
     path = git.place / text
     try:
         before = path.read_text("utf-8", "surrogateescape") if path.exists() else ""
-        begin = next((name for name in (_BEGIN, _BEGIN_JOINED) if name in before), "")
-        head, inner, tail = before, "", ""
-        if begin and _END in before.partition(begin)[2]:
-            head, _, rest = before.partition(begin)
-            inner, _, tail = rest.partition(_END)
-        else:
-            begin = _BEGIN if not head or head.endswith("\n") else _BEGIN_JOINED
+        head, begin, inner, tail = _split(before)
         prefix = git.maybe("rev-parse", "--show-prefix") or ""
         lines = dict.fromkeys(inner.splitlines())
         lines |= dict.fromkeys(_pattern(prefix + name) for name in more)

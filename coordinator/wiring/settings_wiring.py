@@ -140,9 +140,9 @@ class Wirer:
             known_wired = self._known(wired, path)
             if known_wired is not None and known_wired.digest == _digest(before):
                 after = known_wired.before
-                if after is not None and any(mark in after for mark in _MARKS):
+                if after is not None and _is_marked(after):
                     after = _stripped(path, after)
-            elif not any(mark in before for mark in _MARKS):
+            elif not _is_marked(before):
                 continue  # there is nothing of coord's in it
             elif entry.copy:
                 after = None
@@ -279,8 +279,7 @@ class Wirer:
                 found.append(_read_at(other, _read(other) or "", piece.at))
         return all(one is None or any(mark in str(one) for mark in _MARKS) for one in found)
 
-    def _wired_text(self, profile: Profile, entry: Entry, path: Path,
-                    before: str | None) -> str:
+    def _wired_text(self, profile: Profile, entry: Entry, path: Path, before: str | None) -> str:
         if entry.copy:
             return self._filled(profile, (PLUGINS / entry.copy).read_text("utf-8"), quoted=False)
         text = before if before is not None else ""
@@ -424,22 +423,23 @@ def _doomed(around: jsonc.Span) -> tuple[jsonc.Span, jsonc.Span] | None:
 
 def _ours(span: jsonc.Span) -> bool:
     """Whether coord has put this in: a hook entry or server whose command is coord's."""
-    if span.items or span.members:
-        if span.items:
-            return all(_ours(item) for item in span.items)
-        command = span.value.get("command") if isinstance(span.value, dict) else None
-        if isinstance(command, list):
-            command = " ".join(str(one) for one in command)
-        text = " ".join(str(part) for part in (command, span.value.get("args"),
-                                               span.value.get("bash")))
-        if any(mark in text for mark in _MARKS):
-            return True
-        inner = span.members.get("hooks")
-        if inner is not None and inner.items:
-            return _ours(inner)
-        kids = list(span.members.values())
-        return bool(kids) and all(map(_ours, kids))
-    return isinstance(span.value, str) and any(mark in span.value for mark in _MARKS)
+    if span.items:
+        return all(_ours(item) for item in span.items)
+    if not span.members:
+        return isinstance(span.value, str) and _is_marked(span.value)
+    command = span.value.get("command") if isinstance(span.value, dict) else None
+    if isinstance(command, list):
+        command = " ".join(map(str, command))
+    if _is_marked(f"{command} {span.value.get('args')} {span.value.get('bash')}"):
+        return True
+    inner = span.members.get("hooks")
+    if inner is not None and inner.items:
+        return _ours(inner)
+    return all(map(_ours, span.members.values()))
+
+
+def _is_marked(text: str) -> bool:
+    return any(mark in text for mark in _MARKS)
 
 
 def _read(path: Path) -> str | None:

@@ -21,15 +21,7 @@ from coordinator.cli import review_pages
 from coordinator.cli.app import client, person
 from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page, SessionApp
 from coordinator.client.client import Client
-from coordinator.commands.lists import (
-    ago,
-    cut,
-    in_line,
-    left,
-    middle,
-    path,
-    paths_within,
-)
+from coordinator.commands.lists import ago, cut, in_line, left, middle, path, paths_within
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 
@@ -80,8 +72,7 @@ class Dashboard(SessionApp[str | None]):
         Binding("question_mark", "keys", "keys"),
         Binding("q", "quit", "end"),
         Binding("ctrl+c", "quit", show=False, priority=True),
-        *(Binding(str(n), f"list('{name}')", name, show=False)
-          for n, name in enumerate(LISTS, 1)),
+        *(Binding(str(n), f"list('{name}')", name, show=False) for n, name in enumerate(LISTS, 1)),
         Binding("right", "step(1)", "list", show=False, priority=True),
         Binding("left", "step(-1)", "list", show=False, priority=True),
         Binding("enter", "open", "show", priority=True),
@@ -170,17 +161,21 @@ class Dashboard(SessionApp[str | None]):
                         "bold yellow" if waits else "")
         return tabs
 
-    def _fill(self, at: Row | None) -> None:
-        table = self.query_one(DataTable)
-        line, scroll = table.cursor_row, table.scroll_y
-        heads = LISTS[self.chosen]
-        table.clear(columns=True)
+    def _fit_columns(self, heads: Sequence[str]) -> list[int]:
         wide = [max([len(head.lstrip("/")), *(cell_len(row.cells[n]) for row in self.rows)])
                 for n, head in enumerate(heads)]
         most = max(10, (self.size.width - 2) * 2 // 5)
         wide = [min(w, most if head.startswith("/") else 24)
                 for w, head in zip(wide, heads, strict=True)]
         wide[-1] = max(8, self.size.width - 1 - sum(w + 2 for w in wide[:-1]) - 2)
+        return wide
+
+    def _fill(self, at: Row | None) -> None:
+        table = self.query_one(DataTable)
+        line, scroll = table.cursor_row, table.scroll_y
+        heads = LISTS[self.chosen]
+        table.clear(columns=True)
+        wide = self._fit_columns(heads)
         for head, w in zip(heads, wide, strict=True):
             table.add_column(head.lstrip("/"), width=w)
         if self.rows:
@@ -352,8 +347,7 @@ def _names(waiters: Sequence[rq.Waiter]) -> str:
 def _backlog(app: Dashboard) -> list[Row]:
     order = ("claimed", "review", "failed", "dead", "ready", "pending", "blocked")
     ranked = sorted(app.tasks, key=lambda t: order.index(t.state) if t.state in order else 99)
-    return [Row(t.task, [t.task, t.state, t.claimed_by or "", in_line(t.title)], t)
-            for t in ranked]
+    return [Row(t.task, [t.task, t.state, t.claimed_by or "", in_line(t.title)], t) for t in ranked]
 
 
 def _reviews(app: Dashboard) -> list[Row]:

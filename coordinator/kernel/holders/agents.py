@@ -32,22 +32,12 @@ _NAME = re.compile(r"[^\x00-\x20\x7f/\\\"'`$]{1,100}")
 def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registered:
     """See `requests.Register`."""
     _check_new(req.agent)
-    if not actor.operator and req.parent != actor.agent:
-        raise Refusal(
-            Code.UNAUTHORIZED,
-            f"The token that came with this is {actor.agent}'s, which is registered: it may "
-            "register sub-agents of its own (`parent`), nobody else. Nobody was registered.",
-            next=f"To act as {actor.agent}, name it beside its token (`agent`; COORD_AGENT).",
-        )
-    if req.silence_s is not None and not 1 <= req.silence_s <= svc.settings.leases.ttl_max_s:
-        raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
+    _check_asked(svc, actor, req)
     name = req.agent
     row = tx.first(AgentRow, "agent_get", name)
     if row is not None and row.state != "gone":
         if req.unique:
-            taken = set(tx.values("agents_named", name))
-            tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
-            name = next(other_try for other_try in tries if other_try not in taken)
+            name = _find_free_name(tx, name)
         elif not _only_a_label(row):
             raise Refusal(
                 Code.NAME_TAKEN, f"{name} is the name of a session that is live (heard of at "
@@ -59,6 +49,26 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
         silence_ms=ms(req.silence_s) if req.silence_s else None,
         origin="launch" if req.launch and actor.operator else "program"))
     return rq.Registered(agent=name, token=token)
+
+
+def _check_asked(svc: Service, actor: Actor, req: rq.Register) -> None:
+    """Whether whoever asks may register this agent, with this silence."""
+    if not actor.operator and req.parent != actor.agent:
+        raise Refusal(
+            Code.UNAUTHORIZED,
+            f"The token that came with this is {actor.agent}'s, which is registered: it may "
+            "register sub-agents of its own (`parent`), nobody else. Nobody was registered.",
+            next=f"To act as {actor.agent}, name it beside its token (`agent`; COORD_AGENT).",
+        )
+    if req.silence_s is not None and not 1 <= req.silence_s <= svc.settings.leases.ttl_max_s:
+        raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
+
+
+def _find_free_name(tx: Tx, name: str) -> str:
+    """The first name like this, with a number, that nobody has."""
+    taken = set(tx.values("agents_named", name))
+    tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
+    return next(free for free in tries if free not in taken)
 
 
 def _only_a_label(row: AgentRow) -> bool:
@@ -80,13 +90,11 @@ class NewSession(NamedTuple):
 
 def enrol(tx: Tx, new: NewSession) -> None:
     """Write the registration of a new session: it inherits nothing from one that had its name."""
-    tx.record(
-        ev.AgentRegistered(
-            agent=new.agent, parent=new.parent, profile=new.profile, description=new.description,
-            token_hash=token_hash(new.token) if new.token else None, silence_ms=new.silence_ms,
-            anew=True, origin=new.origin,
-        )
-    )
+    tx.record(ev.AgentRegistered(
+        agent=new.agent, parent=new.parent, profile=new.profile, description=new.description,
+        token_hash=token_hash(new.token) if new.token else None, silence_ms=new.silence_ms,
+        anew=True, origin=new.origin,
+    ))
 
 
 @lru_cache(maxsize=1024)
@@ -172,9 +180,7 @@ def noted(tx: Tx, name: str, row: AgentRow | None) -> None:
         heard_of(tx, row, moved=True)
 
 
-def heard_of(
-    tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None
-) -> None:
+def heard_of(tx: Tx, row: AgentRow, *, moved: bool, progress: str | None = None) -> None:
     """The agent is active: note it (at most every 15 s, or so often that it is not taken for
     silent), and renew what it holds if it moves."""
     # Renewal follows the last sign that it moves: bare heartbeats in between do not count.
@@ -259,18 +265,16 @@ def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
             for waiter in view.each(WaiterRow, "waiters_of_agent", row.agent)
             for place in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
         ]
-        result.append(
-            rq.AgentRow(
-                agent=row.agent, parent=row.parent, profile=row.profile,
-                description=row.description, state=row.state, registered_at=row.registered_at,
-                seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
-                leases=int(view.value("lease_count", row.agent, view.now)),
-                tasks=[task.task_id for task in view.each(TaskRow, "tasks_of_holder", row.agent)],
-                waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
-                rests_until=row.rests_until if (row.rests_until or "") > view.now else None,
-                rests_why=row.rests_why if (row.rests_until or "") > view.now else None,
-            )
-        )
+        result.append(rq.AgentRow(
+            agent=row.agent, parent=row.parent, profile=row.profile,
+            description=row.description, state=row.state, registered_at=row.registered_at,
+            seen_at=row.seen_at, progress_at=row.progress_at, progress=row.progress,
+            leases=int(view.value("lease_count", row.agent, view.now)),
+            tasks=[task.task_id for task in view.each(TaskRow, "tasks_of_holder", row.agent)],
+            waiting_for=waiting, session=row.session, hooked_at=row.hooked_at,
+            rests_until=row.rests_until if (row.rests_until or "") > view.now else None,
+            rests_why=row.rests_why if (row.rests_until or "") > view.now else None,
+        ))
     return result
 
 

@@ -47,34 +47,50 @@ class Waiting(NamedTuple):
     last: int
 
 
+class _Since(NamedTuple):
+    """What bears on whether notices still hold: the requests that others tell the end of, what the
+    agent holds now, and whether it has lost something by others' doing."""
+
+    answered: set[str | None]
+    held: list[LeaseRow]
+    lost: bool
+
+
 def waiting(view: View, agent: str, after: int = 0) -> Waiting:
     """What an agent has not heard yet; `after`: beyond this number."""
     rows = [(row, msgspec.json.decode(row.data, type=Facts))
             for row in view.each(NoticeRow, "notices_of", agent, after)]
-    told = {facts.get("request") for row, facts in rows if row.kind != "asked"}
-    held = view.each(LeaseRow, "leases_of_holder", agent) if rows else []
-    lost = any(row.kind in LOSSES for row, _ in rows)
-
-    def is_settled(kind: str, facts: Facts) -> bool:
-        if kind == "gives_way":
-            return circles.is_over(view, agent, facts)
-        if kind == "asked":
-            asked = view.first(UnlockRow, "unlock_get", facts["request"])
-            if asked is None or facts["request"] in told:
-                return False
-            wanted = as_resource(asked.resource, asked.kind, asked.scope)
-            if asked.status != "pending" or asked.resource.startswith(TASK):
-                return asked.status != "pending"
-            return not any(  # whoever asks has it in a moment
-                overlaps(as_resource(row.file_path, row.kind, row.scope), wanted) for row in held)
-        return kind == "granted" and not lost and not any(
-            row.acquisition_id == facts["acquisition_id"] or row.file_path in facts["resources"]
-            for row in held)
-
-    standing = [(row, facts) for row, facts in rows if not is_settled(row.kind, facts)]
+    since = _Since(
+        {facts.get("request") for row, facts in rows if row.kind != "asked"},
+        view.each(LeaseRow, "leases_of_holder", agent) if rows else [],
+        any(row.kind in LOSSES for row, _ in rows))
+    standing = [(row, facts) for row, facts in rows
+                if not _is_settled(view, agent, row.kind, facts, since)]
     numbers = [row.notice for row, _ in rows]
     last = numbers[-1] if numbers else 0
     kept = ({row.notice for row, _ in standing}
             | {row.notice for row, _ in rows if row.kind == "gives_way"})
     first = min(kept, default=last + 1)  # agents may come to wait for each other again
     return Waiting(standing, max((n for n in numbers if n < first), default=0), last)
+
+
+def _is_settled(view: View, agent: str, kind: str, facts: Facts, since: _Since) -> bool:
+    """Whether what a notice says is not so any more."""
+    if kind == "gives_way":
+        return circles.is_over(view, agent, facts)
+    if kind == "asked":
+        return _is_question_over(view, facts, since)
+    return kind == "granted" and not since.lost and not any(
+        row.acquisition_id == facts["acquisition_id"] or row.file_path in facts["resources"]
+        for row in since.held)
+
+
+def _is_question_over(view: View, facts: Facts, since: _Since) -> bool:
+    asked = view.first(UnlockRow, "unlock_get", facts["request"])
+    if asked is None or facts["request"] in since.answered:
+        return False
+    if asked.status != "pending" or asked.resource.startswith(TASK):
+        return asked.status != "pending"
+    wanted = as_resource(asked.resource, asked.kind, asked.scope)
+    return not any(  # whoever asks has it in a moment
+        overlaps(as_resource(row.file_path, row.kind, row.scope), wanted) for row in since.held)

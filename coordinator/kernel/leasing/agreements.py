@@ -53,26 +53,11 @@ def entry(
     if located.worktree is not None or any(lease.worktree is not None for lease in leases):
         raise _cannot(row, me, "in a worktree of one's own nobody is in the way of anybody: what "
                       "both write is merged when it lands", "reject")
-    names = sorted({lease.agreed_as for lease in leases if lease.agreed_as is not None})
-    if len(names) > 1:
-        raise _cannot(row, me, f"parts of it are shared by several agreements ({listed(names)})")
-    name = names[0] if names else row.request_id
+    name = _name_it(row, leases, me)
     wanted = [(located, "shared")]
     blockers = find_blockers(svc, tx, row.requested_by, wanted, Asking(priority=waiter.priority,
                       asked_at=waiter.asked_at, acquisition=row.request_id, agreed=name))
-    shared = {lease.fencing_token for lease in leases}
-    others = [lease for lease in blockers.leases if lease.fencing_token not in shared]
-    beside = [other_lease for lease in leases for other_lease in _beside(tx, lease, name)]
-    own = [lease for lease in beside
-           if lease.locked_by == row.requested_by
-           and not _is(lease, asked)]  # (that one is replaced)
-    if own:
-        raise _cannot(row, me, f"{row.requested_by} also holds {shown(own[0].file_path)} to read, "
-                      "which nobody else may write meanwhile; it gives that back first")
-    others += [lease for lease in beside if lease.locked_by != row.requested_by]
-    if others:
-        who = listed(sorted({lease.locked_by for lease in others}))
-        raise _cannot(row, me, f"{who} holds a part of it, too, and has not agreed")
+    _check_held_by_them(tx, row, leases, name, blockers.leases, me)
     if blockers.closed:
         raise _cannot(row, me, f"{shown(blockers.closed[0][1])} holds partial work that waits for "
                       "a human's verdict")
@@ -86,18 +71,43 @@ def entry(
     return Entry(Agreed(name, content_hash, below), bound if passes else None)
 
 
+def _name_it(row: UnlockRow, leases: Sequence[LeaseRow], me: str) -> str:
+    """The name of the agreement: that by which they are shared already, else the question's."""
+    names = sorted({lease.agreed_as for lease in leases if lease.agreed_as is not None})
+    if len(names) > 1:
+        raise _cannot(row, me, f"parts of it are shared by several agreements ({listed(names)})")
+    return names[0] if names else row.request_id
+
+
+def _check_held_by_them(tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], name: str,
+                        in_the_way: Sequence[LeaseRow], me: str) -> None:
+    """Whether nobody who has not agreed holds a part of it, nor whoever asks one to read."""
+    asked = rule.as_resource(row.resource, row.kind, row.scope)
+    shared = {lease.fencing_token for lease in leases}
+    others = [lease for lease in in_the_way if lease.fencing_token not in shared]
+    beside = [other_lease for lease in leases for other_lease in _beside(tx, lease, name)]
+    own = [lease for lease in beside
+           if lease.locked_by == row.requested_by
+           and not _is(lease, asked)]  # (that one is replaced)
+    if own:
+        raise _cannot(row, me, f"{row.requested_by} also holds {shown(own[0].file_path)} to read, "
+                      "which nobody else may write meanwhile; it gives that back first")
+    others += [lease for lease in beside if lease.locked_by != row.requested_by]
+    if others:
+        who = listed(sorted({lease.locked_by for lease in others}))
+        raise _cannot(row, me, f"{who} holds a part of it, too, and has not agreed")
+
+
 def share(tx: Tx, leases: Sequence[LeaseRow], name: str) -> None:
     """The holder's leases are shared by this agreement from now on: the same leases, with their
     tokens."""
     for lease in leases:
         resource = rule.as_resource(lease.file_path, lease.kind, lease.scope)
-        tx.record(
-            ev.LeaseAgreed(
-                fencing_token=lease.fencing_token, agent=lease.locked_by, resource=lease.file_path,
-                slot=free_slot(tx, lease.locked_by, resource, "shared", lease.worktree),
-                agreed_as=name,
-            )
-        )
+        tx.record(ev.LeaseAgreed(
+            fencing_token=lease.fencing_token, agent=lease.locked_by, resource=lease.file_path,
+            slot=free_slot(tx, lease.locked_by, resource, "shared", lease.worktree),
+            agreed_as=name,
+        ))
 
 
 def party(tx: View, name: str, agent: str) -> list[str]:
@@ -124,8 +134,7 @@ def by_which(tx: View, agent: str, wanted: Resource) -> LeaseRow | None:
 
 def names_of(rows: Iterable[LeaseRow], agents: set[str]) -> set[str]:
     """The agreements by which one of these agents shares, of these leases."""
-    return {row.agreed_as for row in rows
-            if row.locked_by in agents and row.agreed_as is not None}
+    return {row.agreed_as for row in rows if row.locked_by in agents and row.agreed_as is not None}
 
 
 def tell_of_write(
@@ -161,9 +170,7 @@ def _beside(tx: Tx, lease: LeaseRow, name: str) -> list[LeaseRow]:
         resource, "shared", lease.locked_by, row, name)]
 
 
-def _check_same_files(
-    row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow], me: str
-) -> None:
+def _check_same_files(row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow], me: str) -> None:
     """That what is shared is the same for both.
 
     Raises:

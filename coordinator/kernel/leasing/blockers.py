@@ -249,8 +249,7 @@ class _Search:
                 before.append((theirs, waiter))
         mine = min(_places(tx, self.holder, asked, mode, step), default=None) if before else None
         if mine is not None:
-            before = [(at, waiter) for at, waiter in before
-                      if (*at, waiter.acquisition_id) < mine]
+            before = [(at, waiter) for at, waiter in before if (*at, waiter.acquisition_id) < mine]
         return before
 
     def _is_in_the_queue(self, waiter: NearWaiter, asked: Resource, mode: str) -> bool:
@@ -301,28 +300,34 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     """Leases that may overlap, by name, then by inode, each with its scope in the database."""
     asked = located.resource
     if asked.kind in ("dir", "glob"):
-        return ((lease, lease.scope)
-                for lease in each_lease_near(tx, asked))
+        return ((lease, lease.scope) for lease in each_lease_near(tx, asked))
     if asked.kind == "key" and not tx.present().keys:
         return ()
     leases = leases_near(tx, asked)  # little lies below a file
     if not leases and located.inode is None:
         return ()
     result = [(lease, lease.scope) for lease in leases]
-    if located.inode is not None:
-        fencing_tokens = {lease.fencing_token for lease, _ in result}
+    return result if located.inode is None else [
+        *result, *_find_by_inode(svc, tx, located, located.inode, result)]
+
+
+def _find_by_inode(svc: Service, tx: Tx, located: Located, inode: str,
+                   by_name: list[tuple[LeaseRow, str]]) -> list[tuple[LeaseRow, str]]:
+    """The leases on other names of this file that are not among those which its name has led to."""
+    asked, result = located.resource, list[tuple[LeaseRow, str]]()
+    fencing_tokens = {lease.fencing_token for lease, _ in by_name}
+    file = file_scope(asked.scope)
+    for lease in tx.each(LeaseRow, "rivals_by_inode", inode):
+        if lease.scope.startswith(file) and lease.worktree == located.worktree:
+            continue  # under this very name: those that overlap were found by it
+        if lease.fencing_token not in fencing_tokens and _same_file(svc, tx, lease):
+            result.append((_renamed(svc, lease, asked), lease.scope))
+            fencing_tokens.add(lease.fencing_token)
+    if located.links > 1 and located.path is not None:
         # (A glob is near whatever it matches: another name of the file may be what it does.)
-        apart = set() if located.links < 2 else {lease.fencing_token for lease, _ in result if not (
+        apart = {lease.fencing_token for lease, _ in by_name if not (
             overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)))}
-        file = file_scope(asked.scope)
-        for lease in tx.each(LeaseRow, "rivals_by_inode", located.inode):
-            if lease.scope.startswith(file) and lease.worktree == located.worktree:
-                continue  # under this very name: those that overlap were found by it
-            if lease.fencing_token not in fencing_tokens and _same_file(svc, tx, lease):
-                result.append((_renamed(svc, lease, asked), lease.scope))
-                fencing_tokens.add(lease.fencing_token)
-        if located.links > 1 and located.path is not None:
-            result += _twins_rivals(svc, tx, located, fencing_tokens - apart)
+        result += _twins_rivals(svc, tx, located, fencing_tokens - apart)
     return result
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rebuild import apart
 from coordinator.store.rows import LeaseRow, TaskRow, Wanting
-from coordinator.words.resource_names import Resource
+from coordinator.words.resource_names import Located
 
 #: Agents whose waits are followed within a transaction, and outside of it.
 HERE_MAX, CHAIN_MAX = 32, 20_000
@@ -76,7 +77,7 @@ class TooLong(Exception):
 
 
 def find(
-    svc: Service, tx: Tx, agent: str, blockers: Blockers, located: Sequence[Resource], *,
+    svc: Service, tx: Tx, agent: str, blockers: Blockers, located: Sequence[Located], *,
     priority: int = 0, before: str | None = None,
 ) -> Circle | None:
     """The circle that `agent` is in, if it waits for what stands in its way.
@@ -91,7 +92,8 @@ def find(
     known_circle = _found_before(svc, tx, agent)
     if known_circle is not None:
         return known_circle
-    mine = asked(svc, tx, agent, blockers, located, priority, before)
+    resources = [place.resource for place in located]
+    mine = asked(svc, tx, agent, blockers, resources, priority, before)
     try:
         return _search(svc, tx, agent, mine, before, HERE_MAX)
     except TooLong:
@@ -233,17 +235,13 @@ def _search(
 
 def _chosen(view: View, waits: Waits, members: set[str]) -> Circle | None:
     """The circle of these members, with the one that gives way and how it does."""
-    waited_on: dict[str, dict[str, list[LeaseRow]]] = {}
-    for member in members:
-        for wait in waits[member]:
-            if wait.on in members and wait.lease is not None:
-                waited_on.setdefault(wait.on, {}).setdefault(member, []).append(wait.lease)
+    waited_on = _group_waits(waits, members)
     tasks: dict[str, TaskRow | None] = {}
     could = []
     for member, by in waited_on.items():
         own = _own_waits(waits, members, member)[1]
         if own:  # else nobody of it stands in line, to be told
-            leases = [lease for some in by.values() for lease in some]
+            leases = [*chain.from_iterable(by.values())]
             could.append(_member(view, member, leases, own, by, tasks))
     if not could:
         return None
@@ -256,8 +254,18 @@ def _chosen(view: View, waits: Waits, members: set[str]) -> Circle | None:
         members=sorted(members), victim=victim, told=teller,
         to=str(marked.gives_way_to) if marked else min(by), waiter=wait.waiter,
         known=marked is not None,
-        step=_step(victim, [lease for some in by.values() for lease in some], own, tasks),
+        step=_step(victim, [*chain.from_iterable(by.values())], own, tasks),
     )
+
+
+def _group_waits(waits: Waits, members: set[str]) -> dict[str, dict[str, list[LeaseRow]]]:
+    """The leases that members of a circle wait for: by who holds them, and by who waits."""
+    waited_on: dict[str, dict[str, list[LeaseRow]]] = {}
+    for member in members:
+        for wait in waits[member]:
+            if wait.on in members and wait.lease is not None:
+                waited_on.setdefault(wait.on, {}).setdefault(member, []).append(wait.lease)
+    return waited_on
 
 
 def _own_waits(waits: Waits, members: set[str], agent: str) -> tuple[str, list[Wait]]:

@@ -74,31 +74,37 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
     Raises:
         Unready: the files have to be looked at, or git has to be asked.
     """
-    result: dict[str, str | None] = {}
+    result, unsure = _see_last(svc, tx, paths)
+    names = sorted(unsure)
+    asked = {} if not names else tx.looked.after(
+        "committed " + "\n".join(names), lambda: repository_files.committed(svc, names))
+    for path, last in unsure.items():
+        committed = asked.get(path, repository_files.NOTHING)
+        moved_there = last is not None and tx.has("blob_has", last)
+        if last is None or committed.hash == last or moved_there:
+            repository_files.keep(tx, committed)
+        # (What had been changed since is known by its name alone: its bytes are nowhere.)
+        result[path] = (committed.hash or last) if moved_there else last or committed.hash
+    return result
+
+
+def _see_last(svc: Service, tx: Tx, paths: Sequence[str]
+              ) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """As files were last seen, by path: those of which that is enough, and those that git is to be
+    asked about."""
+    sure: dict[str, str | None] = {}
     unsure: dict[str, str | None] = {}
     rows = {path: tx.first(VersionRow, "version_get", path) for path in paths}
     tx.looked.require(Content(svc.where(None, path)) for path, seen in rows.items()
                       if seen is not None and seen.hash is not None)
     for path, seen in rows.items():
         last = None if seen is None else seen.hash
-        known = last is None or tx.has("blob_has", last)
-        if last is not None and known and _content(tx, svc.where(None, path)) == last:
-            unsure[path] = last
-        elif seen is not None and known:
-            result[path] = last
+        is_kept = seen is not None and (last is None or tx.has("blob_has", last))
+        if is_kept and (last is None or _content(tx, svc.where(None, path)) != last):
+            sure[path] = last
         else:
             unsure[path] = last
-    names = sorted(unsure)
-    asked = {} if not names else tx.looked.after(
-        "committed " + "\n".join(names), lambda: repository_files.committed(svc, names))
-    for path, last in unsure.items():
-        found = asked.get(path, repository_files.NOTHING)
-        moved_there = last is not None and tx.has("blob_has", last)
-        if last is None or found.hash == last or moved_there:
-            repository_files.keep(tx, found)
-        # (What had been changed since is known by its name alone: its bytes are nowhere.)
-        result[path] = (found.hash or last) if moved_there else last or found.hash
-    return result
+    return sure, unsure
 
 
 def _content(tx: Tx, path: str) -> str | None:
@@ -195,6 +201,26 @@ def linked(
     Raises:
         Unready: not all was looked at.
     """
+    held = [rule.as_resource(row.file_path, row.kind, row.scope) for row in rows]
+    names: dict[str, LeaseRow] = {}
+    for path, row in _list_linked(svc, tx, now).items():
+        with contextlib.suppress(Refusal):
+            names |= {name: row for name in tx.looked.twins(path)
+                      if not any(overlaps(_as_file(svc, name), resource) for resource in held)}
+    result = []
+    for name, was in stood_there(svc, tx, list(names)).items():
+        row = names[name]
+        file = _located(svc, tx, row)
+        born = None if file is None else born_ms(file.inode)
+        # (It may have been there before, and nobody knows with what in it.)
+        if was is not None or (born is not None and born >= from_iso(row.locked_at)):
+            result.append((row, name, was))
+    return result
+
+
+def _list_linked(svc: Service, tx: Tx, now: Sequence[tuple[LeaseRow, str | None]]
+                 ) -> dict[str, LeaseRow]:
+    """The changed files, by path, that have other names, which were looked for."""
     changed = [row for row, digest in now
                if digest not in (None, row.content_hash) and row.worktree is None]
     tx.looked.require(_place(svc, row) for row in changed)
@@ -203,21 +229,7 @@ def linked(
               if (file := _located(svc, tx, row)) is not None
               and file.links > 1 and file.inode != row.inode}
     tx.looked.require(Twins(path) for path in linked)
-    held = [rule.as_resource(row.file_path, row.kind, row.scope) for row in rows]
-    found: dict[str, LeaseRow] = {}
-    for path, row in linked.items():
-        with contextlib.suppress(Refusal):
-            found |= {name: row for name in tx.looked.twins(path)
-                      if not any(overlaps(_as_file(svc, name), resource) for resource in held)}
-    result = []
-    for name, was in stood_there(svc, tx, list(found)).items():
-        row = found[name]
-        file = _located(svc, tx, row)
-        born = None if file is None else born_ms(file.inode)
-        # (It may have been there before, and nobody knows with what in it.)
-        if was is not None or (born is not None and born >= from_iso(row.locked_at)):
-            result.append((row, name, was))
-    return result
+    return linked
 
 
 def _place(svc: Service, row: LeaseRow) -> Place:

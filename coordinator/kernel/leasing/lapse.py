@@ -84,10 +84,7 @@ def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> End
         Unready: the files have to be looked at.
     """
     ending = Ending()
-    rows = [
-        row for row in _list_leases(tx, which.holder, which.task)
-        if row.expires_at <= tx.now
-    ]
+    rows = [row for row in _list_leases(tx, which.holder, which.task) if row.expires_at <= tx.now]
     claim = _claim(tx, which.holder, which.task)
     if claim is not None and claim.claim_until is not None and claim.claim_until > tx.now:
         claim = None  # it goes on; only these leases are over
@@ -131,8 +128,7 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     ending = Ending()
     family = [name]
     for text in family:  # grows while it is read; each name once, whatever names its parent
-        family += [str(child) for child in tx.values("agent_children", text)
-                   if child not in family]
+        family += [str(child) for child in tx.values("agent_children", text) if child not in family]
     at_rest = {name for name in family if clean and not tx.has("tasks_of_holder", name)}
     partial_work.look_at(svc, tx, [
         row for name in family if name not in at_rest for row in _leases_of(tx, name)])
@@ -286,8 +282,7 @@ def _close_holder(svc: Service, tx: Tx, name: str, reason: str, log_tail: str, *
     rows = _leases_of(tx, name)
     if not unseen:
         partial_work.look_at(svc, tx, rows)
-    claims = {task.task_id: task for task in tx.each(TaskRow, "tasks_of_holder", name)
-              if task}
+    claims = {task.task_id: task for task in tx.each(TaskRow, "tasks_of_holder", name) if task}
     groups: dict[str | None, list[LeaseRow]] = {task: [] for task in claims}
     for row in rows:
         groups.setdefault(row.task_id, []).append(row)
@@ -315,57 +310,70 @@ class _End(NamedTuple):
     also: Sequence[ev.FlaggedFile] | None = None
     unseen: str = ""
 
+    @property
+    def why(self) -> str:
+        """What was told of its failure."""
+        return self.failure.why if self.failure is not None else ""
+
 
 def _end_group(svc: Service, tx: Tx, ending: Ending, group: _Group, end: _End) -> None:
     """Close one holder's leases of one task: compare, flag, free, move the task, tell."""
     holder, task_id, claim, leases = group
-    reason, log_tail, failure, also, unseen = end
-    why = failure.why if failure is not None else ""
     if not leases and claim is None:
         return
-    files = (partial_work.unseen(svc, leases) if unseen
-             else partial_work.changed_since(svc, tx, leases, shared=True))
-    known = {(file.path, file.worktree) for file in files}
-    files += [file for file in also or () if (file.path, file.worktree) not in known]
+    files = _find_work(svc, tx, leases, end)
     flagged = None
-    if files or also is not None or (unseen and leases):
-        title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
-        names = listed([f.path for f in files]) or "no file that can be shown"
-        text = f": {quoted(why, 500)}" if why else ""
-        told = (f"{holder} changed {names}{title}, then {WHY[reason]}{text}."
-                + review_words.beside(svc, tx, leases, files))
-        if unseen:
-            held = listed([row.file_path for row in leases])
-            told = (f"{holder} held {held}{title}, then {WHY[reason]}; whether it changed anything "
-                    f"could not be looked at: {unseen}")
+    if files or end.also is not None or (end.unseen and leases):
         flagged = partial_work.flag(
             tx, files,
             partial_work.Occasion(
-                reason=reason if also is None else "unlanded", agent=holder, task=task_id,
+                reason=end.reason if end.also is None else "unlanded", agent=holder, task=task_id,
                 leased_at=min((row.locked_at for row in leases), default=None),
-                log_tail=log_tail, why=told))
-        flagged = flagged._replace(whole=flagged.whole and not unseen)
+                log_tail=end.log_tail, why=_describe_end(svc, tx, group, end, files)))
+        flagged = flagged._replace(whole=flagged.whole and not end.unseen)
         ending.reviews += [flagged.review, *flagged.others]
     review = flagged.review if flagged else None
     for row in leases:
-        _lapse_one(tx, row, reason, review)
+        _lapse_one(tx, row, end.reason, review)
         ending.lapsed.append(row)
     if claim is not None:
         leave_line(tx, holder, claim.task_id, "its task is over")
-        failure = (failure or tasks.Failure(""))._replace(why=why or WHY[reason])
+        failure = (end.failure or tasks.Failure(""))._replace(why=end.why or WHY[end.reason])
         tasks.attempt_over(svc, tx, claim, failure, agent=holder, review=review)
         ending.tasks.append(claim.task_id)
-    _tell(tx, holder, leases, claim, reason, flagged)
+    _tell(tx, holder, leases, claim, end.reason, flagged)
+
+
+def _find_work(svc: Service, tx: Tx, leases: list[LeaseRow], end: _End) -> list[ev.FlaggedFile]:
+    """What was changed under these leases, and what did not land."""
+    files = (partial_work.unseen(svc, leases) if end.unseen
+             else partial_work.changed_since(svc, tx, leases, shared=True))
+    listed_already = {(file.path, file.worktree) for file in files}
+    return files + [file for file in end.also or ()
+                    if (file.path, file.worktree) not in listed_already]
+
+
+def _describe_end(svc: Service, tx: Tx, group: _Group, end: _End,
+                  files: list[ev.FlaggedFile]) -> str:
+    """What a person is told of a group that has ended in the middle of its work."""
+    holder, _, claim, leases = group
+    title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
+    names = listed([f.path for f in files]) or "no file that can be shown"
+    text = f": {quoted(end.why, 500)}" if end.why else ""
+    beside = review_words.beside(svc, tx, leases, files)
+    if end.unseen:
+        held = listed([row.file_path for row in leases])
+        return (f"{holder} held {held}{title}, then {WHY[end.reason]}; whether it changed anything "
+                f"could not be looked at: {end.unseen}")
+    return f"{holder} changed {names}{title}, then {WHY[end.reason]}{text}.{beside}"
 
 
 def _lapse_one(tx: Tx, row: LeaseRow, reason: str, review: str | None) -> None:
-    tx.record(
-        ev.LeaseLapsed(
-            fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
-            agent=row.locked_by, lease_kind=row.kind, task=row.task_id, reason=reason,
-            review=review, expired_at=min(row.expires_at, tx.now),
-        )
-    )
+    tx.record(ev.LeaseLapsed(
+        fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
+        agent=row.locked_by, lease_kind=row.kind, task=row.task_id, reason=reason,
+        review=review, expired_at=min(row.expires_at, tx.now),
+    ))
     tx.free(row.file_path, row.kind, row.scope)
 
 
@@ -373,24 +381,28 @@ def _tell(tx: Tx, holder: str, leases: list[LeaseRow], claim: TaskRow | None, re
           flagged: partial_work.Flagged | None) -> None:
     if reason == "failed":
         return
-    windows = [row for row in leases if is_window(row.kind, row.file_path)]
-    leases = [row for row in leases if row not in windows]
-    if windows:
-        files = listed([row.file_path.removeprefix(WINDOW) for row in windows])
-        notices.post(
-            tx, holder, "lapsed",
-            f"Nobody has told that your edit of {files} has ended, so its time is over. What it "
-            "wrote stays. Read it afresh before you write there again.",
-            resources=[row.file_path.removeprefix(WINDOW) for row in windows])
-    if windows and not leases and claim is None:
+    rest = _tell_of_windows(tx, holder, leases)
+    if leases and not rest and claim is None:
         return
-    names = listed([row.file_path for row in leases]) or "nothing"
+    names = listed([row.file_path for row in rest]) or "nothing"
     text = flagged.told("Your changes are") if flagged else ""
     task = f" Task {claim.task_id} is no longer yours." if claim else ""
     notices.post(
         tx, holder, "lapsed",
         f"Your lease on {names} has ended ({WHY[reason]}). Do not write there without a new "
         f"lease.{task}{text}",
-        resources=[row.file_path for row in leases],
+        resources=[row.file_path for row in rest],
         review=flagged.review if flagged else None,
     )
+
+
+def _tell_of_windows(tx: Tx, holder: str, leases: list[LeaseRow]) -> list[LeaseRow]:
+    """The holder hears of the write windows among these; the other leases."""
+    windows = [row for row in leases if is_window(row.kind, row.file_path)]
+    if windows:
+        names = [row.file_path.removeprefix(WINDOW) for row in windows]
+        notices.post(
+            tx, holder, "lapsed",
+            f"Nobody has told that your edit of {listed(names)} has ended, so its time is over. "
+            "What it wrote stays. Read it afresh before you write there again.", resources=names)
+    return [row for row in leases if row not in windows]

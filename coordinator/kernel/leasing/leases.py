@@ -8,7 +8,7 @@ disk was looked at before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from shlex import quote
 from typing import NamedTuple
 
@@ -133,12 +133,7 @@ def acquire_located(
     before = (
         waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
-    purpose = how.purpose
-    if before is not None and before.purpose == purposes.ASKED:
-        purpose = purposes.ASKED  # what it has asked for, it is given as that
-    asking = Asking(
-        req.priority, tx.now if before is None else before.asked_at,
-        None if before is None else before.acquisition_id, lent=how.lent)
+    asking, purpose = _stand_as_before(tx, req, before, how)
     blockers = find_blockers(svc, tx, req.agent, wanted, asking)
     stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
     if not how.reentrant:
@@ -155,14 +150,23 @@ def acquire_located(
     for lease in how.lent:
         lend(tx, lease, req.agent)
     if how.lent:
-        blockers = find_blockers(svc, tx, req.agent, wanted,
-                                 Asking(req.priority, asking.asked_at))
+        blockers = find_blockers(svc, tx, req.agent, wanted, Asking(req.priority, asking.asked_at))
         blockers.looked = True
     granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
         ttl_ms, task, req.description, purpose, before=how.held_before))
     if before is not None and before.held:  # whoever is held open for it hears of it, too
         waiting_line.tell(tx, before.acquisition_id, had_already(granted))
     return granted
+
+
+def _stand_as_before(tx: Tx, req: rq.Acquire, before: WaiterRow | None,
+                     how: How) -> tuple[Asking, str]:
+    """Where it stands, and the purpose that it is given it for: what it has asked for itself, it is
+    given as that."""
+    if before is None:
+        return Asking(req.priority, tx.now, None, lent=how.lent), how.purpose
+    return (Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent),
+            purposes.ASKED if before.purpose == purposes.ASKED else how.purpose)
 
 
 class _Blocked(NamedTuple):
@@ -178,55 +182,80 @@ class _Blocked(NamedTuple):
     row: AgentRow | None
     waits: bool
 
+    @property
+    def place(self) -> str | None:
+        """The name of its agent's place."""
+        return None if self.before is None else self.before.acquisition_id
+
+
+class _Place(NamedTuple):
+    """A place that is to be taken in the queue.
+
+    Attributes:
+        asks: the name that it keeps, if it does.
+        joins: another request of the agent is held open for the same.
+        until: it is not given up before this (ISO text).
+    """
+
+    asks: str | None
+    joins: bool
+    until: str
+    contents: dict[str, str]
+    circle: circles.Circle | None
+
 
 def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
            blocked: _Blocked) -> Refusal:
     """Refuse a request, and put it into the queue if it stays."""
     before, blockers, stands = blocked.before, blocked.blockers, blocked.stands
     other = redirect.offer(svc, tx, req.agent)
-    circle = circles.find(
-        svc, tx, req.agent, blockers, [located_resource.resource for located_resource in located],
-        priority=req.priority,
-        before=before.acquisition_id if before is not None else None,
-    ) if blocked.waits and (stands or req.wait_s > 0 or not req.passing) else None
-    contents = since_asked.contents(
-        tx, located, before.acquisition_id if before is not None else None)
+    takes_part = blocked.waits and (stands or req.wait_s > 0 or not req.passing)
+    circle = circles.find(svc, tx, req.agent, blockers, located, priority=req.priority,
+                          before=blocked.place) if takes_part else None
+    contents = since_asked.contents(tx, located, blocked.place)
     agents.noted(tx, req.agent, blocked.row)
     # A place that a request is held open for, or a question stands at, is theirs: it stays.
     joins = before is not None and bool(before.held)
     keeps = before is not None and (joins or waiting_line.has_question(tx, before))
+    until = before.until if before is not None and keeps else ""
     queues = stands or req.wait_s > 0 or keeps
     asks = None if before is None else waiting_line.asked_again(tx, before, queues, joins)
     acquisition = None
     if queues:
-        task_locks.make_real(tx, blockers.leases)
-        acquisition = asks or f"W-{tx.number('waiter')}"
-        if before is not None and asks is None:  # who asked before is told of the grant, too
-            answered.move(tx, before.acquisition_id, acquisition)
-        if joins and req.wait_s > 0:
-            tx.effects.joined.add(acquisition)
-        until = tx.later(ms(max(req.wait_s, svc.settings.leases.line_s if stands else 0)))
-        tx.record(
-            ev.WaiterQueued(
-                acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-                asked_at=tx.now if before is None else before.asked_at,
-                held=req.wait_s > 0 or joins,
-                until=max(until, before.until) if before is not None and keeps else until,
-                ttl_ms=blocked.ttl_ms, task=blocked.task, description=req.description,
-                resources=list(dict.fromkeys(
-                    (r.resource.name, r.resource.kind, r.resource.scope) for r in located)),
-                met=blockers.held_at,
-                worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
-                contents=contents,
-                gives_way_to=circles.goes_on(circle, req.agent), purpose=blocked.purpose,
-            )
-        )
-    refusal = redirect.locked(
+        acquisition = _take_place(svc, tx, req, located, blocked,
+                                  _Place(asks, joins, until, contents, circle))
+    return redirect.locked(
         svc, tx, redirect.Unserved(req.agent, located, acquisition, blocked.task), blockers, other,
         circle)
-    if joins and stands and req.wait_s <= 0 and acquisition is not None:
+
+
+def _take_place(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
+                blocked: _Blocked, place: _Place) -> str:
+    """Put a request into the queue; the name of its place."""
+    before = blocked.before
+    task_locks.make_real(tx, blocked.blockers.leases)
+    acquisition: str = place.asks or f"W-{tx.number('waiter')}"
+    if before is not None and place.asks is None:  # who asked before is told of the grant, too
+        answered.move(tx, before.acquisition_id, acquisition)
+    if place.joins and req.wait_s > 0:
+        tx.effects.joined.add(acquisition)
+    elif place.joins and blocked.stands:
         tx.effects.stays[acquisition] = acquisition
-    return refusal
+    until = tx.later(ms(max(req.wait_s, svc.settings.leases.line_s if blocked.stands else 0)))
+    tx.record(ev.WaiterQueued(
+        acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
+        asked_at=tx.now if before is None else before.asked_at,
+        held=req.wait_s > 0 or place.joins,
+        until=max(until, place.until),
+        ttl_ms=blocked.ttl_ms, task=blocked.task, description=req.description,
+        resources=list(dict.fromkeys(
+            (r.resource.name, r.resource.kind, r.resource.scope) for r in located)),
+        met=blocked.blockers.held_at,
+        worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
+        contents=place.contents,
+        gives_way_to=circles.goes_on(place.circle, req.agent), purpose=blocked.purpose,
+    ))
+    return acquisition
 
 
 def had_by_another(blockers: Blockers, located: Sequence[Located], req: rq.Acquire) -> None:
@@ -256,17 +285,9 @@ def had_by_another(blockers: Blockers, located: Sequence[Located], req: rq.Acqui
 
 def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     """See `requests.Release`."""
-    person = actor.row is None
-    if req.force and not person:
-        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.",
-                      next="Ask the person who runs coord.")
-    if req.force and req.keep_shared:
-        raise Refusal(
-            Code.INVALID, "`keep_shared` is for the holder, who goes on reading: it goes with no "
-            "`force`. Nothing was released.", next="Repeat it without one of them.",
-            field="keep_shared")
+    _check_force(actor, req)
     rows = chosen(svc, tx, req, ("unlock", "releases"))
-    if not person:
+    if actor.row is not None:
         agents.acting(tx, actor, req.agent)
     rows = of_token(svc, rows, req.lease_token)
     for row in rows:
@@ -283,17 +304,35 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
             released.append(lease_reply(row) if row.mode == "shared" else
                             make_shared(svc, tx, row, baselines(tx, row)))
             continue
-        # `--force` under the holder's name means that a person acts.
-        by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
-        had = baselines(tx, row) if row.task_id is None else None
-        end(tx, row, by=by)
+        _end_released(tx, row, req, of_tasks, flagged)
         released.append(lease_reply(row))
-        if by is not None:
-            _tell_overridden(tx, row, by, flagged.get(row.locked_by))
-        elif row.task_id is None and row.scope not in of_tasks:
-            take_over(tx, row, had)
     return rq.Released(released=released, reviews=[
         name for review in flagged.values() for name in (review.review, *review.others)])
+
+
+def _check_force(actor: Actor, req: rq.Release) -> None:
+    if req.force and actor.row is not None:
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.",
+                      next="Ask the person who runs coord.")
+    if req.force and req.keep_shared:
+        raise Refusal(
+            Code.INVALID, "`keep_shared` is for the holder, who goes on reading: it goes with no "
+            "`force`. Nothing was released.", next="Repeat it without one of them.",
+            field="keep_shared")
+
+
+def _end_released(tx: Tx, row: LeaseRow, req: rq.Release, of_tasks: Collection[str],
+                  flagged: Mapping[str, partial_work.Flagged]) -> None:
+    """End one lease: its holder hears of it if another did that; else a wider lease of its own
+    goes on with what it knew. `of_tasks`: scopes of what tasks release with it."""
+    # `--force` under the holder's name means that a person acts.
+    by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
+    had = baselines(tx, row) if row.task_id is None else None
+    end(tx, row, by=by)
+    if by is not None:
+        _tell_overridden(tx, row, by, flagged.get(row.locked_by))
+    elif row.task_id is None and row.scope not in of_tasks:
+        take_over(tx, row, had)
 
 
 def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> None:
@@ -380,9 +419,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
     leases = []
     for row in with_other_names(svc, tx, rows):
         current = from_iso(row.expires_at)
-        new = rule.renewed_until(
-            tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), current
-        )
+        new = rule.renewed_until(tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), current)
         until.append((row.fencing_token, iso(new)))
         if row.fencing_token not in named:
             continue

@@ -11,12 +11,7 @@ from coordinator.store.ledger import View
 from coordinator.words import resource_names
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import (
-    Link,
-    Located,
-    Resource,
-    resource,
-)
+from coordinator.words.resource_names import Link, Located, Resource, resource
 
 #: A resource and the mode it is wanted in.
 Wanted = tuple[Located, str]
@@ -54,15 +49,21 @@ def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> l
     view.looked.require(Place(text, cwd) for text, key in keys.items() if key is None)
     places = [keys[text] or view.looked.place(text, cwd) for text in texts]
     result = once(places)
-    trees = {located.resource.scope: located.worktree for located in result}
-    twice = next((located for located in places if located.worktree != trees[located.resource.scope]
-                  and located.resource.name in {other.resource.name for other in result}), None)
+    _check_one_tree(places, result)
+    return result
+
+
+def _check_one_tree(places: Iterable[Located], each_once: Iterable[Located]) -> None:
+    """Whether no resource is named in two working trees."""
+    trees = {located.resource.scope: located.worktree for located in each_once}
+    names = {located.resource.name for located in each_once}
+    twice = next((located for located in places if located.resource.name in names
+                  and located.worktree != trees[located.resource.scope]), None)
     if twice is not None:
         raise Refusal(
             Code.INVALID, f"{shown(twice.resource.name)} is named in two working trees: one "
             "request means one of its copies. Nothing was changed.",
             next="Name each in a request of its own.", resource=twice.resource.name)
-    return result
 
 
 def _key(text: str) -> Located | None:

@@ -87,21 +87,18 @@ def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
     if named is not None:
         return named
     leases: list[LeaseRow] = []
-    for located, rows in _meant(svc, tx, resources, cwd):
-        if rows:
-            rows = [row for row in rows if row.locked_by == agent] or rows
-            leases += {row.fencing_token: row for row in (
-                *rows, *taken_with(svc, tx, rows))}.values()
-            continue
-        rows = _on(tx, agent, located)
-        own = [row for row in rows if row.locked_by == agent]
-        if not rows and does[0] == "renew" and tx.has(
-                "lapsed_once", located.resource.name, agent):
-            raise stale(located.resource.name)
+    for located, by_name in _meant(svc, tx, resources, cwd):
+        rows = by_name or _on(tx, agent, located)
         if not rows:
             raise _not_leased(svc, tx, agent, located.resource, resources, cwd, does)
-        leases += own or rows
+        rows = [row for row in rows if row.locked_by == agent] or rows
+        leases += _add_taken(svc, tx, rows) if by_name else rows
     return leases
+
+
+def _add_taken(svc: Service, tx: Tx, rows: list[LeaseRow]) -> list[LeaseRow]:
+    """These leases and those that were taken with them, each once."""
+    return list({row.fencing_token: row for row in (*rows, *taken_with(svc, tx, rows))}.values())
 
 
 def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> list[LeaseRow]:
@@ -113,8 +110,7 @@ def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> 
     first = acquisition.removeprefix("A-")
     known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
     most = 2 * svc.settings.leases.resources_max  # (a link, and what it leads to)
-    rows = tx.each(
-        LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition)
+    rows = tx.each(LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition)
     if rows:
         return rows
     if renews and known and int(first) <= tx.last_number("fencing"):
@@ -196,47 +192,36 @@ def _named_so(
     if not 0 < len(resources) <= svc.settings.leases.resources_max:
         return None
     start = folder_below(svc, cwd)
-    out: dict[int, LeaseRow] = {}
+    leases: list[LeaseRow] = []
     for given in resources:
         text = joined(start, given)
         scope = scope_of(text, svc.tree.fold_case)
         if scope is None:
             return None
-        found = False
-        for row in tx.each(LeaseRow, "leases_at_scope", scope):
-            if row.locked_by == agent and row.file_path == text:
-                out[row.fencing_token] = row
-                found = True
-        if not found:
+        own = [row for row in tx.each(LeaseRow, "leases_at_scope", scope)
+               if row.locked_by == agent and row.file_path == text]
+        if not own:
             return None
-    return list({row.fencing_token: row for row in (
-        *out.values(), *taken_with(svc, tx, list(out.values())))}.values())
+        leases += own
+    return _add_taken(svc, tx, leases)
 
 
 def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequence[str],
                 cwd: str | None, does: tuple[str, str]) -> Refusal:
-    """UNKNOWN_LEASE, with what covers it, or what may have been meant."""
+    """UNKNOWN_LEASE, with what covers it, or what may have been meant; STALE_TOKEN."""
+    if does[0] == "renew" and tx.has("lapsed_once", asked.name, agent):
+        return stale(asked.name)
     around = [row for row in leases_near(tx, asked)
               if row.expires_at > tx.now and row.kind != "key"
               and overlaps(rule.as_resource(row.file_path, row.kind, row.scope), asked)]
     if around:
         own = sorted((row for row in around if row.locked_by == agent),
                      key=lambda row: row.file_path)
-        meant = own or around[:1]
         who = "You hold" if own else f"{around[0].locked_by} holds"
-        below = asked.kind == "dir" and all(row.scope.startswith(asked.scope) for row in meant)
-        names = listed([row.file_path for row in meant], NAMED_MAX)
-        text = (f"{names}, which {'lies in' if below else 'overlaps'} it; that stays as it is."
-                if len(meant) == 1 else
-                f"{names}, which {'lie in' if below else 'overlap'} it; they stay as they are.")
-        command, effect = does
-        typed = " ".join(lease_typed(svc, row, cwd) for row in own[:NAMED_MAX])
-        what = ("all of that" if len(own) == 1 else "them" if len(own) <= NAMED_MAX
-                else f"the first {NAMED_MAX} of them")
         return Refusal(
-            Code.UNKNOWN_LEASE, f"There is no lease on {asked.name} by itself. {who} {text}",
-            next=f"`coord {command} {typed} --agent {agent}` {effect} {what}." if own else None,
-            resource=asked.name,
+            Code.UNKNOWN_LEASE, f"There is no lease on {asked.name} by itself. {who} "
+            f"{_describe_around(asked, own or around[:1])}",
+            next=_advise_own(svc, own, agent, cwd, does) if own else None, resource=asked.name,
         )
     waits = place_of(tx, agent, asked.scope)
     if waits is not None:
@@ -246,3 +231,22 @@ def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequen
             "line.", resource=asked.name)
     return Refusal(Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}.",
                    next=meant_from_root(svc, tx, texts, asked, cwd), resource=asked.name)
+
+
+def _describe_around(asked: Resource, rows: Sequence[LeaseRow]) -> str:
+    """What is leased in place of what is asked for."""
+    below = asked.kind == "dir" and all(row.scope.startswith(asked.scope) for row in rows)
+    names = listed([row.file_path for row in rows], NAMED_MAX)
+    if len(rows) == 1:
+        return f"{names}, which {'lies in' if below else 'overlaps'} it; that stays as it is."
+    return f"{names}, which {'lie in' if below else 'overlap'} it; they stay as they are."
+
+
+def _advise_own(svc: Service, own: Sequence[LeaseRow], agent: str, cwd: str | None,
+                does: tuple[str, str]) -> str:
+    """What does the same to the agent's own leases around it."""
+    command, effect = does
+    typed = " ".join(lease_typed(svc, row, cwd) for row in own[:NAMED_MAX])
+    what = ("all of that" if len(own) == 1 else "them" if len(own) <= NAMED_MAX
+            else f"the first {NAMED_MAX} of them")
+    return f"`coord {command} {typed} --agent {agent}` {effect} {what}."

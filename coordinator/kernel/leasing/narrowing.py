@@ -47,36 +47,38 @@ def kept(
         Refusal: INVALID, LIMIT, OUTSIDE_REPO, REGION_UNKNOWN, BAD_TRANSITION.
         Unready: they were not looked at.
     """
-    asked = rule.as_resource(row.resource, row.kind, row.scope)
-    whole = listed([lease.file_path for lease in leases])
-    if is_task(asked):
+    if is_task(rule.as_resource(row.resource, row.kind, row.scope)):
         raise _no(row, me, "a task is given up as a whole")
     if not names:
+        whole = listed([lease.file_path for lease in leases])
         raise _no(row, me, f"narrowing {whole} keeps a part of it, and none is named")
     trees = {lease.worktree for lease in leases}
     parts = locate(svc, tx, names, cwd or (next(iter(trees)) if len(trees) == 1 else None))
     there = tx.looked.located(place(row.resource, row.kind)) if row.kind in ("file", "region") \
         else None
     check_known(svc, tx, parts, row.holder, cwd)
-    result = []
-    for located in parts:
-        part = located.resource
-        around = [lease for lease in leases if lease.worktree == located.worktree and within(
-            rule.as_resource(lease.file_path, lease.kind, lease.scope), part)]
-        # What it has alone it goes on having alone.
-        lease = min(around, key=lambda lease: (lease.mode != "exclusive", lease.fencing_token),
-                    default=None)
-        if lease is None:
-            raise _no(row, me, f"{shown(part.name)} is no part of {whole}, which {row.holder} "
-                      "holds")
-        same_file = there is not None and there.inode is not None and there.inode == located.inode
-        if overlaps(part, asked) or (same_file and "region" not in (part.kind, asked.kind)):
-            raise _no(row, me, f"{shown(part.name)} is what {row.requested_by} asks for, or has a "
-                      "part of it")
-        if lease.kind == "region" and part.scope != lease.scope:
-            _check_unchanged(svc, tx, row, lease, me)
-        result.append(Kept(located, lease, earlier_content.was_there(svc, tx, lease, located)))
-    return result
+    return [_keep_part(svc, tx, row, leases, located, there, me) for located in parts]
+
+
+def _keep_part(svc: Service, tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], located: Located,
+               there: Located | None, me: str) -> Kept:
+    """One part, checked. `there`: what is asked, where that is a file or in one."""
+    part, asked = located.resource, rule.as_resource(row.resource, row.kind, row.scope)
+    around = [lease for lease in leases if lease.worktree == located.worktree and within(
+        rule.as_resource(lease.file_path, lease.kind, lease.scope), part)]
+    # What it has alone it goes on having alone.
+    lease = min(around, key=lambda lease: (lease.mode != "exclusive", lease.fencing_token),
+                default=None)
+    if lease is None:
+        whole = listed([lease.file_path for lease in leases])
+        raise _no(row, me, f"{shown(part.name)} is no part of {whole}, which {row.holder} holds")
+    same_file = there is not None and there.inode is not None and there.inode == located.inode
+    if overlaps(part, asked) or (same_file and "region" not in (part.kind, asked.kind)):
+        raise _no(row, me, f"{shown(part.name)} is what {row.requested_by} asks for, or has a "
+                  "part of it")
+    if lease.kind == "region" and part.scope != lease.scope:
+        _check_unchanged(svc, tx, row, lease, me)
+    return Kept(located, lease, earlier_content.was_there(svc, tx, lease, located))
 
 
 def gives_up(parts: Sequence[Kept], row: UnlockRow, path: str, fold_case: bool) -> bool:

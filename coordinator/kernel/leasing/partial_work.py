@@ -8,7 +8,7 @@ at, and nothing on the disk is touched (invariant 6). When leases end is not dec
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -85,14 +85,12 @@ def flag(tx: Tx, files: Sequence[ev.FlaggedFile], occasion: Occasion) -> Flagged
     review = f"R-{n}"
     task = occasion.task
     started = tx.value("task_first_event", task) if task is not None else None
-    tx.record(
-        ev.ReviewOpened(
-            review=review, n=n, reason=occasion.reason, agent=occasion.agent, task=task,
-            summary=occasion.why, log_tail=occasion.log_tail[-LOG_TAIL_CHARS:],
-            leased_at=occasion.leased_at,
-            events_from=started or max(1, tx.last_seq - 200), files=list(files),
-        )
-    )
+    tx.record(ev.ReviewOpened(
+        review=review, n=n, reason=occasion.reason, agent=occasion.agent, task=task,
+        summary=occasion.why, log_tail=occasion.log_tail[-LOG_TAIL_CHARS:],
+        leased_at=occasion.leased_at,
+        events_from=started or max(1, tx.last_seq - 200), files=list(files),
+    ))
     return Flagged(review, all(file.kept for file in files))
 
 
@@ -108,6 +106,41 @@ def changed_since(
         Unready: the files have to be looked at.
     """
     rows = [row for row in rows if is_written(row) and (shared or not who_goes_on(tx, row))]
+    seen = _look_at_work(svc, tx, rows, now_at)
+    changed: Found = {}
+    compare = _Comparison(svc, tx, changed, seen.further).compare
+    for row, need in seen.needs:
+        if isinstance(need, Content):
+            _compare_file(svc, tx, compare, row, need.path, now_at, over)
+        else:
+            _compare_below(tx, compare, row, need, seen)
+    if now_at is None:
+        _compare_linked(svc, tx, compare, seen.needs, rows)
+    for rewound, theirs in seen.regions.items():
+        _compare_regions(svc, tx, compare, changed, rewound, theirs, now_at)
+    return [changed[path, tree] for path, tree in sorted(
+        changed, key=lambda place: (place[0], place[1] or ""))]
+
+
+class _Work(NamedTuple):
+    """What was looked at to compare what lies under leases with how it was.
+
+    Attributes:
+        needs: leases on more than a part of a file, and what each is compared by.
+        regions: leases on parts, by what of their file was looked at.
+        further: files whose beginning lies further back than their lease's.
+        as_begun: see `_as_begun`.
+        below: by the token of a lease on a directory or glob.
+    """
+
+    needs: list[tuple[LeaseRow, Content | Below]]
+    regions: dict[Rewound, list[LeaseRow]]
+    further: earlier_content.Further
+    as_begun: list[tuple[str, str | None, tuple[str, int]]]
+    below: dict[int, _Listing]
+
+
+def _look_at_work(svc: Service, tx: Tx, rows: Sequence[LeaseRow], now_at: str | None) -> _Work:
     regions = _with_what_was(svc, tx, _by_file(svc, rows, now_at))
     needs = [(row, _needed(svc, row, now_at)) for row in rows if not earlier_content.is_part(row)]
     further = {} if now_at is not None else earlier_content.further_back(svc, tx, rows)
@@ -119,41 +152,32 @@ def changed_since(
     if now_at is None and svc.hear is not None and _anything_changed(
             tx, needs, below.values(), regions):
         tx.looked.after("what was renamed", svc.hear)
-    found: Found = {}
-    compare = _Comparison(svc, tx, found, further).compare
-    for row, need in needs:
-        if isinstance(need, Content):
-            now = content(tx, need.path)
-            _compare_file(svc, tx, compare, row, now, now_at, over)
-            if now.hash is None:
-                for path, digest in _as_directory(svc, tx, row, need.path).items():
-                    compare(row, path, None, Bytes(digest, kept=True))
-            continue
-        settled = {path for path, tree, age in as_begun
-                   if tree == row.worktree and age < earlier_content.age(row)}
-        begun_before = {path for token, path in further if token == row.fencing_token}
-        _compare_below(tx, compare, row, need, below[row.fencing_token], settled, begun_before)
-    if now_at is None:
-        files = [(row, content(tx, need.path)) for row, need in needs if isinstance(need, Content)]
-        of = {row.fencing_token: now for row, now in files}
-        for row, path, was in earlier_content.linked(
-                svc, tx, [(row, now.hash) for row, now in files], rows):
-            compare(row, path, was, of[row.fencing_token])
-    for rewound, theirs in regions.items():
-        _compare_regions(svc, tx, compare, found, rewound, theirs, now_at)
-    return [found[one] for one in sorted(found, key=lambda one: (one[0], one[1] or ""))]
+    return _Work(needs, regions, further, as_begun, below)
+
+
+def _compare_linked(svc: Service, tx: Tx, compare: Callable[..., None],
+                    needs: Iterable[tuple[LeaseRow, Content | Below]],
+                    rows: Sequence[LeaseRow]) -> None:
+    """Other names that leased files have been given."""
+    files = [(row, content(tx, need.path)) for row, need in needs if isinstance(need, Content)]
+    contents = {row.fencing_token: now for row, now in files}
+    for row, path, was in earlier_content.linked(
+            svc, tx, [(row, now.hash) for row, now in files], rows):
+        compare(row, path, was, contents[row.fencing_token])
 
 
 def _compare_below(tx: Tx, compare: Callable[..., None], row: LeaseRow, need: Below,
-                   listing: _Listing, settled: Collection[str],
-                   begun_before: Collection[str]) -> None:
-    """What lies below a leased directory or glob. `settled`: files that are as they were when a
-    later lease on them began; `begun_before`: those whose beginning lies further back."""
+                   work: _Work) -> None:
+    """What lies below a leased directory or glob; not files that are as they were when a later
+    lease on them began."""
+    listing = work.below[row.fencing_token]
+    settled = {path for path, tree, age in work.as_begun
+               if tree == row.worktree and age < earlier_content.age(row)}
+    begun_before = {path for token, path in work.further if token == row.fencing_token}
     if listing.unlisted:
         tx.record(ev.Noted(what="new files were not compared", facts={"why": listing.unlisted}))
     for path, digest in listing.now.items():
-        if path not in settled and (
-                listing.before.get(path) != digest or path in begun_before):
+        if path not in settled and (listing.before.get(path) != digest or path in begun_before):
             compare(row, path, listing.before.get(path), Bytes(digest, kept=True))
     for path, gone in listing.left.items():
         if path not in settled:
@@ -180,9 +204,7 @@ def _compare_regions(svc: Service, tx: Tx, compare: Callable[..., None], found: 
     flagged = found.get((path, rows[0].worktree))
     if flagged is not None:  # others may have changed what is not theirs
         flagged.last_hash = rewound.gone
-    for inside, digest in _as_directory(svc, tx, rows[0], rewound.path).items():
-        compare(rows[0], inside, None, Bytes(digest, kept=True))
-
+    _compare_inside(svc, tx, compare, rows[0], rewound.path)
 
 
 def _as_begun(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]]
@@ -257,15 +279,24 @@ def _anything_changed(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
 
 
 def _compare_file(svc: Service, tx: Tx, compare: Callable[..., None], row: LeaseRow,
-                  now: Bytes, now_at: str | None, over: str | None) -> None:
-    """A leased file; where it is at another's place now, its own name, too."""
-    path, began = path_of(row), row.content_hash
+                  place: str, now_at: str | None, over: str | None) -> None:
+    """A leased file, by its absolute path; where it is at another's place now, its own name, too;
+    where it has become a directory, what is in that."""
+    path, began, now = path_of(row), row.content_hash, content(tx, place)
     if now_at is not None and began is not None and _is_gone(svc, tx, row, [path]):
         compare(row, path, began, Bytes(None))
         began = None
     if now_at is not None and over is not None:
         began = over
     compare(row, now_at or path, began, now)
+    if now.hash is None:
+        _compare_inside(svc, tx, compare, row, place)
+
+
+def _compare_inside(svc: Service, tx: Tx, compare: Callable[..., None], row: LeaseRow,
+                    place: str) -> None:
+    for path, digest in _as_directory(svc, tx, row, place).items():
+        compare(row, path, None, Bytes(digest, kept=True))
 
 
 def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
@@ -353,8 +384,7 @@ def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content |
     name, scope = row.file_path, row.scope
     if now_at is not None:
         name, scope = now_at, path_scope(now_at, svc.fold_case)
-    return Below(row.worktree or svc.root, name, row.kind, scope,
-                 svc.settings.review.files_max * 2)
+    return Below(row.worktree or svc.root, name, row.kind, scope, svc.settings.review.files_max * 2)
 
 
 def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:

@@ -75,43 +75,26 @@ def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Off
            circle: Circle | None = None) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
     agent, located, acquisition, task = asked
-    if circle is not None and acquisition is None and not circle.gives_way(agent):
-        # Who does not stand in line for this is waited out: nobody gives way to it.
-        circle = circles.in_line(svc, tx, agent)
+    circle = _find_own_deadlock(svc, tx, asked, circle)
     conflicts_ = _conflicts(tx, blockers)
     names = [located_resource.resource.name for located_resource in located]
     paths = [c["resource"] for c in conflicts_] or names
     quotes = excerpts(svc, [*names, *paths], " ".join(c["description"] for c in conflicts_))
-    offered: dict[str, Any] | None = None
-    if other is not None:
-        offered = {
-            "task": other.task_id, "title": other.title, "priority": other.priority,
-            "resources": tasks.reply(tx, other).resources,
-            "command": f"coord task claim {other.task_id} --agent {agent}",
-        }
-    holders = sorted({c["holder"] for c in conflicts_})
+    offered = None if other is None else _describe_offer(tx, other, agent)
     retry_after = _retry_after(svc, tx, blockers)
     gives_way = circle is not None and circle.gives_way(agent)
     if circle is not None and gives_way:
         offered, step = None, circle.step  # one thing to do, and nothing beside it
+    elif offered is not None:
+        step = offered["command"]
     else:
-        step = offered["command"] if offered else (
-            f"Wait, or ask again in {retry_after:g} s." if acquisition else
-            f"Try again in {retry_after:g} s.")
+        step = f"{'Wait, or ask' if acquisition else 'Try'} again in {retry_after:g} s."
     shown = _section(tx, agent, quotes)
     unlisted = max(0, len(_each_once(blockers.leases)) - CONFLICTS_MAX)
     message = _message(asked, conflicts_, unlisted, shown, offered, circle,
                        backlog=tx.last_number("task") > 0)
     circles.tell(svc, tx, circle, agent, acquisition)
-    tx.record(
-        ev.AcquisitionRefused(
-            agent=agent, resources=names, holders=holders, task=task,
-            before=sorted({c["holder"] for c in conflicts_ if c["waiting"]}
-                          - {c["holder"] for c in conflicts_ if not c["waiting"]}),
-            redirect=offered["task"] if offered else None,
-            explained=shown.ref if shown is not None and shown.text else None,
-        )
-    )
+    tx.record(_make_event(asked, names, conflicts_, offered, shown))
     held = _held(blockers)
     for part in svc.slices:
         part.refused(svc, tx, held, task)
@@ -121,6 +104,34 @@ def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Off
         retry_after_s=retry_after, queue_position=_position(tx, acquisition),
         acquisition_id=acquisition, deadlock=circle.others(agent) if circle else [],
         give_way=gives_way, victim=circle.victim if circle else None,
+    )
+
+
+def _find_own_deadlock(svc: Service, tx: Tx, asked: Unserved, circle: Circle | None
+                     ) -> Circle | None:
+    if circle is not None and asked.acquisition is None and not circle.gives_way(asked.agent):
+        # Who does not stand in line for this is waited out: nobody gives way to it.
+        return circles.in_line(svc, tx, asked.agent)
+    return circle
+
+
+def _describe_offer(tx: Tx, other: TaskRow, agent: str) -> dict[str, Any]:
+    """The one other task that a blocked agent may take meanwhile."""
+    return {
+        "task": other.task_id, "title": other.title, "priority": other.priority,
+        "resources": tasks.reply(tx, other).resources,
+        "command": f"coord task claim {other.task_id} --agent {agent}",
+    }
+
+
+def _make_event(asked: Unserved, names: list[str], conflicts_: list[dict[str, Any]],
+                offered: dict[str, Any] | None, shown: Shown | None) -> ev.AcquisitionRefused:
+    waiting = {c["holder"] for c in conflicts_ if c["waiting"]}
+    holding = {c["holder"] for c in conflicts_ if not c["waiting"]}
+    return ev.AcquisitionRefused(
+        agent=asked.agent, resources=names, holders=sorted(waiting | holding), task=asked.task,
+        before=sorted(waiting - holding), redirect=offered["task"] if offered else None,
+        explained=shown.ref if shown is not None and shown.text else None,
     )
 
 
@@ -199,24 +210,10 @@ def _message(
     offered: dict[str, Any] | None, circle: Circle | None, *, backlog: bool,
 ) -> str:
     agent, acquisition = asked.agent, asked.acquisition
-    parts = []
     stands = "You are next in line."
+    parts: list[str] = []
     if conflicts_:
-        first = conflicts_[0]
-        parts.append(_describe_conflict(first))
-        if first["waiting"]:
-            stands = "You are in line, too."
-        held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
-        if held:
-            count = len(held) + unlisted
-            least = "At least " if CONFLICTS_MAX + unlisted >= BLOCKERS_MAX else ""
-            parts.append(f"{least}{count} more of what you asked for "
-                         f"{'is' if count == 1 else 'are'} held, too.")
-        line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
-        if line and acquisition:
-            stands = f"You are in line behind {len(line)}."
-        elif line:
-            parts.append(f"{len(line)} {_verb('stand', len(line))} in line before you.")
+        parts, stands = _describe_conflicts(conflicts_, unlisted, stands, bool(acquisition))
     if shown is not None:
         parts.append(f"See context archive section {shown.name}"
                      + (f":\n{block(shown.text)}\n" if shown.text else ", as shown before."))
@@ -232,6 +229,27 @@ def _message(
     if acquisition:
         parts.append(stands)
     return _joined(parts)
+
+
+def _describe_conflicts(conflicts_: list[dict[str, Any]], unlisted: int, stands: str,
+                        in_line: bool) -> tuple[list[str], str]:
+    """Sentences about what is in the way; where the agent stands in line, if it does."""
+    first = conflicts_[0]
+    parts = [_describe_conflict(first)]
+    if first["waiting"]:
+        stands = "You are in line, too."
+    held = {c["resource"] for c in conflicts_ if not c["waiting"]} - {first["resource"]}
+    if held:
+        count = len(held) + unlisted
+        least = "At least " if CONFLICTS_MAX + unlisted >= BLOCKERS_MAX else ""
+        parts.append(f"{least}{count} more of what you asked for "
+                     f"{'is' if count == 1 else 'are'} held, too.")
+    line = {c["holder"] for c in conflicts_ if c["waiting"]} - {first["holder"]}
+    if line and in_line:
+        stands = f"You are in line behind {len(line)}."
+    elif line:
+        parts.append(f"{len(line)} {_verb('stand', len(line))} in line before you.")
+    return parts, stands
 
 
 def _describe_conflict(conflict: dict[str, Any]) -> str:

@@ -32,7 +32,6 @@ def check_known(svc: Service, tx: Tx, places: Sequence[Located], agent: str, cwd
         Refusal: REGION_UNKNOWN, with the nearest names; or the file has none at all.
         Unready: a file was not looked at.
     """
-    nothing = f"Nothing was {'written' if proposed else 'leased'}."
     for located in places:
         name = located.resource.name
         if located.resource.kind != "region" or located.inode is None or located.path is None:
@@ -42,24 +41,31 @@ def check_known(svc: Service, tx: Tx, places: Sequence[Located], agent: str, cwd
         if known and (new or wanted == HEADER or is_known(wanted, known)
                       or tx.looked.part(located.path, wanted).hash is not None):
             continue
-        path = path_of(name, "region")
-        if not known:
-            raise Refusal(
-                Code.REGION_UNKNOWN,
-                f"{file_names.shown(path)} has no regions: it is "
-                f"{'proposed' if proposed else 'leased'} as a whole. {nothing}",
-                next=f"`coord {'propose' if proposed else 'lock'} {typed(svc, path, 'file', cwd)} "
-                f"--agent {agent}`",
-                resource=name, nearest=[path],
-            )
-        near = nearest(wanted, known)
-        raise Refusal(
+        raise _unknown(svc, name, known, agent, cwd, proposed)
+
+
+def _unknown(svc: Service, name: str, known: Sequence[str], agent: str, cwd: str | None,
+             proposed: bool) -> Refusal:
+    """REGION_UNKNOWN. `known`: what the file has."""
+    nothing = f"Nothing was {'written' if proposed else 'leased'}."
+    path, wanted = path_of(name, "region"), region_of(name)
+    if not known:
+        return Refusal(
             Code.REGION_UNKNOWN,
-            f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
-            f"{', '.join(near)}. {nothing}",
-            next=f"`coord regions {typed(svc, path, 'file', cwd)}` lists them; " + (
-                "one that is to be added has no version." if proposed else
-                f"`coord lock --new {typed(svc, name, 'region', cwd)} --agent {agent}` is for "
-                "one that is to be added."),
-            resource=name, nearest=[f"{path}::{text}" for text in near],
+            f"{file_names.shown(path)} has no regions: it is "
+            f"{'proposed' if proposed else 'leased'} as a whole. {nothing}",
+            next=f"`coord {'propose' if proposed else 'lock'} {typed(svc, path, 'file', cwd)} "
+            f"--agent {agent}`",
+            resource=name, nearest=[path],
         )
+    near = nearest(wanted, known)
+    return Refusal(
+        Code.REGION_UNKNOWN,
+        f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
+        f"{', '.join(near)}. {nothing}",
+        next=f"`coord regions {typed(svc, path, 'file', cwd)}` lists them; " + (
+            "one that is to be added has no version." if proposed else
+            f"`coord lock --new {typed(svc, name, 'region', cwd)} --agent {agent}` is for "
+            "one that is to be added."),
+        resource=name, nearest=[f"{path}::{text}" for text in near],
+    )

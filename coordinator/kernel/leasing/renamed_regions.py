@@ -51,7 +51,7 @@ def is_own(svc: Service, tx: Tx, holder: str, located: Located) -> bool:
                            and row.expires_at > tx.now))
 
 
-def _called_so(svc: Service, tx: Tx, located: Located, of: Callable[[LeaseRow], bool]
+def _called_so(svc: Service, tx: Tx, located: Located, is_meant: Callable[[LeaseRow], bool]
                ) -> list[tuple[LeaseRow, str]]:
     asked, path = located.resource, located.path
     if asked.kind != "region" or path is None or located.inode is None:
@@ -59,24 +59,26 @@ def _called_so(svc: Service, tx: Tx, located: Located, of: Callable[[LeaseRow], 
     wanted = region_of(asked.name)
     file = resource(path_of(asked.name, "region"), "file", fold_case=svc.fold_case)
     others = [row for row in leases_near(tx, file) if row.kind == "region"
-              and of(row) and row.worktree == located.worktree
+              and is_meant(row) and row.worktree == located.worktree
               and row.content_hash is not None and region_of(row.file_path) != wanted]
     if not others or wanted == HEADER:
         return []
     now = set(tx.looked.names(path))
     if wanted not in now:
         return []  # it is about to be added
-    result = []
-    for row in others:
-        held = region_of(row.file_path)
-        alike = "#" in wanted + held and _alike(wanted, held)
-        if held == HEADER or (held in now and not alike):
-            continue
-        before = _names_before(tx, path, row)
-        if (held not in now and wanted not in before) or (
-                alike and _numbered(held, now) != _numbered(held, before)):
-            result.append((msgspec.structs.replace(row, scope=asked.scope), row.scope))
-    return result
+    return [(msgspec.structs.replace(row, scope=asked.scope), row.scope) for row in others
+            if _may_be_called(tx, path, row, wanted, now)]
+
+
+def _may_be_called(tx: Tx, path: str, row: LeaseRow, wanted: str, now: set[str]) -> bool:
+    """Whether a leased region may have this name by now."""
+    held = region_of(row.file_path)
+    alike = "#" in wanted + held and _alike(wanted, held)
+    if held == HEADER or (held in now and not alike):
+        return False
+    before = _names_before(tx, path, row)
+    return (held not in now and wanted not in before) or (
+        alike and _numbered(held, now) != _numbered(held, before))
 
 
 def is_renamed(lease: LeaseRow, asked: Resource) -> bool:

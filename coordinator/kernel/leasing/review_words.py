@@ -6,7 +6,7 @@ Owns these sentences only; what is in the review `partial_work` has compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from coordinator.kernel.core import Service, listed, ms
 from coordinator.kernel.leasing import partial_work, written_meanwhile
@@ -70,25 +70,46 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
     if not (rows and files):
         return ""
     holder = rows[0].locked_by
-    row = tx.agent(holder)
-    if row is None or row.hooked_at is None:
+    agent = tx.agent(holder)
+    if agent is None or agent.hooked_at is None:
         return ""  # what writes it makes nobody tells
-    held = {file.path: [row for row in rows if overlaps(
-        as_resource(file.path, "file", file.scope),
-        as_resource(row.file_path, row.kind, row.scope))]
-        for file in files if file.worktree is None}
+    held = {file.path: _list_on(rows, file) for file in files if file.worktree is None}
     last = {file.path: version.seen_at for file in files if file.path in held
-            and file.flagged_hash is not None
-            and (version := tx.first(VersionRow, "version_get", file.path)) is not None
-            and version.hash == file.flagged_hash and version.agent is None}
-    among = written_meanwhile.by_nobody(tx, {
-        path: min(row.began or row.locked_at for row in leases)
-        for path, leases in held.items() if leases})
+            if (version := _find_nobodys(tx, file)) is not None}
+    held = {path: leases for path, leases in held.items() if leases}
+    among = written_meanwhile.by_nobody(tx, {path: _find_begin(leases)
+                                             for path, leases in held.items()})
     # (What was written before it had the whole of a file stands beside the parts that it had.)
-    whole = {path: min((row.began or row.locked_at for row in leases if row.kind != "region"),
-                       default=NEVER) for path, leases in held.items() if leases}
-    in_parts = {path for path, instant in whole.items()
-                if max(last.get(path, ""), among.get(path, "")) < instant}
+    in_parts = {path for path, leases in held.items()
+                if max(last.get(path, ""), among.get(path, ""))
+                < _find_begin(leases, whole=True)}
+    return _describe_writes(holder, last, among, in_parts)
+
+
+def _find_nobodys(tx: Tx, file: ev.FlaggedFile) -> VersionRow | None:
+    """The version that is flagged, if it was last seen, and nobody is known to have written it."""
+    row = (tx.first(VersionRow, "version_get", file.path) if file.flagged_hash is not None
+           else None)
+    return row if row and (row.hash, row.agent) == (file.flagged_hash, None) else None
+
+
+def _list_on(rows: Sequence[LeaseRow], file: ev.FlaggedFile) -> list[LeaseRow]:
+    """The leases that this file lies under, or that are on parts of it."""
+    resource = as_resource(file.path, "file", file.scope)
+    return [row for row in rows
+            if overlaps(resource, as_resource(row.file_path, row.kind, row.scope))]
+
+
+def _find_begin(leases: Iterable[LeaseRow], *, whole: bool = False) -> str:
+    """When the work under the first of these began; `whole`: of those that are on no part."""
+    return min((row.began or row.locked_at for row in leases
+                if row.kind != "region" or not whole), default=NEVER)
+
+
+def _describe_writes(holder: str, last: Collection[str], among: Collection[str],
+                     in_parts: Collection[str]) -> str:
+    """Sentences of files that others wrote `last`, or `among` the holder's writes; `in_parts`:
+    where it had parts of them."""
     who = "person, or a program in the background,"
     text = ""
     if wholes := [path for path in last if path not in in_parts]:
@@ -98,7 +119,7 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
         text += (f" A {who} wrote in {listed(wholes)}, too, while {holder} held "
                  f"{'it' if len(wholes) == 1 else 'them'}: what is left of that here is among it, "
                  "and a revert takes it out, too.")
-    if parts := sorted(in_parts.intersection((*last, *among))):
+    if parts := sorted({*last, *among}.intersection(in_parts)):
         text += (f" A {who} wrote in {listed(parts)}, too, while {holder} held parts of "
                  f"{'it' if len(parts) == 1 else 'them'}: what of that is in these parts is among "
                  "it, and a revert takes it out, too; the rest it leaves.")

@@ -17,7 +17,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import ContentRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, region_of
+from coordinator.words.resource_names import Located, Resource, region_of
 
 #: Files of one acquisition whose changes are told.
 FILES_MAX = 20
@@ -35,8 +35,7 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
         result = then(tx, before)
     for located_resource in located[:FILES_MAX]:
         name = located_resource.resource.name
-        if (name in result or located_resource.path is None
-                or not located_resource.has_content):
+        if (name in result or located_resource.path is None or not located_resource.has_content):
             continue
         whole = located_resource.resource.kind == "file"
         if located_resource.resource.kind not in ("file", "region") or (
@@ -75,11 +74,8 @@ def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.Chang
     changed_sinces = []
     for located, path, before in moved:
         regions = _regions(tx, path, before)
-        if located.resource.kind == "region" and regions is not None:
-            own = region_of(located.resource.name)
-            if not any(f"{own}.".startswith(f"{r}.") or f"{r}.".startswith(f"{own}.")
-                       for r in regions):
-                continue  # the rest of the file is none of its business
+        if not _concerns(located.resource, regions):
+            continue  # the rest of the file is none of its business
         try:
             diff = make_difference(tx, located.resource.name, before, tx.looked.content(path)) or ""
         except Refusal:
@@ -87,6 +83,14 @@ def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.Chang
         changed_sinces.append(rq.ChangedSince(resource=located.resource.name, regions=regions or [],
                                               diff=diff))
     return changed_sinces
+
+
+def _concerns(asked: Resource, regions: Sequence[str] | None) -> bool:
+    """Whether a change of these regions of its file is one of what is asked for."""
+    own = region_of(asked.name)
+    return asked.kind != "region" or regions is None or any(
+        f"{own}.".startswith(f"{region}.") or f"{region}.".startswith(f"{own}.")
+        for region in regions)
 
 
 def describe(changed_sinces: Sequence[rq.ChangedSince]) -> str:

@@ -27,6 +27,7 @@ from coordinator.kernel.leasing.other_names import with_other_names
 from coordinator.kernel.leasing.task_claims import task_of
 from coordinator.rules import leases as rule
 from coordinator.rules.negotiation import no_longer_than
+from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, UnlockRow, WaiterRow
 from coordinator.words import requests as rq
@@ -42,16 +43,8 @@ def answer(
     text = pending_unlocks.words(req.answer, "answer")
     row = pending_unlocks.find(tx, req.request, req.resource)
     pending_unlocks.check_open(row)
-    if req.force and not actor.operator:
-        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.",
-                      next="Ask the person who runs coord.")
     override = req.force and req.agent != row.holder
-    if not override and not pending_unlocks.answers_for(tx, req.agent, row.holder):
-        raise Refusal(
-            Code.NOT_HOLDER,
-            f"{row.request_id} asks {row.holder}, not {req.agent}; it stays open.",
-            next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
-        )
+    _check_may_answer(tx, actor, req, row, override)
     me = f"--agent {req.agent}{' --force' if override else ''}"
     if req.keep and req.verdict != "narrow":
         raise Refusal(Code.INVALID, f"Only `narrow` keeps a part. {row.request_id} stays open.",
@@ -61,15 +54,7 @@ def answer(
     parts: list[narrowing.Kept] = []
     entry: agreements.Entry | None = None
     if req.verdict != "reject":
-        if not leases:
-            raise Refusal(
-                Code.STALE_TOKEN, f"The lease of {row.holder} on {row.resource} has ended; whoever "
-                "is next in line gets it. Nothing was changed.",
-                next="Nothing is left to do about it.",
-            )
-        if req.verdict == "approve":  # what was renamed is given up under all its names
-            leases = with_other_names(svc, tx, leases)
-        check_at_rest(svc, [lease.task_id for lease in leases])
+        leases = _list_given(svc, tx, row, leases, req.verdict)
         if req.verdict == "narrow":
             parts = narrowing.kept(svc, tx, row, leases, req.keep, req.cwd, me)
         if req.verdict == "coexist":
@@ -89,6 +74,35 @@ def answer(
     if entry is not None:
         return _coexist(svc, tx, row, leases, entry, answer)
     return _approve(svc, tx, row, leases, parts, answer)
+
+
+def _check_may_answer(tx: Tx, actor: Actor, req: rq.RequestAnswer, row: UnlockRow,
+                      override: bool) -> None:
+    """Whether it is the holder who answers, or a person in its place."""
+    if req.force and not actor.operator:
+        raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.",
+                      next="Ask the person who runs coord.")
+    if not override and not pending_unlocks.answers_for(tx, req.agent, row.holder):
+        raise Refusal(
+            Code.NOT_HOLDER,
+            f"{row.request_id} asks {row.holder}, not {req.agent}; it stays open.",
+            next=f"Wait for {row.holder}, or as a person add `--force`.", holder=row.holder,
+        )
+
+
+def _list_given(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
+                verdict: str) -> list[LeaseRow]:
+    """The leases that an answer gives away, or shares; none of them is of work that lands now."""
+    if not leases:
+        raise Refusal(
+            Code.STALE_TOKEN, f"The lease of {row.holder} on {row.resource} has ended; whoever "
+            "is next in line gets it. Nothing was changed.",
+            next="Nothing is left to do about it.",
+        )
+    if verdict == "approve":  # what was renamed is given up under all its names
+        leases = with_other_names(svc, tx, leases)
+    check_at_rest(svc, [lease.task_id for lease in leases])
+    return leases
 
 
 class _Answer(NamedTuple):
@@ -148,48 +162,55 @@ def _approve(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
     waiting_line.look_before_approval(tx, waiter)
     tx.looked.fresh(tx.ended_since(row.kind, row.scope))
     flagged = lapse.flag_overridden(svc, tx, leases, changed, by) if override else None
-    pending_unlocks.conclude(tx, row, "narrow" if parts else "approve", by, text,
-                             override=override)
+    pending_unlocks.conclude(tx, row, "narrow" if parts else "approve", by, text, override=override)
     for lease in leases:
         end(tx, lease, by=by if override else None)
     kept = narrowing.hold(svc, tx, parts)
     asked = rule.as_resource(row.resource, row.kind, row.scope)
     bound = no_longer_than([(lease, lease.max_until) for lease in leases], asked, row.mode)
-    handed = _handed(row, by, text, [file.path for file in changed], override, flagged)
+    handed = _handed(row, by, text, changed, override, flagged)
     if is_task(asked):
         task_locks.pass_claim(svc, tx, row)
     granted = waiting_line.serve_approved(svc, tx, waiter, handed, bound)
     names = listed([lease.file_path for lease in leases], 5)
-    keeps = f" {row.holder} keeps {listed([part.part.resource.name for part in parts], 5)}." * bool(
-        parts)
+    kept_names = listed([part.part.resource.name for part in parts], 5)
+    keeps = f" {row.holder} keeps {kept_names}." * bool(parts)
     if override:
         notices.post(
             tx, row.holder, "overridden",
             f"Your lease on {names} was released by {by} (override), as {row.requested_by} asked "
             f"({row.request_id}).{keeps.replace(f'{row.holder} keeps', 'You keep')} Do not write "
-            "it without a new lease." + (flagged.told("Your changes are") if flagged else ""),
+            f"it without a new lease.{_say_kept(flagged, 'Your changes are')}",
             request=row.request_id, review=flagged.review if flagged else None,
         )
-    if granted:
-        message = f"Released {names}; {row.requested_by} has {row.resource} now."
-    elif not tx.has("waiter_get", row.request_id):  # its time was over, and it was told
-        message = f"Released {names}; {row.requested_by} does not stand in line any more."
-    else:
-        closed = flagged is not None and (svc.settings.review.quarantine or not flagged.whole)
-        until = f"until {flagged.review} is decided" if flagged is not None and closed else ""
-        message = (f"Released {names}; {row.requested_by} stays in line for {row.resource}, "
-                   + (until or "for others hold part of it or stand before it") + ".")
-        notices.post(
-            tx, row.requested_by, "answered", f"{handed} It is not free for you "
-            + (until or "yet: others hold part of it or stand before you") + ". You stay in line "
-            "and will be told when it is yours.", request=row.request_id, resource=row.resource,
-        )
+    now = (f"{row.requested_by} has {row.resource} now." if granted
+           else _tell_of_wait(svc, tx, row, handed, flagged))
     return rq.UnlockAnswered(
         unlock=pending_unlocks.reply(tx, pending_unlocks.find(tx, row.request_id)),
-        released=[lease_reply(lease) for lease in leases], granted=granted,
-        message=message + keeps + (flagged.told(f"What {row.holder} had changed is")
-                                   if flagged else ""), kept=kept,
+        released=[lease_reply(lease) for lease in leases], granted=granted, kept=kept,
+        message=f"Released {names}; {now}{keeps}"
+        f"{_say_kept(flagged, f'What {row.holder} had changed is')}",
     )
+
+
+def _say_kept(flagged: partial_work.Flagged | None, what: str) -> str:
+    return flagged.told(what) if flagged is not None else ""
+
+
+def _tell_of_wait(svc: Service, tx: Tx, row: UnlockRow, handed: str,
+                  flagged: partial_work.Flagged | None) -> str:
+    """What has become of whoever asked, which is not granted it now; it is told, too."""
+    if not tx.has("waiter_get", row.request_id):  # its time was over, and it was told
+        return f"{row.requested_by} does not stand in line any more."
+    closed = flagged is not None and (svc.settings.review.quarantine or not flagged.whole)
+    until = f"until {flagged.review} is decided" if flagged is not None and closed else ""
+    notices.post(
+        tx, row.requested_by, "answered", f"{handed} It is not free for you "
+        + (until or "yet: others hold part of it or stand before you") + ". You stay in line "
+        "and will be told when it is yours.", request=row.request_id, resource=row.resource,
+    )
+    return (f"{row.requested_by} stays in line for {row.resource}, "
+            + (until or "for others hold part of it or stand before it") + ".")
 
 
 def _coexist(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
@@ -224,7 +245,7 @@ def _coexist(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
     )
 
 
-def _handed(row: UnlockRow, by: str, text: str, changed: list[str], override: bool,
+def _handed(row: UnlockRow, by: str, text: str, changed: list[ev.FlaggedFile], override: bool,
             flagged: partial_work.Flagged | None) -> str:
     """What the asker is told of what it gets: whose it was, and whether that left it as it was."""
     if override:
@@ -234,8 +255,9 @@ def _handed(row: UnlockRow, by: str, text: str, changed: list[str], override: bo
     told += f": {quoted(text, 500)}." if text else "."
     if changed:
         state = " in the middle of its work" if override else ""
-        told += (f" {row.holder} had changed {listed(changed)}{state}: what is there now is what "
-                 "you start from.") + (flagged.told("That is") if flagged else "")
+        names = listed([file.path for file in changed])
+        told += (f" {row.holder} had changed {names}{state}: what is there now is what "
+                 f"you start from.{_say_kept(flagged, 'That is')}")
     return told
 
 

@@ -6,6 +6,7 @@ question the asker is served when the lease ends. The answers are `unlock_answer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from shlex import quote
 from sys import intern
 
@@ -22,6 +23,7 @@ from coordinator.kernel.leasing import (
     waiting_line,
 )
 from coordinator.kernel.leasing.blockers import Asking, find_blockers
+from coordinator.kernel.leasing.grant import Terms
 from coordinator.kernel.leasing.located import lies, locate, place
 from coordinator.kernel.leasing.typed_names import held_by_link, lease_typed
 from coordinator.looking.facts import AnyNeed, Whole
@@ -32,7 +34,7 @@ from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located
+from coordinator.words.resource_names import Located, Resource
 
 #: Questions of one agent that may wait for their answers.
 PENDING_MAX = 20
@@ -68,65 +70,46 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     asked = located[0].resource
     tx.looked.require([place(asked.name, asked.kind)])
     agents.may_act(tx, actor, req.agent)
-    before = waiting_line.same_again(tx, req.agent, located)
-    already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
-    if before is not None and before.held and before.mode != req.mode and already is None:
-        before = waiting_line.same_again(tx, req.agent, located, req.mode)
+    before, already = _find_place(tx, req, located)
     if already is not None:
         agents.acting(tx, actor, req.agent)
         return _asked_already(tx, already, req)
-    asked_at = before.asked_at if before is not None else tx.now
-    blockers = find_blockers(
-        svc, tx, req.agent, [(located[0], req.mode)], Asking(asked_at=asked_at,
-        priority=before.priority if before is not None else 0,
-        acquisition=before.acquisition_id if before is not None else None),
-    )
-    contents = since_asked.contents(
-        tx, located, before.acquisition_id if before is not None else None)
+    asking = Asking(asked_at=tx.now) if before is None else Asking(
+        before.priority, before.asked_at, before.acquisition_id)
+    blockers = find_blockers(svc, tx, req.agent, [(located[0], req.mode)], asking)
+    contents = since_asked.contents(tx, located, asking.acquisition)
     agents.acting(tx, actor, req.agent)
-    renamed = next(
-        (lease for lease in blockers.leases if renamed_regions.is_renamed(lease, asked)), None)
+    renamed = _called_otherwise(svc, blockers.leases, asked, req)
     if renamed is not None:
-        return _called_otherwise(svc, renamed, asked.name, req)
+        return renamed
     theirs = _of_one_holder(blockers.leases, asked.name, req)
     if isinstance(theirs, Refusal):
         return theirs
-    count = tx.value("unlock_count", req.agent)
-    if count >= PENDING_MAX:
-        return Refusal(
-            Code.LIMIT, f"{req.agent} has {count} questions open; {PENDING_MAX} are the most. "
-            "Nobody was asked.", next="Wait for answers, or take one back: "
-            f"`coord request withdraw REQUEST --agent {req.agent}`.",
-        )
+    full = _check_room(tx, req.agent)
+    if full is not None:
+        return full
     task_locks.make_real(tx, theirs)
     n = tx.number("unlock")
     request = f"{pending_unlocks.PREFIX}{n}"
     waits = before if before is not None and before.held else None  # a request is held open for it
     if before is not None:
         waiting_line.step_out(tx, before, f"asks the holder ({request})")
-    limits = svc.settings.leases
-    tx.record(
-        ev.WaiterQueued(
-            acquisition_id=request, agent=req.agent, mode=req.mode,
-            priority=before.priority if before is not None else 0, asked_at=asked_at,
-            until=max(tx.later(ms(limits.line_s)), waits.until if waits is not None else ""),
-            held=waits is not None,
-            ttl_ms=before.ttl_ms if before is not None else ms(limits.ttl_s),
-            task=before.task_id if before is not None else tasks.find_only_claim(tx, req.agent),
-            description=before.description if before is not None else reason[:200],
-            resources=[(asked.name, asked.kind, asked.scope)], met=blockers.held_at,
-            worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
-            contents=contents,
-            purpose=intern(before.purpose) if before is not None else purposes.ASKED,
-        )
-    )
+    terms = _carry_over(svc, tx, req, before, reason)
+    later = tx.later(ms(svc.settings.leases.line_s))
+    tx.record(ev.WaiterQueued(
+        acquisition_id=request, agent=req.agent, mode=req.mode, priority=asking.priority,
+        asked_at=asking.asked_at or tx.now,
+        until=later if waits is None else max(later, waits.until), held=waits is not None,
+        ttl_ms=terms.ttl_ms, task=terms.task, description=terms.description,
+        resources=[(asked.name, asked.kind, asked.scope)], met=blockers.held_at,
+        worktrees={asked.name: located[0].worktree} if located[0].worktree else {},
+        contents=contents, purpose=terms.purpose,
+    ))
     holder = theirs[0].locked_by
-    tx.record(
-        ev.UnlockAsked(
-            request=request, n=n, agent=req.agent, holder=holder, resource=asked.name,
-            resource_kind=asked.kind, scope=asked.scope, mode=req.mode, reason=reason,
-        )
-    )
+    tx.record(ev.UnlockAsked(
+        request=request, n=n, agent=req.agent, holder=holder, resource=asked.name,
+        resource_kind=asked.kind, scope=asked.scope, mode=req.mode, reason=reason,
+    ))
     row = pending_unlocks.find(tx, request)
     pending_unlocks.tell_holder(tx, row, theirs)
     circles.look(svc, tx, req.agent)
@@ -135,6 +118,37 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
         tx.effects.stays[waits.acquisition_id] = request
         answered.move(tx, waits.acquisition_id, request)
     return unlock
+
+
+def _check_room(tx: Tx, agent: str) -> Refusal | None:
+    """LIMIT, if the agent may ask no more for now."""
+    count = tx.value("unlock_count", agent)
+    if count < PENDING_MAX:
+        return None
+    return Refusal(
+        Code.LIMIT, f"{agent} has {count} questions open; {PENDING_MAX} are the most. "
+        "Nobody was asked.", next="Wait for answers, or take one back: "
+        f"`coord request withdraw REQUEST --agent {agent}`.",
+    )
+
+
+def _carry_over(svc: Service, tx: Tx, req: rq.RequestFile, before: WaiterRow | None,
+                reason: str) -> Terms:
+    """By which terms it is granted: those that it has asked by before, if it has."""
+    if before is not None:
+        return Terms(before.ttl_ms, before.task_id, before.description, intern(before.purpose))
+    return Terms(ms(svc.settings.leases.ttl_s), tasks.find_only_claim(tx, req.agent), reason[:200],
+                 purposes.ASKED)
+
+
+def _find_place(tx: Tx, req: rq.RequestFile, located: Sequence[Located]
+                ) -> tuple[WaiterRow | None, UnlockRow | None]:
+    """The agent's place in line for it, if it has one, and what it asks there already."""
+    before = waiting_line.same_again(tx, req.agent, located)
+    already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
+    if before is not None and before.held and before.mode != req.mode and already is None:
+        before = waiting_line.same_again(tx, req.agent, located, req.mode)
+    return before, already
 
 
 def _asked_already(tx: Tx, row: UnlockRow, req: rq.RequestFile) -> rq.Unlock | Refusal:
@@ -174,14 +188,16 @@ def _of_one_holder(
     return [lease for lease in leases if lease.locked_by == holder]
 
 
-def _called_otherwise(svc: Service, lease: LeaseRow, name: str, req: rq.RequestFile) -> Refusal:
+def _called_otherwise(svc: Service, leases: list[LeaseRow], asked: Resource, req: rq.RequestFile
+                      ) -> Refusal | None:
     """What is asked for may be what a holder has renamed: that is asked for by its name."""
-    return Refusal(
-        Code.LOCKED, f"{shown(name)} may be what {lease.locked_by} has leased as "
+    lease = next((lease for lease in leases if renamed_regions.is_renamed(lease, asked)), None)
+    return None if lease is None else Refusal(
+        Code.LOCKED, f"{shown(asked.name)} may be what {lease.locked_by} has leased as "
         f"{shown(lease.file_path)}, which is not called so any more. Nobody was asked.",
         next=f"`coord request file {lease_typed(svc, lease, req.cwd)} --reason WHY --agent "
         f"{req.agent}` asks {lease.locked_by} for that.",
-        conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}], resource=name)
+        conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}], resource=asked.name)
 
 
 def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.Unlock:

@@ -189,8 +189,7 @@ def nobody_listens(tx: Tx, acquisition: str) -> None:
     only offered."""
     waiter = tx.first(WaiterRow, "waiter_get", acquisition)
     if waiter is not None and waiter.held:
-        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent,
-                                   held=False))
+        tx.record(ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False))
 
 
 def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
@@ -353,22 +352,23 @@ def stop_holding(
         _give(svc, tx, waiter, wanted, blockers, _Handed())
         return None
     other = redirect.offer(svc, tx, waiter.agent)
-    circle = circles.find(
-        svc, tx, waiter.agent, blockers,
-        [located_resource.resource for located_resource in located],
-        priority=waiter.priority, before=acquisition,
-    ) if blockers.leases or blockers.waiters else None
+    circle = circles.find(svc, tx, waiter.agent, blockers, located, priority=waiter.priority,
+                          before=acquisition) if blockers.blocked else None
     if last:
-        answered.wait_no_more(tx, acquisition)
-    if last and stay:
-        tx.record(
-            ev.WaiterChanged(acquisition_id=acquisition, agent=waiter.agent, held=False)
-        )
-    elif last:
-        step_out(tx, waiter, "timed out")
+        _end_holding(tx, waiter, stay)
     asked = redirect.Unserved(
         waiter.agent, located, acquisition if stay or not last else None, waiter.task_id)
     return redirect.locked(svc, tx, asked, blockers, other, circle)
+
+
+def _end_holding(tx: Tx, waiter: WaiterRow, stay: bool) -> None:
+    """No request is held open for it any more."""
+    answered.wait_no_more(tx, waiter.acquisition_id)
+    if stay:
+        tx.record(ev.WaiterChanged(
+            acquisition_id=waiter.acquisition_id, agent=waiter.agent, held=False))
+    else:
+        step_out(tx, waiter, "timed out")
 
 
 def _resources(tx: View, acquisition: str) -> list[Resource]:

@@ -26,11 +26,7 @@ from coordinator.store.rows import LeaseRow, ReadRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import (
-    copy_name,
-    path_of,
-    resource,
-)
+from coordinator.words.resource_names import copy_name, path_of, resource
 
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
 TRIES, AGAIN_S = 2000, 0.005
@@ -107,17 +103,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     ))
     if refusal is not None:
         return refusal
-    trees = {step.path: step.worktree for step in journal.steps}
-    steps = [step for step in journal.steps if step.worktree is None]
-    written = [(step.path, step.new_hash) for step in steps]
-    seen: list[tuple[str, str | None, str | None]] = [(path, now, agent) for path, now in written]
-    noted, known = _noted(journal.verdict.note)
-    for name, now in (*noted, *known):
-        tree = trees.get(path_of(name, "region") or name)
-        seen += [(text, now, agent) for text in _seen_as(svc, tx, agent, name, tree)]
-    blackboard.committed(svc, tx, agent, noted)
-    if seen:
-        tx.record(ev.VersionsSeen(versions=seen))
+    _note_versions(svc, tx, journal, agent)
     row = tx.agent(agent)
     if row is not None and row.state != "gone":
         # (Of an agent without hooks nobody would know what it has edited by itself since.)
@@ -125,8 +111,22 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
             kept_edits.note_edit(tx, agent, step.path, step.worktree,
                                  KeptEdit(step.old_hash, step.new_hash))
         _note_known(tx, agent, [(copy_name(step.path, step.worktree), step.old_hash, step.new_hash)
-                                for step in steps])
+                                for step in journal.steps if step.worktree is None])
     return warnings
+
+
+def _note_versions(svc: Service, tx: Tx, journal: Journal, agent: str) -> None:
+    """The versions that the agent has made by this."""
+    trees = {step.path: step.worktree for step in journal.steps}
+    seen: list[tuple[str, str | None, str | None]] = [
+        (step.path, step.new_hash, agent) for step in journal.steps if step.worktree is None]
+    noted, known = _noted(journal.verdict.note)
+    for name, now in (*noted, *known):
+        tree = trees.get(path_of(name, "region") or name)
+        seen += [(text, now, agent) for text in _seen_as(svc, tx, agent, name, tree)]
+    blackboard.committed(svc, tx, agent, noted)
+    if seen:
+        tx.record(ev.VersionsSeen(versions=seen))
 
 
 def answer(op: str, journal: Journal, warnings: list[str]
@@ -154,8 +154,7 @@ def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) 
     return names if at_both or worktree is None else [*names, name]
 
 
-def _note_known(tx: Tx, agent: str,
-                steps: Sequence[tuple[str, str | None, str | None]]) -> None:
+def _note_known(tx: Tx, agent: str, steps: Sequence[tuple[str, str | None, str | None]]) -> None:
     """What the agent knows of these files now: (path, content before, after). Of one that had
     changed since it read it, what it had read, and no more: it has not seen the rest by this."""
     reads = {path: tx.first(ReadRow, "read_get", agent, path) for path, _, _ in steps}

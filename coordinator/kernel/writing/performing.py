@@ -53,40 +53,60 @@ def perform(svc: Service, worker: Worker, journal: Journal, after_crash: bool) -
         links = frozenset(row.path for row in journal.steps
                           if is_link(row.old_hash or "") or is_link(row.new_hash or ""))
         writers = _Writers(svc, worker.view, stack, after_crash, links)
-        reached: list[StepRow] = []
-        fresh: list[int] = []
-        names: dict[tuple[int, int], tuple[str, int]] = {}  # file -> what is left of its names
-        for row in journal.steps:
-            if worker.halted():
-                performed.state = "halted"
-                break
-            with worker.piece():
-                outcome = writers.run(row, _forward(row))
-            if outcome.state == "changed" and row.done:
-                outcome = Outcome("done")  # it was written before; what was built on it stays
-            if outcome.state in ("done", "failed") or (outcome.state == "barred" and after_crash):
-                reached.append(row)
-            if outcome.state != "done":
-                performed.first = (row.path, outcome)
-                if after_crash:  # those that follow may have been written before, too
-                    reached += journal.steps[journal.steps.index(row) + 1 :]
-                break
-            if outcome.out is not None:
-                names[outcome.out] = (row.path, outcome.names)
-            fresh.append(row.n)
-            if len(fresh) == REPORT_EVERY:
-                _report(worker, journal, fresh)
-                fresh = []
+        reached = _Reached()
+        _write(performed, reached, worker, journal, writers, after_crash)
         if performed.first is None:
             performed.first = writers.sync()
         if performed.first is None:
-            if fresh and performed.state == "halted":  # else the end is noted in a moment
-                _report(worker, journal, fresh)
-            performed.linked = [(path, file[1]) for file, (path, left) in names.items() if left > 0]
+            if reached.fresh and performed.state == "halted":  # else the end is noted in a moment
+                _report(worker, journal, reached.fresh)
+            performed.linked = [(path, file[1]) for file, (path, left) in reached.names.items()
+                                if left > 0]
         else:
-            _take_back(performed, worker, journal, writers, reached)
+            _take_back(performed, worker, journal, writers, reached.steps)
         performed.saved = writers.saved()
     return performed
+
+
+@dataclass(slots=True)
+class _Reached:
+    """How far carrying out has come.
+
+    Attributes:
+        steps: those that may have been written.
+        fresh: numbers of those that the journal does not tell of yet.
+        names: what is left of a file's names: a path, and how many.
+    """
+
+    steps: list[StepRow] = field(default_factory=list)
+    fresh: list[int] = field(default_factory=list)
+    names: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
+
+
+def _write(performed: Performed, reached: _Reached, worker: Worker, journal: Journal,
+           writers: _Writers, after_crash: bool) -> None:
+    """One step after the other, until one cannot be done or the coordinator stops."""
+    for row in journal.steps:
+        if worker.halted():
+            performed.state = "halted"
+            break
+        with worker.piece():
+            outcome = writers.run(row, _forward(row))
+        if outcome.state == "changed" and row.done:
+            outcome = Outcome("done")  # it was written before; what was built on it stays
+        if outcome.state in ("done", "failed") or (outcome.state == "barred" and after_crash):
+            reached.steps.append(row)
+        if outcome.state != "done":
+            performed.first = (row.path, outcome)
+            if after_crash:  # those that follow may have been written before, too
+                reached.steps += journal.steps[journal.steps.index(row) + 1 :]
+            break
+        if outcome.out is not None:
+            reached.names[outcome.out] = (row.path, outcome.names)
+        reached.fresh.append(row.n)
+        if len(reached.fresh) == REPORT_EVERY:
+            _report(worker, journal, reached.fresh)
+            reached.fresh.clear()
 
 
 def _take_back(performed: Performed, worker: Worker, journal: Journal, writers: _Writers,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.kernel import tasks
@@ -43,8 +43,7 @@ _OVER = ("done", "cancelled")
 def among(view: View, items: Sequence[Item], names: Sequence[str]) -> dict[int, TaskRow]:
     """By the place of an item in the text: the task that it is already. Of several with one title
     the first is the first; what is over is another task where it has another prompt."""
-    rows = {task.task_id: task
-            for task in view.each_of(TaskRow, "task_get", dict.fromkeys(names))}
+    rows = {task.task_id: task for task in view.each_of(TaskRow, "task_get", dict.fromkeys(names))}
     by_title: defaultdict[str, list[TaskRow]] = defaultdict(list)
     for row in rows.values():
         by_title[_plain(row.title)].append(row)
@@ -123,17 +122,7 @@ def import_text(svc: Service, tx: Tx, actor: Actor, req: rq.TaskImport) -> rq.Im
     known = among(tx, read.items, req.known)
     read.warnings.extend(remarks(tx, read.items, req.known, known))
     refs = {str(read.items[n].id): row.task_id for n, row in known.items() if read.items[n].id}
-    closed = {item.id for item in read.items if item.done}
-    drafts = [
-        Draft(
-            title=item.title, prompt=item.prompt, resources=item.resources, priority=item.priority,
-            after=[name for name in item.after if name not in closed],
-            attempts_max=item.attempts_max, ref=item.id,
-            where=f"task {n} ({quoted(item.title, 40)})",
-        )
-        for n, item in enumerate(read.items, 1)
-        if not item.done and n - 1 not in known
-    ]
+    drafts = _list_drafts(read.items, known)
     left = sum(item.done for n, item in enumerate(read.items) if n not in known)
     if left:
         read.warnings.append("One task is marked done, and was not added." if left == 1 else
@@ -148,14 +137,26 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
     items = []
     for task in view.each(TaskRow, "tasks_list", 0, 2**31, 0):
         shown = tasks.reply(view, task)
-        items.append(
-            Item(
-                id=task.task_id, title=task.title, prompt=task.prompt, resources=shown.resources,
-                priority=task.priority, after=shown.after, attempts_max=task.attempts_max,
-                state=task.state, done=task.state == "done",
-            )
-        )
+        items.append(Item(
+            id=task.task_id, title=task.title, prompt=task.prompt, resources=shown.resources,
+            priority=task.priority, after=shown.after, attempts_max=task.attempts_max,
+            state=task.state, done=task.state == "done",
+        ))
     return rq.Exported(text=text_formats.write(items, req.format))
+
+
+def _list_drafts(items: Sequence[Item], there: Collection[int]) -> list[Draft]:
+    """The tasks that are to be added; `there`: which of them are there already."""
+    closed = {item.id for item in items if item.done}
+    return [
+        Draft(
+            title=item.title, prompt=item.prompt, resources=item.resources, priority=item.priority,
+            after=[name for name in item.after if name not in closed],
+            attempts_max=item.attempts_max, ref=item.id,
+            where=f"task {n} ({quoted(item.title, 40)})",
+        )
+        for n, item in enumerate(items, 1) if not item.done and n - 1 not in there
+    ]
 
 
 def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
@@ -171,27 +172,12 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
         )
     tx.looked.require(place for draft in drafts for place in places(draft, cwd))
     first = tx.last_number("task") + 1
-    ids = {d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}
-    if len(ids) != sum(1 for d in drafts if d.ref):
-        names = [d.ref for d in drafts if d.ref]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Refusal(Code.INVALID, f"The id {twice!r} is used twice; nothing was added.")
-    ids = {**(known or {}), **ids}
-    for i, draft in enumerate(drafts):
-        if draft.ref is None and len(drafts) > 1:  # (of one alone, that is a task to come)
-            ids[f"T-{first + i}"] = f"T-{first + i}"
+    ids = _number(drafts, first, known or {})
     events = [
         _draft_event(svc, tx, draft, f"T-{first + i}", first + i, ids, cwd)
         for i, draft in enumerate(drafts)
     ]
-    titles = {f"T-{first + i}": d.ref or f"T-{first + i}" for i, d in enumerate(drafts)}
-    circle = rule.cycle({e.task: e.after for e in events})
-    if circle:
-        named = " -> ".join(titles.get(name, name) for name in circle)
-        raise Refusal(
-            Code.INVALID, f"These tasks wait for each other: {named}. Nothing was added.",
-            next="Remove one of these `after`.", cycle=circle,
-        )
+    _check_cycle(drafts, events)
     new = {e.task for e in events}
     for event in events:
         states = ["pending" if name in new else tasks.find(tx, name).state for name in event.after]
@@ -201,6 +187,31 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
         tx.record(event)
     tx.effects.offers = True
     return [tasks.reply(tx, tasks.find(tx, e.task)) for e in events]
+
+
+def _number(drafts: Sequence[Draft], first: int, given: Mapping[str, str]) -> dict[str, str]:
+    """What each id stands for that a task may come after."""
+    names = [draft.ref for draft in drafts if draft.ref]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refusal(Code.INVALID, f"The id {twice!r} is used twice; nothing was added.")
+    ids = {**given, **{d.ref: f"T-{first + i}" for i, d in enumerate(drafts) if d.ref}}
+    for i, draft in enumerate(drafts):
+        if draft.ref is None and len(drafts) > 1:  # (of one alone, that is a task to come)
+            ids[f"T-{first + i}"] = f"T-{first + i}"
+    return ids
+
+
+def _check_cycle(drafts: Sequence[Draft], events: Sequence[TaskAdded]) -> None:
+    """Whether no new tasks wait for each other."""
+    circle = rule.cycle({e.task: e.after for e in events})
+    if circle:
+        refs = {event.task: draft.ref for event, draft in zip(events, drafts, strict=True)}
+        named = " -> ".join(refs.get(name) or name for name in circle)
+        raise Refusal(
+            Code.INVALID, f"These tasks wait for each other: {named}. Nothing was added.",
+            next="Remove one of these `after`.", cycle=circle,
+        )
 
 
 def _draft_event(

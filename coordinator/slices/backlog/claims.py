@@ -49,25 +49,10 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
     tasks.offer_rested(tx)
     named = tasks.find(tx, named.task_id)
     _close_if_lapsed(tx, named)
-    if named.state == "claimed":
-        if named.claimed_by == req.agent and req.reentrant:
-            return _held_already(svc, tx, named)
-        return Refusal(
-            Code.TASK_TAKEN, f"{named.task_id} is claimed by {named.claimed_by}; it stays so.",
-            holder=named.claimed_by, next=f"`coord task claim --agent {req.agent}` takes another."
-            + (" Ask with `reentrant` if it is you who has it."
-               if named.claimed_by == req.agent else ""),
-        )
+    if named.state == "claimed" and named.claimed_by == req.agent and req.reentrant:
+        return _held_already(svc, tx, named)
     if named.state != "ready":
-        why = tasks.reply(tx, named, full=True).explanation
-        return Refusal(
-            Code.TASK_NOT_READY,
-            f"{named.task_id} is {named.state}" + (f": it {why}." if why else "."),
-            state=named.state,
-            next=("" if named.state in ("done", "cancelled") else
-                  f"`coord task show {named.task_id}` says for what; ")
-            + f"`coord task claim --agent {req.agent}` takes another.",
-        )
+        return _not_to_be_had(tx, req, named)
     wanted = dispatch.wanted_by(svc, tx, named.task_id, worktree)
     blockers = find_blockers(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
                              Asking(task=named.task_id))
@@ -90,6 +75,26 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
     if blockers.closed:
         return grant.quarantined(blockers)
     return _take(svc, tx, req.agent, named, wanted, blockers, ttl_ms)
+
+
+def _not_to_be_had(tx: Tx, req: rq.TaskClaim, named: TaskRow) -> Refusal:
+    """TASK_TAKEN or TASK_NOT_READY."""
+    if named.state == "claimed":
+        return Refusal(
+            Code.TASK_TAKEN, f"{named.task_id} is claimed by {named.claimed_by}; it stays so.",
+            holder=named.claimed_by, next=f"`coord task claim --agent {req.agent}` takes another."
+            + (" Ask with `reentrant` if it is you who has it."
+               if named.claimed_by == req.agent else ""),
+        )
+    why = tasks.reply(tx, named, full=True).explanation
+    return Refusal(
+        Code.TASK_NOT_READY,
+        f"{named.task_id} is {named.state}" + (f": it {why}." if why else "."),
+        state=named.state,
+        next=("" if named.state in ("done", "cancelled") else
+              f"`coord task show {named.task_id}` says for what; ")
+        + f"`coord task claim --agent {req.agent}` takes another.",
+    )
 
 
 def _close_if_lapsed(tx: Tx, task: TaskRow) -> None:
@@ -307,9 +312,7 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
     if req.outcome in REMEDIES:
         blackboard.note(tx, task, req.agent, req.outcome, "person", [], req.reason)
     if learned:
-        tx.record(
-            ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned)
-        )
+        tx.record(ev.TaskResourcesLearned(task=task.task_id, agent=req.agent, resources=learned))
         _waits_no_more(tx, str(task.claimed_by), {name for name, *_ in learned})
         keeps = _who_keeps(tx, str(task.claimed_by), learned)
         why = WHY[keeps].format(", ".join(name for name, *_ in learned))
@@ -335,8 +338,7 @@ def _who_keeps(tx: Tx, agent: str, needed: Sequence[tuple[str, str, str, str]]) 
     if holders_of(tx, agent, wanted):
         return "others"
     return "itself" if all(any(overlaps(resource, held) for held in own) for resource,
-                           _ in wanted) else (
-        "nobody")
+                           _ in wanted) else "nobody"
 
 
 def outcome(svc: Service, tx: Tx, actor: Actor, req: rq.TaskOutcome) -> rq.Judged:

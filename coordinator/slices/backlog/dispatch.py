@@ -109,6 +109,35 @@ def best_ready(svc: Service, tx: Tx, but: Collection[str] = ()) -> ReadyRow | No
         ready.rank, -ranks.get(ready.task_id, 0.0), ready.n))
 
 
+def _list_parked(tx: Tx, agent: str) -> dict[str, ReadyRow | None]:
+    """The first task that is parked on each of the agent's own leases, by scope."""
+    held = tx.each(LeaseRow, "leases_of_holder", agent)[:OWN_MAX]
+    return {scope: tx.first(ReadyRow, "parked_after", scope, *FIRST, agent)
+            for scope in {lease.scope for lease in held}}
+
+
+def _best_of(tx: Tx, agent: str, best: ReadyRow | None, own: dict[str, ReadyRow | None],
+             seen: Collection[str]) -> ReadyRow | None:
+    """The best of what is offered and of what is parked on the agent's own leases (`own`, by scope:
+    the next one of each)."""
+    for scope, parked in own.items():
+        while parked is not None and parked.task_id in seen:
+            parked = own[scope] = tx.first(ReadyRow, "parked_after", scope, *parked.place, agent)
+        if parked is not None and (best is None or parked.place < best.place):
+            best = parked
+    return best
+
+
+def _find_barrier(blockers: Blockers, in_its_way: LeaseRow | None,
+                  wanted: Collection[Wanted]) -> str | None:
+    """The scope that a task is parked on; None: it is in the agent's own way alone."""
+    if blockers.blocked or blockers.closed:
+        return blockers.first_scope
+    bars = in_its_way is not None and any(
+        rule.conflicts(located.resource, mode, "", in_its_way) for located, mode in wanted)
+    return in_its_way.scope if in_its_way is not None and bars else None
+
+
 def choose(
     svc: Service, tx: Tx, agent: str, *, beside: bool = False, worktree: str | None = None
 ) -> tuple[TaskRow, list[Wanted], Blockers] | None:
@@ -127,17 +156,9 @@ def choose(
     left = others | set(tx.values("ready_read_beside", agent))
     most = len(left) + LEFT_MAX
     seen: set[str] = set(left)
-    held = [] if beside else tx.each(LeaseRow, "leases_of_holder", agent)[:OWN_MAX]
-    own = {scope: tx.first(ReadyRow, "parked_after", scope, *FIRST, agent)
-           for scope in {lease.scope for lease in held}}
+    own = {} if beside else _list_parked(tx, agent)
     while len(left) < most:
-        best = best_ready(svc, tx, left)
-        for scope, parked in own.items():
-            while parked is not None and parked.task_id in seen:
-                parked = own[scope] = tx.first(
-                    ReadyRow, "parked_after", scope, *parked.place, agent)
-            if parked is not None and (best is None or parked.place < best.place):
-                best = parked
+        best = _best_of(tx, agent, best_ready(svc, tx, left), own, seen)
         if best is None:
             break
         task_id = best.task_id
@@ -157,12 +178,9 @@ def choose(
             unserved.put(tx, "task", task_id, refusal.message, task=task_id)
             continue
         seen.add(task_id)
-        if blockers.blocked or blockers.closed:
-            tx.park(task_id, blockers.first_scope)
-        elif in_its_way is not None and any(
-            rule.conflicts(located.resource, mode, "", in_its_way) for located, mode in wanted
-        ):
-            tx.park(task_id, in_its_way.scope)
+        scope = _find_barrier(blockers, in_its_way, wanted)
+        if scope is not None:
+            tx.park(task_id, scope)
         else:  # others read beside it, and may begin on this
             left = left | {task_id}
     due = [] if beside else lapse.due(tx)
@@ -171,9 +189,7 @@ def choose(
     return None
 
 
-def _own_in_the_way(
-    view: View, task_id: str, blockers: Blockers, beside: bool
-) -> LeaseRow | None:
+def _own_in_the_way(view: View, task_id: str, blockers: Blockers, beside: bool) -> LeaseRow | None:
     """What the agent has itself, and cannot begin this task with."""
     if beside and blockers.mine:
         return blockers.mine[0]

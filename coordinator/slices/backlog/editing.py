@@ -80,32 +80,13 @@ _FIRST = {
 def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
     """See `requests.TaskEdit`."""
     task = tasks.find(tx, req.task)
-    if task.state in SETTLED:
-        raise Refusal(
-            Code.BAD_TRANSITION,
-            f"{task.task_id} is {told_state(task.state)}"
-            f"{f' by {task.claimed_by}' if task.claimed_by else ''}; "
-            f"what it says cannot be changed now. {NOTHING}", state=task.state,
-            next=_FIRST[task.state].format(task=task.task_id, by=task.claimed_by),
-        )
-    if req.seen is not None and req.seen != task.updated_at:
-        raise Refusal(
-            Code.VERSION_CHANGED, f"{task.task_id} was changed at {task.updated_at}, after you had "
-            f"read it. {NOTHING}", next=f"`coord task show {task.task_id}`, and change it again.",
-            updated_at=task.updated_at,
-        )
+    _check_editable(task, req)
     shown = tasks.reply(tx, task)
     placed = {} if req.before is None and req.behind is None else priorities_for(tx, task, req)
     priority = placed.pop(task.task_id, shown.priority) if req.priority is None else req.priority
     for priority_of_other in placed.values():
         check_priority(priority_of_other, NOTHING)
-    draft = Draft(
-        title=shown.title if req.title is None else req.title,
-        prompt=shown.prompt if req.prompt is None else req.prompt,
-        resources=[] if req.resources is None else req.resources,
-        priority=priority,
-        attempts_max=shown.attempts_max if req.attempts_max is None else req.attempts_max,
-    )
+    draft = _merge(shown, req, priority)
     title, attempts, resources = checked(svc, tx, draft, req.cwd, NOTHING)
     rows = [msgspec.structs.astuple(need)
             for need in tx.each(NeedRow, "task_resources_of", task.task_id)]
@@ -132,6 +113,35 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
         tx.effects.offers = True
         tasks.settle(tx, task.task_id, "what it comes after was changed")
     return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def _check_editable(task: TaskRow, req: rq.TaskEdit) -> None:
+    """Whether it may be changed now, and is what was read."""
+    if task.state in SETTLED:
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} is {told_state(task.state)}"
+            f"{f' by {task.claimed_by}' if task.claimed_by else ''}; "
+            f"what it says cannot be changed now. {NOTHING}", state=task.state,
+            next=_FIRST[task.state].format(task=task.task_id, by=task.claimed_by),
+        )
+    if req.seen is not None and req.seen != task.updated_at:
+        raise Refusal(
+            Code.VERSION_CHANGED, f"{task.task_id} was changed at {task.updated_at}, after you had "
+            f"read it. {NOTHING}", next=f"`coord task show {task.task_id}`, and change it again.",
+            updated_at=task.updated_at,
+        )
+
+
+def _merge(shown: rq.Task, req: rq.TaskEdit, priority: int) -> Draft:
+    """The task as it is to be."""
+    return Draft(
+        title=shown.title if req.title is None else req.title,
+        prompt=shown.prompt if req.prompt is None else req.prompt,
+        resources=[] if req.resources is None else req.resources,
+        priority=priority,
+        attempts_max=shown.attempts_max if req.attempts_max is None else req.attempts_max,
+    )
 
 
 def _raise(tx: Tx, name: str, priority: int) -> None:

@@ -9,6 +9,7 @@ parentheses stand between backticks, as code does in Markdown.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from coordinator.slices.backlog import task_fields
@@ -52,14 +53,13 @@ def read(text: str, warn: Warn) -> list[Item]:
     within, since = "", 0  # a comment or a block of code: what ends it, where it began
     for number, line in enumerate(text.split("\n"), 1):
         if within:
-            if (within == "-->" and within in line) or line.rstrip() == within:
+            if _closes(line, within):
                 within = ""
         elif box := _BOX.match(line.rstrip()):
             open_ = _from_box(box[2], box[1] != " ", number, warn)
             items.append(open_)
         elif open_ is not None and line.startswith(("  ", "\t")) and line.strip():
-            own = line[1:] if line.startswith("\t") else line[2:]
-            open_.prompt += ("\n" if open_.prompt else "") + own.rstrip()
+            _add_line(open_, line)
         elif not line.strip():
             if open_ is not None and open_.prompt:
                 open_.prompt += "\n"
@@ -70,16 +70,28 @@ def read(text: str, warn: Warn) -> list[Item]:
                            "above it, and there is none", "Begin the line with `- [ ]`.")
         else:
             open_ = None
-            fence, since = _FENCE.match(line), number
-            if fence:
-                within = fence[1]
-            elif line.startswith("<!--") and "-->" not in line:
-                within = "-->"
+            within, since = _find_end(line), number
     if within:
         raise _refused(since, f"what begins here is not closed by `{within}`", "Close it.")
     for item in items:
         item.prompt = item.prompt.strip("\n")
     return items
+
+
+def _closes(line: str, within: str) -> bool:
+    return (within == "-->" and within in line) or line.rstrip() == within
+
+
+def _find_end(line: str) -> str:
+    """What ends the block of code, or the comment, that begins in this line; empty: none does."""
+    if fence := _FENCE.match(line):
+        return fence[1]
+    return "-->" if line.startswith("<!--") and "-->" not in line else ""
+
+
+def _add_line(item: Item, line: str) -> None:
+    own = line[1:] if line.startswith("\t") else line[2:]
+    item.prompt += ("\n" if item.prompt else "") + own.rstrip()
 
 
 def write(item: Item) -> str:
@@ -130,6 +142,16 @@ def _number(fact: _Fact, field: str, number: int) -> int:
         ) from None
 
 
+def _check_facts(facts: Sequence[_Fact], number: int) -> None:
+    for fact in facts:
+        if fact.word not in _WORDS:
+            raise _refused(number, f"`({fact.word}: …)` is not understood: "
+                           + task_fields.unknown(fact.word).rstrip("."), _OWN)
+        if fact.odd is not None:
+            raise _refused(number, f"the quotation marks of {fact.odd[:60]} are not understood",
+                           "Write the name between backticks.")
+
+
 def _split(line: str, number: int) -> tuple[str, list[_Fact]]:
     """The title, and the facts at its end.
 
@@ -145,13 +167,7 @@ def _split(line: str, number: int) -> tuple[str, list[_Fact]]:
             if read_on is not None:
                 title, facts = line[:at], read_on
                 break
-    for fact in facts:
-        if fact.word not in _WORDS:
-            raise _refused(number, f"`({fact.word}: …)` is not understood: "
-                           + task_fields.unknown(fact.word).rstrip("."), _OWN)
-        if fact.odd is not None:
-            raise _refused(number, f"the quotation marks of {fact.odd[:60]} are not understood",
-                           "Write the name between backticks.")
+    _check_facts(facts, number)
     code = [found_match.span() for found_match in _CODE.finditer(title)]
     for match in _OPEN.finditer(title):
         at = match.start() + len(match[1])
@@ -191,6 +207,15 @@ def _to_the_end(line: str, at: int) -> list[_Fact] | None:
     return facts
 
 
+def _skip_part(line: str, at: int) -> int:
+    """Where a part without quotation marks ends; a comma between parentheses is in it."""
+    depth = 0
+    while at < len(line) and (depth or line[at] not in ",)"):
+        depth += {"(": 1, ")": -1}.get(line[at], 0)
+        at += 1
+    return at
+
+
 def _parts(line: str, at: int) -> tuple[list[str], str | None, int] | None:
     """(what stands between commas, the first of it with odd quotation marks, where it goes on
     behind the parenthesis that closes it)."""
@@ -205,10 +230,7 @@ def _parts(line: str, at: int) -> tuple[list[str], str | None, int] | None:
             while line[at : at + 1].isspace():
                 at += 1
         else:
-            begin, depth = at, 0
-            while at < len(line) and (depth or line[at] not in ",)"):
-                depth += {"(": 1, ")": -1}.get(line[at], 0)
-                at += 1
+            begin, at = at, _skip_part(line, at)
             part = line[begin:at].strip()
             if part and (part[0] in _MARKS or part[-1] in _MARKS):
                 odd = odd or part

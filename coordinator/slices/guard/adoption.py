@@ -64,8 +64,9 @@ class Adopted(NamedTuple):
 
 def writer(view: View, change: Seen, *, but: str = "") -> str | None:
     """The agent whose command wrote this, if it can only have been one; `but`: not this one."""
+    left_out = owner(view, but)
     commands = [call for call in change.calls
-                if call.is_command and (not but or owner(view, call.holder) != owner(view, but))]
+                if call.is_command and owner(view, call.holder) != left_out]
     owners = {owner(view, command.holder) for command in commands}
     if len(owners) > 1:  # as far as their words tell
         commands = [command for command in commands if any(may_mean(word, change.path)
@@ -74,7 +75,7 @@ def writer(view: View, change: Seen, *, but: str = "") -> str | None:
     if len(owners) != 1:
         return None
     holders = {command.holder for command in commands}
-    holder = holders.pop() if len(holders) == 1 else owners.pop()
+    holder = (holders if len(holders) == 1 else owners).pop()
     row = view.agent(holder)
     return holder if row is not None and row.state != "gone" else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Collection, Iterator
 from unicodedata import normalize
 
 from coordinator.kernel.core import Actor, Service, listed
@@ -56,7 +57,7 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
     if len(paths) > PATHS_MAX:
         raise Refusal(Code.LIMIT, f"{len(paths)} paths; {PATHS_MAX} at most in one request.")
     mine = {agent, _parent(view, agent)} - {None}
-    out: dict[tuple[str, int], rq.GuardHeld] = {}
+    held: dict[tuple[str, int], rq.GuardHeld] = {}
     # (One whose tree is mounted elsewhere names them from the root.)
     names = {path: posixpath.join(svc.root, path) for path in paths}
     view.looked.require(Place(name, None, True) for name in names.values())
@@ -64,26 +65,31 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
         entry = _entry(svc, view, name)
         if entry is None:
             continue  # outside, or of git's own: nobody can hold it
-        asked, inode = entry
-        linked = view.each(LeaseRow, "rivals_by_inode", inode) if inode else []
-        same = {lease.fencing_token for lease in linked}
-        held = [*leases_near(view, asked), *linked]
-        agreed = {row.agreed_as for row in held if row.locked_by in mine}
-        by_name = {row.locked_by for row in held if overlaps(
-            asked, as_resource(row.file_path, row.kind, row.scope))}
-        for row in held:
-            if (row.locked_by in mine or row.expires_at <= view.now
-                    or (row.mode == "shared" and row.agreed_as in {None, *agreed})):
-                continue
-            lease = as_resource(row.file_path, row.kind, row.scope)
-            if overlaps(asked, lease) or (
-                    row.fencing_token in same and row.locked_by not in by_name):
-                out.setdefault((path, row.fencing_token), rq.GuardHeld(
-                    path=path, resource=row.file_path, holder=row.locked_by, task=row.task_id,
-                    description=row.task_description, since=row.locked_at, until=row.expires_at,
-                    worktree=row.worktree,
-                ))
-    return list(out.values())
+        for row in _in_the_way(view, mine, *entry):
+            held.setdefault((path, row.fencing_token), rq.GuardHeld(
+                path=path, resource=row.file_path, holder=row.locked_by, task=row.task_id,
+                description=row.task_description, since=row.locked_at, until=row.expires_at,
+                worktree=row.worktree,
+            ))
+    return list(held.values())
+
+
+def _in_the_way(view: View, mine: Collection[str | None], asked: Resource, inode: str | None
+                ) -> Iterator[LeaseRow]:
+    """Leases of others on a file: by its name, or by another of its names alone."""
+    linked = view.each(LeaseRow, "rivals_by_inode", inode) if inode else []
+    same = {lease.fencing_token for lease in linked}
+    rows = [*leases_near(view, asked), *linked]
+    agreed = {row.agreed_as for row in rows if row.locked_by in mine}
+    by_name = {row.locked_by for row in rows if overlaps(
+        asked, as_resource(row.file_path, row.kind, row.scope))}
+    for row in rows:
+        if (row.locked_by in mine or row.expires_at <= view.now
+                or (row.mode == "shared" and row.agreed_as in {None, *agreed})):
+            continue
+        lease = as_resource(row.file_path, row.kind, row.scope)
+        if overlaps(asked, lease) or (row.fencing_token in same and row.locked_by not in by_name):
+            yield row
 
 
 def _entry(svc: Service, view: View, path: str) -> tuple[Resource, str | None] | None:

@@ -6,7 +6,8 @@ index, whoever holds its files. They are told what there was before, so that it 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from coordinator.kernel.core import listed
@@ -64,48 +65,63 @@ def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str])
         since: when its command began (UTC).
         busy: agents of whom a call ran meanwhile: a commit of their own files may be theirs.
     """
-    mine = family(tx, agent)
-    others = [row for row in tx.each(
-        LeaseRow, "leases_live", tx.now, 0, None, HELD_MAX)
-        if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
+    others = _list_others(tx, agent)
     at_it = {owner(tx, text) for text in busy} - {owner(tx, agent)}
     theirs = [row for row in others if row.mode == "exclusive" and row.locked_at <= since
               and owner(tx, row.locked_by) not in at_it]
     who = f"A command of {agent}" + (
         f" (or of {listed(sorted(at_it))}, at the same time)" if at_it else "")
-    said: dict[str, list[str]] = {}
-    for move in moved.heads:
-        if not move.is_commit:
-            for holder in dict.fromkeys(row.locked_by for row in others):
-                said.setdefault(holder, []).append(
-                    f"{who} moved the branch that all work on ({quoted(move.what)}).")
-            continue
-        for row in theirs:
-            files = [path for path in move.files if _is_of(row, path)]
-            if files:
-                said.setdefault(row.locked_by, []).append(
-                    f"A command of {agent} committed {listed(files)}, which you hold "
-                    f"({quoted(move.what)}).")
-    for sentences in said.values():
+    words: dict[str, list[str]] = {}
+    for holder, sentence in chain.from_iterable(
+            _describe_head(agent, who, move, others, theirs) for move in moved.heads):
+        words.setdefault(holder, []).append(sentence)
+    for sentences in words.values():
         sentences.append(f"Before it, {moved.was}.")
-    for row in theirs:
-        for change in [index_change for index_change in moved.staged
-                       if _is_of(row, index_change.path)][:NAMED_MAX]:
-            said.setdefault(row.locked_by, []).append(
-                f"A command of {agent} changed what git's index has of {listed([change.path])}, "
-                f"which you hold: it was {change.was or 'nothing'}, and is "
-                f"{change.now or 'nothing'}.")
-    for holder, sentences in said.items():
+    for holder, sentence in _describe_index(agent, moved.staged, theirs):
+        words.setdefault(holder, []).append(sentence)
+    for holder, sentences in words.items():
         text = " ".join(dict.fromkeys(sentences))
         notices.post(tx, holder, "head", f"{text} Look where you are before you go on.")
-    if not said:
+    if not words:
         return []
     tx.record(ev.Noted(what="git was changed while others were at work", facts={
         "agent": agent, "before": moved.was, "moves": [move.what for move in moved.heads],
-        "told": sorted(said)}))
+        "told": sorted(words)}))
     what = "moved HEAD" if moved.heads else "changed git's index of files that others hold"
-    return [f"[coord] Your command {what} while {listed(sorted(said))} were at work here; they "
+    return [f"[coord] Your command {what} while {listed(sorted(words))} were at work here; they "
             "were told. Commit your own files only, and leave branches to a quiet moment."]
+
+
+def _list_others(tx: Tx, agent: str) -> list[LeaseRow]:
+    """What others hold in the main working tree."""
+    mine = family(tx, agent)
+    return [row for row in tx.each(LeaseRow, "leases_live", tx.now, 0, None, HELD_MAX)
+            if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
+
+
+def _describe_head(agent: str, who: str, move: HeadMove, others: Sequence[LeaseRow],
+                   theirs: Sequence[LeaseRow]) -> Iterator[tuple[str, str]]:
+    """Who is told what of a move of HEAD."""
+    if not move.is_commit:
+        for holder in dict.fromkeys(row.locked_by for row in others):
+            yield holder, f"{who} moved the branch that all work on ({quoted(move.what)})."
+        return
+    for row in theirs:
+        files = [path for path in move.files if _is_of(row, path)]
+        if files:
+            yield row.locked_by, (f"A command of {agent} committed {listed(files)}, which you hold "
+                                  f"({quoted(move.what)}).")
+
+
+def _describe_index(agent: str, staged: Sequence[IndexChange], theirs: Sequence[LeaseRow]
+                    ) -> Iterator[tuple[str, str]]:
+    """Who is told what of changes of git's index."""
+    for row in theirs:
+        for change in [change for change in staged if _is_of(row, change.path)][:NAMED_MAX]:
+            yield row.locked_by, (
+                f"A command of {agent} changed what git's index has of {listed([change.path])}, "
+                f"which you hold: it was {change.was or 'nothing'}, and is "
+                f"{change.now or 'nothing'}.")
 
 
 def _is_of(row: LeaseRow, path: str) -> bool:

@@ -133,13 +133,7 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
     Raises:
         Unready: a file was not looked at since the last window of it closed.
     """
-    edited = any(edits and language_of(path) is not None for path, edits in _edits(heard))
-    # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
-    chosen = [file for file in files
-              if file.worktree is None and may_be_divided(svc, file)] if edited else []
-    scopes = {located.resource.scope for located in chosen}
-    chosen += [file for file in files if file.resource.scope not in scopes
-               and agreements.by_which(tx, agent, file.resource) is not None]
+    chosen = _choose_by_turns(svc, tx, agent, heard, files)
     tx.looked.require([Content(str(located.path)) for located in chosen])
     chosen.sort(key=lambda located: located.resource.name)  # in one order for all
     for located in chosen:
@@ -147,13 +141,25 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
             refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
             if refusal is not None:
                 return refusal
-    out = wanted(svc, tx, agent, heard, files)
+    result = wanted(svc, tx, agent, heard, files)
     for located in chosen:
-        if located.resource.name in out.windows:
+        if located.resource.name in result.windows:
             refusal = write_windows.open_one(svc, tx, actor, agent, located, wait_s)
             if refusal is not None:
                 return refusal
-    return out
+    return result
+
+
+def _choose_by_turns(svc: Service, tx: Tx, agent: str, heard: HookCall,
+                     files: Sequence[Located]) -> list[Located]:
+    """The files that several may hold, and write one after the other."""
+    edited = any(edits and language_of(path) is not None for path, edits in _edits(heard))
+    # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
+    chosen = [file for file in files
+              if file.worktree is None and may_be_divided(svc, file)] if edited else []
+    scopes = {located.resource.scope for located in chosen}
+    return chosen + [file for file in files if file.resource.scope not in scopes
+                     and agreements.by_which(tx, agent, file.resource) is not None]
 
 
 # ---------------------------------------------------------------- which regions
@@ -183,8 +189,7 @@ def _replaced(tx: Tx, heard: HookCall) -> dict[str, str | None]:
     return result
 
 
-def _leasable(svc: Service, tx: Tx, agent: str, located: Located,
-              parts: Parts) -> list[str] | None:
+def _leasable(svc: Service, tx: Tx, agent: str, located: Located, parts: Parts) -> list[str] | None:
     """The regions to be leased; None: the whole file. What the agent, or its parent, holds whole
     already is taken so."""
     names = parts.names

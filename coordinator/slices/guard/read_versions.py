@@ -6,7 +6,7 @@ somebody has replaced since is refused with the difference (VERSION_CHANGED).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.kernel.holders.families import owner
@@ -20,7 +20,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import ReadRow, VersionRow
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Located, copy_name, path_of
+from coordinator.words.resource_names import Located, Resource, copy_name, path_of
 
 #: Files of more bytes than these, all together, are not looked for in what a command prints.
 SHOWN_BYTES_MAX = 256 * 1024
@@ -52,43 +52,57 @@ def note(tx: Tx, agent: str, files: Sequence[Located], *, written: bool,
     Raises:
         Unready: they were not.
     """
-    files = [file for file in files if file.resource.kind == "file" and file.path is not None
-             and file.resource.name not in but]
-    tx.looked.require([*(Content(str(file.path)) for file in files),
-                       *(Ignored(file.resource.name) for file in files)])
     reads: list[tuple[str, str | None]] = []
     versions: list[tuple[str, str | None, str | None]] = []
-    for located in files:
+    for located in _list_plain(tx, files, but):
         name = located.resource.name
-        if tx.looked.ignored(name):
-            continue
         content = tx.looked.content(str(located.path))
         tx.keep_found(content)
         copy = copy_name(name, located.worktree)
         reading = _read_of(tx, agent, copy)
-        if not (unread and copy in unread) and (
-                reading is None or reading.hash != content.hash
-                or (reading.base is not None and not written)):
+        if not (unread and copy in unread) and _is_news(reading, content.hash, written):
             reads.append((copy, content.hash))
         if edited:
-            last = tx.first(VersionRow, "version_get", name)
-            before = last.hash if last is not None else None
-            before = reading.hash if reading is not None else before
-            before = before if before != content.hash else None
-            kept_edits.note_edit(tx, agent, name, located.worktree,
-                                 KeptEdit(before, content.hash))
+            _note_edit(tx, agent, located, reading, content.hash)
         if written and located.worktree is None:
             last = tx.first(VersionRow, "version_get", name)
-            if last is None or last.hash != content.hash or last.agent != agent:
+            if last is None or (last.hash, last.agent) != (content.hash, agent):
                 versions.append((name, content.hash, agent))
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads, how="written" if written else "read"))
-    partly = [(name, known) for name, known in (unread or {}).items()
+    if unread:
+        _note_unread(tx, agent, unread)
+    if versions:
+        tx.record(ev.VersionsSeen(versions=versions))
+
+
+def _is_news(reading: ReadRow | None, now: str | None, written: bool) -> bool:
+    return (reading is None or reading.hash != now or (reading.base is not None and not written))
+
+
+def _list_plain(tx: Tx, files: Sequence[Located], but: Collection[str]) -> list[Located]:
+    """The files that were looked at, and that are not ignored."""
+    files = [file for file in files if file.resource.kind == "file" and file.path is not None
+             and file.resource.name not in but]
+    tx.looked.require([*(Content(str(file.path)) for file in files),
+                       *(Ignored(file.resource.name) for file in files)])
+    return [file for file in files if not tx.looked.ignored(file.resource.name)]
+
+
+def _note_edit(tx: Tx, agent: str, located: Located, reading: ReadRow | None,
+               now: str | None) -> None:
+    """What an edit tool has made of what the agent had read, or else of what was last seen."""
+    name = located.resource.name
+    last: ReadRow | VersionRow | None = reading or tx.first(VersionRow, "version_get", name)
+    before = last.hash if last is not None and last.hash != now else None
+    kept_edits.note_edit(tx, agent, name, located.worktree, KeptEdit(before, now))
+
+
+def _note_unread(tx: Tx, agent: str, unread: Mapping[str, str | None]) -> None:
+    partly = [(name, content) for name, content in unread.items()
               if (row := _read_of(tx, agent, name)) is not None and not row.partial]
     if partly:
         tx.record(ev.ContentRead(agent=agent, reads=partly, partial=True))
-    if versions:
-        tx.record(ev.VersionsSeen(versions=versions))
 
 
 def note_command(tx: Tx, agent: str, files: Sequence[Located],
@@ -154,21 +168,29 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
         if (file.resource.kind != "file" or file.worktree is not None
                 or _read_of(tx, agent, name) is not None):
             continue
-        began: list[tuple[bool, str, str | None]] = []  # of several copies, that of this tree first
-        for row in leases_near(tx, file.resource):
-            elsewhere = row.worktree is not None
-            if (row.mode != "exclusive" or row.expires_at <= tx.now or row.locked_by == agent
-                    or path_of(row.file_path, row.kind) != name
-                    or not (name in parents or owner(tx, row.locked_by) != owner(tx, agent))):
-                continue
-            if row.kind == "region" and parts:
-                whole = tx.value("baseline_get", row.fencing_token, name)
-                began += [(elsewhere, row.locked_at, whole)] if whole is not None else []
-            elif row.kind == "file":
-                began.append((elsewhere, row.locked_at, row.content_hash))
-        reads += [(name, known) for *_, known in sorted(began, key=lambda one: one[:2])[:1]]
+        began = sorted(_list_begun(tx, agent, file.resource, parents, parts),
+                       key=lambda begin: begin[:2])
+        reads += [(name, content) for *_, content in began[:1]]
     if reads:
         tx.record(ev.ContentRead(agent=agent, reads=reads))
+
+
+def _list_begun(tx: Tx, agent: str, file: Resource, parents: Collection[str],
+                parts: bool) -> Iterator[tuple[bool, str, str | None]]:
+    """What others' work on a file began with, and when; whether that is another copy of it."""
+    name = file.name
+    for row in leases_near(tx, file):
+        elsewhere = row.worktree is not None
+        if (row.mode != "exclusive" or row.expires_at <= tx.now or row.locked_by == agent
+                or path_of(row.file_path, row.kind) != name
+                or not (name in parents or owner(tx, row.locked_by) != owner(tx, agent))):
+            continue
+        if row.kind == "region" and parts:
+            whole = tx.value("baseline_get", row.fencing_token, name)
+            if whole is not None:
+                yield elsewhere, row.locked_at, whole
+        elif row.kind == "file":
+            yield elsewhere, row.locked_at, row.content_hash
 
 
 def _read_of(tx: Tx, agent: str, copy: str) -> ReadRow | None:
@@ -263,14 +285,8 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
     sentences: list[str] = []
     reads: list[tuple[str, str | None]] = []
     cut = False
-    for located in write.files:
+    for located, row, content in _list_read(tx, agent, write):
         name, copy = located.resource.name, copy_name(located.resource.name, located.worktree)
-        row = _read_of(tx, agent, copy)
-        if row is None or located.path is None:
-            continue
-        content = tx.looked.content(located.path)
-        if write.by_command and content.hash is None:
-            continue
         if name in write.whole and row.base is not None:
             if not _carries(tx, row, content, write.whole[name]):
                 cut = True
@@ -278,28 +294,15 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
                                  "read it.")
                 continue
             tx.record(ev.ContentRead(agent=agent, reads=[(copy, row.hash)], how="read"))
-        last = tx.first(VersionRow, "version_get", copy)
-        own = write.regions.get(name)
-        version = Known(
-            read=row.hash, now=content.hash, last=last.hash if last else None,
-            last_by=last.agent if last else None, partial=bool(row.partial),
-            held_since_read=name not in write.agreed and all(
-                write.locked_at.get(text, tx.now) <= row.at for text in (
-                    [name] if own is None else [f"{name}::{region}" for region in own])),
-            by_others=last is not None and last.hash == content.hash and (
-                last.agent is None or owner(tx, last.agent) != owner(tx, agent)),
-        )
-        foreign = version.last_by != agent
-        if own is not None and version.read != version.now and (foreign or version.partial):
-            changed = _changed(tx, located.path, version.read)
-            if changed is not None and not _meet(changed, own):
-                if changed and foreign:
-                    notes.append(_elsewhere(name, changed, version))
+        version = _compare(tx, agent, write, located, row, content.hash)
+        if name in write.regions:
+            changed = _list_missed(tx, agent, located, write.regions[name], version)
+            if changed is not None:
+                notes += [_elsewhere(name, changed, version)] if changed else []
                 continue
         if not replaced(version, agent):
             continue
-        by = f", last by {version.last_by}" if version.last_by and foreign and (
-            version.last == version.now) else ""
+        by = _say_by(version) if version.last_by != agent else ""
         text = make_difference(tx, name, row.hash, content)
         if text is None:
             cut = True
@@ -320,6 +323,52 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
     )
 
 
+def _list_read(tx: Tx, agent: str, write: Write) -> Iterator[tuple[Located, ReadRow, Bytes]]:
+    """The files that the agent has read before; with what it read, and what is there."""
+    for located in write.files:
+        row = _read_of(tx, agent, copy_name(located.resource.name, located.worktree))
+        if row is None or located.path is None:
+            continue
+        content = tx.looked.content(located.path)
+        if content.hash is not None or not write.by_command:
+            yield located, row, content
+
+
+def _list_missed(tx: Tx, agent: str, located: Located, own: Sequence[str],
+                 version: Known) -> list[str] | None:
+    """The regions that others have changed since, if the agent is about to write none of them;
+    None: it may be."""
+    foreign = version.last_by != agent
+    if version.read == version.now or not (foreign or version.partial):
+        return None
+    changed = _changed(tx, str(located.path), version.read)
+    if changed is None or _meet(changed, own):
+        return None
+    return changed if foreign else []
+
+
+def _say_by(version: Known) -> str:
+    is_last = version.last_by and version.last == version.now
+    return f", last by {version.last_by}" if is_last else ""
+
+
+def _compare(tx: Tx, agent: str, write: Write, located: Located, row: ReadRow,
+             now: str | None) -> Known:
+    """What the agent has read of a file, and what is there now."""
+    name = located.resource.name
+    last = tx.first(VersionRow, "version_get", copy_name(name, located.worktree))
+    own = write.regions.get(name)
+    names = [name] if own is None else [f"{name}::{region}" for region in own]
+    return Known(
+        read=row.hash, now=now, last=last.hash if last else None,
+        last_by=last.agent if last else None, partial=bool(row.partial),
+        held_since_read=name not in write.agreed and all(
+            write.locked_at.get(text, tx.now) <= row.at for text in names),
+        by_others=last is not None and last.hash == now and (
+            last.agent is None or owner(tx, last.agent) != owner(tx, agent)),
+    )
+
+
 def _carries(tx: Tx, read: ReadRow, now: Bytes, text: str | None) -> bool:
     """Whether a new content of a file has what the agent was told of and has not read."""
     if text is None:
@@ -328,15 +377,17 @@ def _carries(tx: Tx, read: ReadRow, now: Bytes, text: str | None) -> bool:
     return carries(base, told, _text(now.data or tx.source(now.hash)), text)
 
 
-def unread(tx: Tx, agent: str, files: Sequence[Located]) -> Refusal | None:
+def unread(tx: Tx, agent: str, files: Sequence[Located], agreed: Collection[str]) -> Refusal | None:
     """VERSION_CHANGED if somebody else wrote one of these files last, which the agent shares with
-    others and has never read.
+    others (`agreed`) and has never read.
 
     Raises:
         Unready: a file was not looked at.
     """
     for located in files:
         name = located.resource.name
+        if name not in agreed:
+            continue
         last = tx.first(VersionRow, "version_get", name)
         if (located.path is None or _read_of(tx, agent, name) is not None
                 or last is None or last.agent in (None, agent)):

@@ -54,16 +54,15 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
     was, now = path_scope(old, svc.fold_case), path_scope(new, svc.fold_case)
     if was == now:
         return
-    leases = [lease for lease in leases_near(tx, as_resource(old, "file", was))
-              if lease.scope.startswith(was) and lease.worktree is None
-              and lease.kind not in ("glob", "key") and not _is_later(lease, by)]
+    leases = _list_below(tx, old, was, by)
     if not leases:
         _out_of(svc, tx, old, new, by, is_dir)
         _into(svc, tx, old, new, by)
         return
     names = {lease.fencing_token: new + lease.file_path[len(old):] for lease in leases}
-    tx.looked.require(need for lease in leases if lease.kind == "file" for need in (
-        place(lease.file_path, lease.kind), place(names[lease.fencing_token], lease.kind)))
+    files = [lease for lease in leases if lease.kind == "file"]
+    tx.looked.require(place(name, lease.kind) for lease in files
+                      for name in (lease.file_path, names[lease.fencing_token]))
     leases = [lease for lease in leases if not _is_there(tx, lease)]
     over = earlier_content.stood_there(svc, tx, [
         resource_names.path_of(names[lease.fencing_token], lease.kind)
@@ -96,6 +95,13 @@ def _is_there(tx: Tx, lease: LeaseRow) -> bool:
     return located.inode == lease.inode and located.resource.scope == lease.scope
 
 
+def _list_below(tx: Tx, old: str, scope: str, by: str | None) -> list[LeaseRow]:
+    """The leases that go with what was renamed."""
+    return [lease for lease in leases_near(tx, as_resource(old, "file", scope))
+            if lease.scope.startswith(scope) and lease.worktree is None
+            and lease.kind not in ("glob", "key") and not _is_later(lease, by)]
+
+
 def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
             over: Mapping[str, str | None]) -> None:
     """What this lease is on has another name now. The rule where that name lies within what another
@@ -105,28 +111,18 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
     `over`: by path, what was there."""
     kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
     asked = as_resource(name, kind, scope)
-    there = [row for row in leases_near(tx, asked)
-             if row.fencing_token != lease.fencing_token]
+    there = [row for row in leases_near(tx, asked) if row.fencing_token != lease.fencing_token]
     others = [row for row in there if conflicts(
         asked, lease.mode, lease.locked_by, row, lease.agreed_as)]
     # (Only the main tree is watched: a lease on the copy in another is on another file.)
     own = [row for row in there if row.locked_by == lease.locked_by and row.worktree is None]
-    same = [row for row in own if (
-        row.scope == scope and row.mode == lease.mode and row.kind != "glob") or (
-        row.mode == "exclusive" and row.kind != "region" and scope.startswith(row.scope)
-        and overlaps(asked, as_resource(row.file_path, row.kind, row.scope)))]
-    lapsed = [Lapsed(row.locked_by, row.task_id) for row in (*others, *same, lease)
-              if row.expires_at <= tx.now]
-    if lapsed:
-        raise Unready(lapsed=dict.fromkeys(lapsed))
-    if others and all(_came_to_nothing(svc, tx, row, lease, scope) for row in others):
-        for row in others:
-            _end_for(tx, row, lease, name)
-    elif others:
+    same = [row for row in own if _has_it(row, lease, asked)]
+    _check_live(tx, (*others, *same, lease))
+    if others and not _end_unused(svc, tx, lease, name, scope, others):
         if _hits_no_part(svc, tx, lease, name, others):
             end(tx, lease)
-            return
-        _give_way(svc, tx, lease, name, others[0], over)
+        else:
+            _give_way(svc, tx, lease, name, others[0], over)
         return
     if same:  # its holder has both names: what was at this one when it was leased stays known
         return
@@ -139,20 +135,49 @@ def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
             "follow; do not write there.", resource=name,
         )
         return
-    if _moves_whole(tx, lease) and over.get(resource_names.path_of(name, kind)) is None:
-        tx.record(
-            ev.LeaseMoved(
-                fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
-                old_scope=lease.scope, scope=scope, moved_from=lease.file_path,
-                slot=free_slot(tx, lease.locked_by, asked, lease.mode, lease.worktree),
-            )
-        )
+    _have_both(tx, lease, asked, over.get(resource_names.path_of(name, kind)), bool(others))
+
+
+def _check_live(tx: Tx, rows: Sequence[LeaseRow]) -> None:
+    lapsed = [Lapsed(row.locked_by, row.task_id) for row in rows if row.expires_at <= tx.now]
+    if lapsed:
+        raise Unready(lapsed=dict.fromkeys(lapsed))
+
+
+def _end_unused(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
+                others: Sequence[LeaseRow]) -> bool:
+    """End others' leases on the new name, if all of them came to nothing there."""
+    if not all(_came_to_nothing(svc, tx, row, lease, scope) for row in others):
+        return False
+    for row in others:
+        _end_for(tx, row, lease, name)
+    return True
+
+
+def _has_it(row: LeaseRow, lease: LeaseRow, asked: Resource) -> bool:
+    """Whether another lease of its holder (`row`) gives what this one would at its new name."""
+    if row.scope == asked.scope and row.mode == lease.mode and row.kind != "glob":
+        return True
+    return (row.mode == "exclusive" and row.kind != "region" and asked.scope.startswith(row.scope)
+            and overlaps(asked, as_resource(row.file_path, row.kind, row.scope)))
+
+
+def _have_both(tx: Tx, lease: LeaseRow, asked: Resource, over: str | None, free: bool) -> None:
+    """The lease follows to its new name, or its holder has that, too. `over`: what was there;
+    `free`: others had leased it, and nothing was."""
+    name = asked.name
+    if _moves_whole(tx, lease) and over is None:
+        tx.record(ev.LeaseMoved(
+            fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
+            old_scope=lease.scope, scope=asked.scope, moved_from=lease.file_path,
+            slot=free_slot(tx, lease.locked_by, asked, lease.mode, lease.worktree),
+        ))
         tx.free(lease.file_path, lease.kind, lease.scope)
         text = "your lease followed"
     else:
-        began = None if others else over.get(resource_names.path_of(name, kind))
+        began = None if free else over
         # (Of a file that came with regions of it leased, all is new there.)
-        _lease_too(tx, lease, asked, None if kind == "region" else lease.inode, began,
+        _lease_too(tx, lease, asked, None if asked.kind == "region" else lease.inode, began,
                    lease.goes_with or lease.file_path)
         text = "you hold both names until you are done with it"
     notices.post(

@@ -31,13 +31,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import (
-    HEADER,
-    Resource,
-    region_of,
-    resource,
-    write_window,
-)
+from coordinator.words.resource_names import HEADER, Resource, region_of, resource, write_window
 
 #: Regions of one change that are recorded.
 BEYOND_MAX = 8
@@ -123,6 +117,11 @@ def seen(
     return recording.out
 
 
+def _is_seen_later(version: VersionRow | None, change: Seen) -> bool:
+    return (version is not None and change.looked_ms is not None
+            and version.seen_at > iso(change.looked_ms))
+
+
 class _Recording:
     """What the watcher saw, change by change: whose each is.
 
@@ -146,8 +145,7 @@ class _Recording:
         same = version is not None and version.hash == change.hash
         if same and not self._active:
             return
-        if (not same and version is not None and change.looked_ms is not None
-                and version.seen_at > iso(change.looked_ms)):
+        if not same and _is_seen_later(version, change):
             self.out.append(Outdated(change))
             return
         holder = rights.holder(change)
@@ -162,12 +160,17 @@ class _Recording:
             return
         if holder is None:
             holder = self._add_unleased(change, before, version)
-        elif (rights.is_elsewhere() and change.hash is not None and self._adopts
-              and writer(tx, change) == holder):
-            self.out.append(Adopted(holder, change, version.hash if version else None))
-        elif rights.is_divided() and change.hash is not None:
-            self._add_divided(change, holder, before, version)
+        elif change.hash is not None:
+            self._add_leased(change, holder, before, version)
         self.versions.append((change.path, change.hash, holder))
+
+    def _add_leased(self, change: Seen, holder: str, before: str | None,
+                    version: VersionRow | None) -> None:
+        """A holder's write of its copy elsewhere, or of parts, may be more than it has."""
+        if self._rights.is_elsewhere() and self._adopts and writer(self._tx, change) == holder:
+            self.out.append(Adopted(holder, change, version.hash if version else None))
+        elif self._rights.is_divided():
+            self._add_divided(change, holder, before, version)
 
     def _add_foreign(self, change: Seen, holder: str, before: str | None,
                      version: VersionRow | None) -> None:
@@ -210,6 +213,18 @@ class _Recording:
             self.out.append(Foreign(holder, None, change, was, self._rights.since(version)))
 
 
+def _list_free(svc: Service, tx: Tx, path: str, names: Sequence[str]) -> list[str]:
+    """Those of these regions that nobody holds."""
+    file = resource(path, "file", fold_case=svc.fold_case)
+    held = [as_resource(row.file_path, row.kind, row.scope)
+            for row in leases_near(tx, file) if row.expires_at > tx.now]
+    if any(lease.kind != "region" or region_of(lease.name) == HEADER for lease in held):
+        return []
+    rights = _Rights(svc, tx, EndedRights())
+    return [name for name in (f"{path}::{name}" for name in names)
+            if not rights.covers(resource(name, "region", fold_case=svc.fold_case), held)]
+
+
 def beyond(svc: Service, tx: Tx, divided: Divided) -> None:
     """What was changed of a file that is held by its regions, and that nobody holds, is leased to
     whoever's command did that; else it is recorded, or it would be in no list.
@@ -224,16 +239,7 @@ def beyond(svc: Service, tx: Tx, divided: Divided) -> None:
         return
     if parts.names is None or parts.hash != divided.change.hash:
         return  # (changed again: that is seen, too)
-    file = resource(path, "file", fold_case=svc.fold_case)
-    held = [as_resource(row.file_path, row.kind, row.scope)
-            for row in leases_near(tx, file)
-            if row.expires_at > tx.now]
-    if any(other_resource.kind != "region" or region_of(other_resource.name) == HEADER
-           for other_resource in held):
-        return
-    rights = _Rights(svc, tx, EndedRights())
-    free = [name for name in (f"{path}::{name}" for name in parts.names)
-            if not rights.covers(resource(name, "region", fold_case=svc.fold_case), held)]
+    free = _list_free(svc, tx, path, parts.names)
     agent = writer(tx, divided.change) if svc.settings.hooks.adopt else None
     if agent is not None:
         free = [name for n, name in enumerate(free) if n >= BEYOND_MAX or not adopt_part(
@@ -309,8 +315,7 @@ class _Rights:
         if writing is not None:
             return writing
         # (What is seen is the main tree's: of several leases of a holder the one there counts.)
-        rows = sorted(leases_near(tx, asked),
-                      key=lambda lease: lease.worktree is not None)
+        rows = sorted(leases_near(tx, asked), key=lambda lease: lease.worktree is not None)
         for lease in rows:
             if (
                 lease.mode == "exclusive" and lease.expires_at > tx.now
@@ -374,8 +379,7 @@ class _Rights:
             self._own = EndedRights()  # what this transaction has ended: not in the log yet
             ends = self._tx.recorded_of(_ENDINGS)
             for number, end in enumerate(reversed(ends)):
-                self._own.note(end.at, number, str(end.agent), str(end.resource),
-                               what_of(end.data))
+                self._own.note(end.at, number, str(end.agent), str(end.resource), what_of(end.data))
         if itself:
             return self._own.last_of(asked) or self._ended.last_of(asked)
         return self._own.last(asked) or self._ended.last(asked)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -202,6 +202,12 @@ def _live(tx: View) -> list[LeaseRow]:
     return tx.each(LeaseRow, "leases_live", tx.now, 0, None, PROTECTED_MAX)
 
 
+def _list_in(rows: Sequence[LeaseRow], words: Iterable[str]) -> list[LeaseRow]:
+    """The leases that some of these words may be in."""
+    texts = list(words)
+    return [row for row in rows if any(_may_be_in(row, text) for text in texts)]
+
+
 def explained(tx: Tx, agent: str, command: str, output: str) -> str:
     """Which lease stopped a command that met a read-only file, in a sentence; else nothing."""
     met = commands.not_writable(output)
@@ -211,11 +217,10 @@ def explained(tx: Tx, agent: str, command: str, output: str) -> str:
         return (f"[coord] {STATE_DIR} is coord's own, and read-only for agents' commands. Nothing "
                 "in it was changed. `coord status` tells what is held.")
     rows = held_by_others(tx, agent)
-    named = [row for row in rows if any(_may_be_in(row, word) for word in met)]
+    named = _list_in(rows, met)
     if not rows or (met and not named):
         return ""  # it was another file, which something else keeps from it
-    named = named or [row for row in rows if any(
-        _may_be_in(row, word) for word in commands.words(command))]
+    named = named or _list_in(rows, commands.words(command))
     text = "; ".join(dict.fromkeys(
         f"{row.file_path} is leased by {row.locked_by}"
         + (f" ({quoted(row.task_description)})" if row.task_description else "")
@@ -342,7 +347,7 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
         review = _flag(svc, tx, agent, new, found, also) if new else ""
         names = listed([breakage.name for breakage in (some if also else new)])
         held = _holders(svc, tx, agent, some)
-        holders = listed(sorted({holder for those in held for holder in those}))
+        holders = listed(sorted(set[str]().union(*held)))
         look = f"A person will look at it{f' ({review})' if review else ''}."
         if also:
             result.append(
@@ -396,27 +401,32 @@ def _parts_of_others(svc: Service, tx: Tx, agent: str, breakage: Broken) -> list
     return rows if known and all(row.kind == "region" for row in rows) else []
 
 
+def _keep(svc: Service, tx: Tx, breakage: Broken, content: Bytes) -> ev.FlaggedFile:
+    """A file that was changed, with both of its contents kept."""
+    before = None if breakage.before in NO_FILE else breakage.before
+    kept = (content.hash is None or tx.keep_found(content)) and (
+        before is None or tx.has("blob_has", before)
+    )
+    stands = content.hash is not None or breakage.now in NO_FILE
+    change = "created" if breakage.before is None else "modified" if stands else "deleted"
+    name = breakage.name.rstrip("/")
+    return ev.FlaggedFile(
+        path=name, scope=path_scope(name, svc.fold_case), change=change,
+        kept=kept, worktree=breakage.worktree, baseline_hash=before,
+        flagged_hash=content.hash,
+    )
+
+
 def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Mapping[Broken, Bytes],
           also: tuple[str, ...]) -> str:
     """Open the review of these, and tell their holders; its name."""
     files = []
     for breakage in broken:
-        content = found[breakage]
-        before = None if breakage.before in NO_FILE else breakage.before
-        kept = (content.hash is None or tx.keep_found(content)) and (
-            before is None or tx.has("blob_has", before)
-        )
-        stands = content.hash is not None or breakage.now in NO_FILE
-        change = "created" if breakage.before is None else "modified" if stands else "deleted"
-        name = breakage.name.rstrip("/")
-        files.append(ev.FlaggedFile(
-            path=name, scope=path_scope(name, svc.fold_case), change=change,
-            kept=kept, worktree=breakage.worktree, baseline_hash=before,
-            flagged_hash=content.hash,
-        ))
-        tx.record(UnleasedWrite(resource=name, hash=content.hash, agent=agent))
+        file = _keep(svc, tx, breakage, found[breakage])
+        files.append(file)
+        tx.record(UnleasedWrite(resource=file.path, hash=file.flagged_hash, agent=agent))
     held = _holders(svc, tx, agent, broken)
-    holders = sorted({holder for those in held for holder in those})
+    holders = sorted(set[str]().union(*held))
     names = listed([other_breakage.name for other_breakage in broken])
     flagged = partial_work.flag(
         tx, files,
@@ -432,12 +442,11 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Map
     if seen:
         tx.record(ev.VersionsSeen(versions=seen))
     for holder in holders:
-        theirs = [(other_breakage, file) for other_breakage, file,
-                  those in zip(broken, files, held, strict=True)
-                  if holder in those]
-        text = ("Both contents are kept in" if all(file.kept for _, file in theirs)
+        theirs = [(breakage.name, file.kept) for breakage, file, those
+                  in zip(broken, files, held, strict=True) if holder in those]
+        text = ("Both contents are kept in" if all(kept for _, kept in theirs)
                 else "Not all contents could be kept for")
-        what = listed([other_breakage.name for other_breakage, _ in theirs])
+        what = listed([name for name, _ in theirs])
         happened = (
             f"{what}, which you hold, changed while commands of {listed([agent, *also])} ran; it "
             "is not known whose it was." if also else

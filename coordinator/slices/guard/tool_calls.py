@@ -30,6 +30,7 @@ from coordinator.slices.guard import (
 )
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
+from coordinator.store.rows import LeaseRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
@@ -112,31 +113,56 @@ def serve(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
     if heard.moment == "other":
         return Heeded("")
     name = sessions.holder(svc, tx, actor, profile, heard)
-    # (A command's own doing is told from a loss at its end, whatever that costs.)
-    few = heard.moment in ("before", "after") and not (
-        heard.moment == "after" and heard.call is not None and heard.call.kind == "shell")
+    few = _costs_little(heard)
     kept_edits.look_at(svc, tx, name, few=few)
     heeded = Heeded(name)
     edited = {write_windows.path(row) for row in write_windows.list_windows(tx, name)}
     noted = write_windows.noted(svc, tx, name) if edited else set()
     others = around.writing(name)
-    over = (set() if around.goes_on else edited if others is None
-            else _over(tx, heard) & edited - others)
+    over = set() if around.goes_on else _over(tx, heard, edited, others)
     parts = [*around.broken, *(write_windows.close(svc, tx, name, over) if over else ())]
     if heard.moment == "before":
-        patience = around.patience
-        parent = sub_agents.parent_of(tx, name)
-        _before(_Proposal(
-            svc, tx, actor, heard, heeded,
-            max(patience.lease_s, patience.turn_s) if tx.present().turns else patience.lease_s,
-            around.git_asks, patience.window_s, others is not None,
-            frozenset() if parent is None or around.goes_on else around.edits(parent)))
-        if heard.sub and not heeded.deny and _commits(heard):
-            sub_agents.hand_up(tx, name)  # what commits is the process, which is its parent's
+        _heed_before(svc, tx, actor, heard, heeded, around, writing=others is not None)
     elif heard.moment == "after":
         _after(svc, tx, heard, heeded, around.git_asks, noted)
-    elif heard.moment == "session":
-        agent = actor.agent or around.kept
+    else:
+        _heed_session(svc, tx, actor, profile, heard, heeded, around.kept)
+    if heard.moment == "end":
+        return heeded
+    kept_edits.check(svc, tx, name, but=edited | (others or frozenset()), few=few,
+                     is_busy=around.is_busy)
+    if name not in around.on_the_way and (around.can_add or heeded.deny or heard.moment == "stop"):
+        parts += notice_delivery.deliver(svc, tx, name, heeded.receipt)
+    _add_sentences(heard.moment, heeded, parts)
+    return heeded
+
+
+def _costs_little(heard: HookCall) -> bool:
+    """Whether few of an agent's edits are looked at: at a call's begin and end. (A command's own
+    doing is told from a loss at its end, whatever that costs.)"""
+    return heard.moment in ("before", "after") and not (
+        heard.moment == "after" and heard.call is not None and heard.call.kind == "shell")
+
+
+def _heed_before(svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded,
+                 around: Surroundings, *, writing: bool) -> None:
+    """A call that is about to be made. `writing`: another edit of the agent is in the middle."""
+    patience, parent = around.patience, sub_agents.parent_of(tx, heeded.holder)
+    _before(_Proposal(
+        svc, tx, actor, heard, heeded,
+        max(patience.lease_s, patience.turn_s) if tx.present().turns else patience.lease_s,
+        around.git_asks, patience.window_s, writing,
+        frozenset() if parent is None or around.goes_on else around.edits(parent)))
+    if heard.sub and not heeded.deny and _commits(heard):
+        sub_agents.hand_up(tx, heeded.holder)  # what commits is the process: its parent's
+
+
+def _heed_session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
+                  heeded: Heeded, kept: bool) -> None:
+    """A session begins or ends, or a turn of it, or a sub-agent."""
+    name = heeded.holder
+    if heard.moment == "session":
+        agent = actor.agent or kept
         heeded.context = notice_delivery.welcome(tx, name, "" if agent else profile)
     elif heard.moment == "sub stop" and heard.sub:
         sub_agents.hand_back(tx, name)
@@ -146,20 +172,18 @@ def serve(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
         sessions.ended(svc, tx, actor, name, why="the sub-agent ended")
     elif heard.moment == "end":
         sessions.ended(svc, tx, actor, name, why="its session ended")
-        return heeded
     elif heard.moment == "stop" and svc.settings.hooks.keep == "turn":
         sessions.turn_over(tx, name)
-    kept_edits.check(svc, tx, name, but=edited | (others or frozenset()), few=few,
-                     is_busy=around.is_busy)
-    if name not in around.on_the_way and (around.can_add or heeded.deny or heard.moment == "stop"):
-        parts += notice_delivery.deliver(svc, tx, name, heeded.receipt)
-    if heard.moment == "stop":
+
+
+def _add_sentences(moment: str, heeded: Heeded, parts: list[str]) -> None:
+    """Tell these, too, where the model reads them at this moment."""
+    if moment == "stop":
         heeded.again = "\n".join(parts)
     elif heeded.deny:
         heeded.deny = "\n".join([heeded.deny, *parts])
     else:
-        heeded.context = "\n".join(one for one in (heeded.context, *parts) if one)
-    return heeded
+        heeded.context = "\n".join(filter(None, (heeded.context, *parts)))
 
 
 class _Proposal(NamedTuple):
@@ -252,12 +276,15 @@ def _before_command(proposal: _Proposal, command: str) -> None:
     heeded.protects = refusal is None
 
 
-def _over(tx: Tx, heard: HookCall) -> set[str]:
-    """The files of the edit that has ended, where this says that one has."""
+def _over(tx: Tx, heard: HookCall, edited: set[str], others: frozenset[str] | None) -> set[str]:
+    """Those of the `edited` files of which no edit runs any more; `others`: of other edits of this
+    agent that do."""
+    if others is None:
+        return edited
     if heard.moment != "after" or heard.call is None or heard.call.kind != "write":
         return set()
     located, _ = located_in(tx, _places(heard))
-    return {located_resource.resource.name for located_resource in located}
+    return {located_resource.resource.name for located_resource in located} & edited - others
 
 
 def _commits(heard: HookCall) -> bool:
@@ -302,9 +329,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
             grant.end(tx, row)
         if not git_asks:
             git_turns.end(tx, heeded.holder)
-        heeded.context = shell_commands.explained(
-            tx, heeded.holder, call.command, heard.output
-        )
+        heeded.context = shell_commands.explained(tx, heeded.holder, call.command, heard.output)
 
 
 def needs(heard: HookCall) -> list[AnyNeed]:
@@ -372,19 +397,11 @@ def take(
     """
     if not located:
         return None
-    svc, tx, actor, heeded = proposal.svc, proposal.tx, proposal.actor, proposal.heeded
-    tool = proposal.heard.tool
+    svc, tx, heeded, tool = proposal.svc, proposal.tx, proposal.heeded, proposal.heard.tool
     if asked is None:  # a command: what it names it writes by itself, too
-        asked_of = [other_located for other_located in located
-                    if agreements.by_which(tx, heeded.holder, other_located.resource) is None]
-        taken = [other_located for other_located in located if other_located not in asked_of]
-        tx.looked.require([Content(str(located.path)) for located in taken])
-        for located_resource in taken:
-            refusal = write_windows.open_one(svc, tx, actor, heeded.holder, located_resource,
-                                             wait_s)
-            if refusal is not None:
-                return refusal
-        wanted, agreed = asked_of, {located.resource.name for located in taken}
+        wanted, agreed, refusal = _take_shared(proposal, located, wait_s)
+        if refusal is not None:
+            return refusal
     else:
         wanted, agreed = asked.resources, asked.agreed
     wanted = strategies.written(svc, wanted)
@@ -392,44 +409,74 @@ def take(
         return None
     brief = strategies.for_the_write(svc, wanted)
     agent, lent = sub_agents.to_hand_down(tx, heeded.holder, wanted)
-    # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
-    in_line = asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
     request = rq.Acquire(
         agent=agent, resources=[located.resource.name for located in wanted], wait_s=wait_s,
-        retry=in_line,
+        retry=_may_queue(tx, agent, wanted, asked),
         description=f"{tool[:180]} by its hook",
         ttl_s=svc.settings.leases.window_s if brief else None,
         task=tasks.find_only_claim(tx, agent, sub_agents.parent_of(tx, agent)),
     )
-    since: dict[str, str] = {}
-    answer: rq.Acquired | Refusal | None = None
-    if wanted:
-        try:
-            answer = leases.acquire_located(svc, tx, actor, request, wanted, leases.How(
-                lent=lent, waits=in_line, purpose=purposes.of_hook(tool)))
-        except Refusal as refusal:
-            return refusal
-        if isinstance(answer, Refusal):
-            return answer if in_line or asked is None else proposed_edits.explained(
-                answer, asked.unplaced)
-        since = {lease.resource: lease.locked_at for lease in answer.leases}
-    unread = read_versions.unread(
-        tx, agent,
-        [other_located for other_located in located if other_located.resource.name in agreed])
+    answer = _lease(proposal, request, wanted, lent, asked) if wanted else None
+    if isinstance(answer, Refusal):
+        return answer
+    since = {lease.resource: lease.locked_at for lease in answer.leases} if answer else {}
+    unread = read_versions.unread(tx, agent, located, agreed)
     if unread is not None:
         return unread
-    notes: list[str] = []
     write = read_versions.Write(located, since, agreed=agreed, by_command=by_command)
+    stale = _check_versions(tx, agent, heeded, write, asked)
+    if stale is not None and isinstance(answer, rq.Acquired):
+        return sub_agents.lost(svc, tx, agent, located, answer, stale)
+    return stale
+
+
+def _may_queue(tx: Tx, agent: str, wanted: Sequence[Located],
+                       asked: proposed_edits.Wanted | None) -> bool:
+    # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
+    return asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
+
+
+def _lease(proposal: _Proposal, request: rq.Acquire, wanted: Sequence[Located],
+           lent: Sequence[LeaseRow], asked: proposed_edits.Wanted | None
+           ) -> rq.Acquired | Refusal:
+    """Acquire what a call is to write; a refusal tells what of it could not be placed."""
+    try:
+        answer = leases.acquire_located(
+            proposal.svc, proposal.tx, proposal.actor, request, wanted, leases.How(
+                lent=lent, waits=request.retry, purpose=purposes.of_hook(proposal.heard.tool)))
+    except Refusal as refusal:
+        return refusal
+    if request.retry or asked is None or not isinstance(answer, Refusal):
+        return answer
+    return proposed_edits.explained(answer, asked.unplaced)
+
+
+def _take_shared(proposal: _Proposal, located: Sequence[Located], wait_s: float
+                 ) -> tuple[list[Located], set[str], Refusal | None]:
+    """What is to be leased for a command, and the names of what its agent has by an agreement: of
+    that the turns to write are taken; the refusal, if another has one."""
+    tx, holder = proposal.tx, proposal.heeded.holder
+    wanted = [file for file in located if agreements.by_which(tx, holder, file.resource) is None]
+    shared = [file for file in located if file not in wanted]
+    tx.looked.require([Content(str(file.path)) for file in shared])
+    turns = (write_windows.open_one(proposal.svc, tx, proposal.actor, holder, file, wait_s)
+             for file in shared)
+    return (wanted, {file.resource.name for file in shared},
+            next((refusal for refusal in turns if refusal is not None), None))
+
+
+def _check_versions(tx: Tx, agent: str, heeded: Heeded, write: read_versions.Write,
+                    asked: proposed_edits.Wanted | None) -> Refusal | None:
+    """VERSION_CHANGED, if what is written was changed since it was read; what else there is to say
+    of it is added."""
+    notes: list[str] = []
     if asked is not None:
         write = replace(write, regions=asked.regions, whole=asked.whole)
     stale = read_versions.stale(tx, agent, write, heeded.receipt, notes)
     if asked is not None:
-        text = broken_callers.describe(asked.why,
-                                       [other_located.resource.name for other_located in located])
+        text = broken_callers.describe(asked.why, [file.resource.name for file in write.files])
         notes += [text] if text else []
     heeded.context = "\n".join(notes)
-    if stale is not None and isinstance(answer, rq.Acquired):
-        return sub_agents.lost(svc, tx, agent, located, answer, stale)
     return stale
 
 

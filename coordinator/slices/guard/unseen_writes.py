@@ -16,7 +16,7 @@ from coordinator.slices.guard.adoption import Running
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentNameRow, LeaseRow, VersionRow
-from coordinator.words.resource_names import ancestors, file_scope, path_scope, resource
+from coordinator.words.resource_names import Resource, ancestors, file_scope, path_scope, resource
 
 #: Leases, and files that their holders have read.
 LEASES_MAX, READS_MAX = 10_000, 10_000
@@ -32,19 +32,22 @@ def to_look_at(svc: Service, view: View, running: Sequence[Running]) -> list[str
     held = {file_scope(row.scope) for row in leases if row.kind != "glob"}
     globs = [as_resource(row.file_path, row.kind, row.scope) for row in leases
              if row.kind == "glob"]
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for row in view.each(AgentNameRow, "reads_of_holders", view.now, READS_MAX):
         agent, path = row.agent, row.name
         if any(run.holder == agent and run.may_have_written(path, svc.fold_case)
                for run in running):
             continue
         scope = path_scope(path, svc.fold_case)
-        if held.isdisjoint((scope, *ancestors(scope))):
-            asked = resource(path, "file", fold_case=svc.fold_case) if globs else None
-            if asked is None or not any(overlaps(asked, glob) for glob in globs):
-                continue
-        found[str(path)] = None
-    return list(found)
+        if held.isdisjoint((scope, *ancestors(scope))) and not _is_among(svc, path, globs):
+            continue
+        paths[str(path)] = None
+    return list(paths)
+
+
+def _is_among(svc: Service, path: str, globs: Sequence[Resource]) -> bool:
+    asked = resource(path, "file", fold_case=svc.fold_case) if globs else None
+    return asked is not None and any(overlaps(asked, glob) for glob in globs)
 
 
 def note(tx: Tx, found: Iterable[tuple[str, str | None]]) -> None:

@@ -147,11 +147,32 @@ def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]
     rows = [row for row in list_windows(tx, agent) if path(row) in files]
     if not rows:
         return []
-    looks = {row.fencing_token: Between(svc.where(None, path(row)), row.content_hash)
-             for row in rows if row.content_hash is not None}  # else it was granted in line only
     # What it shares with others may be new.
     made = [row for row in rows if row.content_hash is None
             and agreements.by_which(tx, agent, _file(svc, row)) is not None]
+    edits, missed = _look_at_edits(svc, tx, rows, made)
+    read_versions.note_edits(tx, agent, list(edits.values()))
+    result: list[str] = []
+    for row in rows:
+        if row.fencing_token in edits:
+            result += _compare(svc, tx, agent, row, edits[row.fencing_token])
+            parts = edits[row.fencing_token].parts
+            if parts.hash != row.content_hash:
+                agreements.tell_of_write(tx, agent, path(row), _file(svc, row), parts.names)
+        if row in made:
+            _note_made(svc, tx, agent, row)
+        grant.end(tx, row)
+    for name, why in missed.items():
+        tx.record(ev.Noted(what="an edit was not compared", facts={"path": name, "why": why}))
+    return result
+
+
+def _look_at_edits(svc: Service, tx: Tx, rows: Sequence[LeaseRow], made: Sequence[LeaseRow]
+                   ) -> tuple[dict[int, read_versions.Edited], dict[str, str]]:
+    """What was done while these windows were open, by the window's token; why it cannot be
+    compared, by file."""
+    looks = {row.fencing_token: Between(svc.where(None, path(row)), row.content_hash)
+             for row in rows if row.content_hash is not None}  # else it was granted in line only
     tx.looked.require([*looks.values(), *(Content(need.path) for need in looks.values()),
                        *(Content(svc.where(None, path(row))) for row in made),
                        *(Ignored(path(row)) for row in made)])
@@ -169,20 +190,7 @@ def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]
         else:
             edits[row.fencing_token] = read_versions.Edited(
                 path(row), need.path, need.before, parts)
-    read_versions.note_edits(tx, agent, list(edits.values()))
-    result: list[str] = []
-    for row in rows:
-        if row.fencing_token in edits:
-            result += _compare(svc, tx, agent, row, edits[row.fencing_token])
-            parts = edits[row.fencing_token].parts
-            if parts.hash != row.content_hash:
-                agreements.tell_of_write(tx, agent, path(row), _file(svc, row), parts.names)
-        if row in made:
-            _note_made(svc, tx, agent, row)
-        grant.end(tx, row)
-    for name, why in missed.items():
-        tx.record(ev.Noted(what="an edit was not compared", facts={"path": name, "why": why}))
-    return result
+    return edits, missed
 
 
 def _file(svc: Service, row: LeaseRow) -> Resource:
@@ -203,26 +211,25 @@ def _note_made(svc: Service, tx: Tx, agent: str, row: LeaseRow) -> None:
         agreements.tell_of_write(tx, agent, path(row), _file(svc, row), None)
 
 
+def _list_regions(svc: Service, tx: Tx, agent: str, name: str) -> list[LeaseRow]:
+    """The regions of a file that others hold, and have not agreed that this agent writes them."""
+    mine, rows = family(tx, agent), leases_near(tx, resource(name, "file", fold_case=svc.fold_case))
+    agreed = agreements.names_of(rows, mine)
+    return [row for row in rows if row.kind == "region" and row.locked_by not in mine
+            and row.expires_at > tx.now and row.agreed_as not in agreed]
+
+
 def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
              edit: read_versions.Edited) -> list[str]:
     """Flag regions of others that are not what they were before the edit."""
-    name, mine, parts = edit.name, family(tx, agent), edit.parts
-    theirs: dict[str, str] = {}
-    asked = resource(name, "file", fold_case=svc.fold_case)
-    rows = leases_near(tx, asked)
-    agreed = agreements.names_of(rows, mine)
-    for other in rows:
-        if (other.kind != "region" or other.locked_by in mine or other.expires_at <= tx.now
-                or other.agreed_as in agreed):
-            continue
-        held = region_of(other.file_path)
-        if parts.names is None or any(f"{name}.".startswith(f"{held}.") for name in parts.names):
-            theirs[other.file_path] = other.locked_by
+    name, parts = edit.name, edit.parts
+    theirs = {other.file_path: other.locked_by for other in _list_regions(svc, tx, agent, name)
+              if parts.names is None or any(f"{part}.".startswith(f"{region_of(other.file_path)}.")
+                                            for part in parts.names)}
     if not theirs or parts.hash == row.content_hash:
         return []
     now = tx.looked.content(edit.path)
-    kept = (now.hash is None or tx.keep_found(now)) and (
-        tx.has("blob_has", row.content_hash))
+    kept = (now.hash is None or tx.keep_found(now)) and (tx.has("blob_has", row.content_hash))
     holders = sorted(set(theirs.values()))
     flagged = partial_work.flag(
         tx, [ev.FlaggedFile(

@@ -48,15 +48,13 @@ def tell(
     """Say something to an agent, to all, or to a person. Agents hear it with their next
     call of a tool, or the next `coord` command that they type (but not with --json)."""
     shell.acts_for = agent or (yield from _agent(shell))
-    done = yield from ask(
-        rq.MessageSend(
-            agent=shell.acts_for or HUMAN,
-            to=who,
-            text=" ".join(text),
-            task=task,
-            reply_to=reply,
-        )
-    )
+    done = yield from ask(rq.MessageSend(
+        agent=shell.acts_for or HUMAN,
+        to=who,
+        text=" ".join(text),
+        task=task,
+        reply_to=reply,
+    ))
     if as_json:
         shell.json(done)
         return
@@ -95,14 +93,21 @@ def messages(
         reply = yield from ask(rq.Messages(reader=HUMAN, limit=min(limit, NEWEST)))
     ids = [message.message for message in reply.items]
     if not forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
-        if is_old and reply.items:
-            shell.say("You have read all of these:")
-        _show(shell, reply, "No message fits." if narrowed else "Nothing was said.")
-        if unread and reply.next is not None:
-            shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
-                      "--human` shows all, and they count as read then")
+        _show_page(shell, reply, limit, unread, is_old, "No message fits." if narrowed
+                   else "Nothing was said.")
     if unread and not any((peek, own, reply.next)):
         yield from _count_as_read(reply)
+
+
+def _show_page(shell: Shell, reply: rq.MessageList, limit: int, unread: bool, is_old: bool,
+               none: str) -> None:
+    """Print messages. `is_old`: all of them are read; `none`: what is said where there are none."""
+    if is_old and reply.items:
+        shell.say("You have read all of these:")
+    _show(shell, reply, none)
+    if unread and reply.next is not None:
+        shell.say(f"… at most {limit} are shown, and they stay unread; `coord messages "
+                  "--human` shows all, and they count as read then")
 
 
 def _ask_for(is_named: bool, request: rq.Messages) -> Generator[rq.Request[Any], Any,
@@ -132,12 +137,10 @@ def _show(shell: Shell, reply: rq.MessageList, nothing: str) -> None:
         about = f"  {message.task}" if message.task else ""
         answers = f"  answers {message.reply_to}" if message.reply_to else ""
         new = "  new" if message.unread else ""
-        shell.say(
-            in_line(
-                f"{message.message}  {message.sender} to {message.to}  {ago(message.sent_at, now)}"
-                f"{about}{answers}{new}"
-            )
-        )
+        shell.say(in_line(
+            f"{message.message}  {message.sender} to {message.to}  {ago(message.sent_at, now)}"
+            f"{about}{answers}{new}"
+        ))
         for line in message.text.splitlines():
             for part in wrapped(in_line(line), shell.width, 5):
                 shell.say(part)

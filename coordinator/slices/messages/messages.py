@@ -9,6 +9,8 @@ to each other for ever. Carries words; never changes who holds or does what.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service
@@ -46,10 +48,7 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
             Code.UNAUTHORIZED, f"Only a person speaks as {HUMAN}; {actor.agent} is an agent. "
             "Nothing was said.", next="Send it under your own name.",
         )
-    task = tasks.find(tx, req.task).task_id if req.task is not None else None
-    before = find(tx, req.reply_to) if req.reply_to is not None else None
-    if before is not None and task is None:
-        task = before.task_id
+    task, before = _find_subject(tx, req)
     if not person:
         agents.may_act(tx, actor, req.agent)
     hearers = _hearers(tx, req.agent, req.to)
@@ -59,13 +58,11 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
         agents.acting(tx, actor, req.agent, moved=False)
     n = tx.number("message")
     message = f"{PREFIX}{n}"
-    tx.record(
-        MessageSent(
-            message=message, n=n, agent=req.agent, to=req.to, text=text, task=task,
-            thread=before.thread if before is not None else message,
-            reply_to=before.message_id if before is not None else None,
-        )
-    )
+    tx.record(MessageSent(
+        message=message, n=n, agent=req.agent, to=req.to, text=text, task=task,
+        thread=before.thread if before is not None else message,
+        reply_to=before.message_id if before is not None else None,
+    ))
     row = find(tx, message)
     told = [name for name in hearers if name not in full]
     for name in told:
@@ -74,6 +71,15 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
             thread=row.thread, task=task,
         )
     return rq.MessageTold(message=_reply(row, unread=True), told=told, left_out=full)
+
+
+def _find_subject(tx: Tx, req: rq.MessageSend) -> tuple[str | None, MessageRow | None]:
+    """The task that a message is about, and the message that it answers."""
+    task = tasks.find(tx, req.task).task_id if req.task is not None else None
+    before = find(tx, req.reply_to) if req.reply_to is not None else None
+    if before is not None and task is None:
+        task = before.task_id
+    return task, before
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.MessageList:
@@ -86,34 +92,49 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
             Code.INVALID, "Unread by whom? `reader` has to be given.",
             next=f"Repeat it with `reader` {HUMAN}, or an agent's name.",
         )
-    since = view.later(-round(1000 * max(0.0, min(req.since_s, 1e9)))) if req.since_s else ""
-    unheard: set[str] = set()
-    if reader is not None and reader != HUMAN:
-        agent = view.agent(reader)
-        since = max(since, agent.registered_at if agent is not None else since)
-        unheard = set(view.values("messages_unheard", reader))
+    since, unheard = _find_since(view, req, reader)
     words = (req.search or "").casefold().split()
     limit = min(req.limit, 1000)
-    statement = "messages_newest" if task is None else "messages_newest_of_task"
-    messages: list[rq.Message] = []
-    numbers: list[int] = []
-    below = req.before if req.before is not None else _ANY_NUMBER
-    while len(messages) <= limit:  # one more shows whether there are more
-        rows = view.each(MessageRow, statement, below, since, reader, task, thread, AT_ONCE)
-        for row in rows:
-            unread = row.message_id in unheard if reader not in (None, HUMAN) else (
-                row.recipient == HUMAN and row.seen_at is None)
-            if (unread or not req.unread) and _has(row, words):
-                messages.append(_reply(row, unread=unread))
-                numbers.append(row.n)
-                if len(messages) > limit:
-                    break
+    rows = ((row, _is_unread(row, unheard))
+            for row in _each_back(view, req.before, (since, reader, task, thread)))
+    fitting = ((row, unread) for row, unread in rows
+               if (unread or not req.unread) and _has(row, words))
+    shown = list(islice(fitting, limit + 1))  # one more shows whether there are more
+    following = shown[limit - 1][0].n if len(shown) > limit else None
+    return rq.MessageList(next=following, items=[
+        _reply(row, unread=unread) for row, unread in shown[:limit][::-1]])
+
+
+def _find_since(view: View, req: rq.Messages, reader: str | None) -> tuple[str, set[str] | None]:
+    """Since when (ISO text): of an agent since it has its name. What that has not heard; None: who
+    reads is no agent, and has read what a person has."""
+    since = view.later(-round(1000 * max(0.0, min(req.since_s, 1e9)))) if req.since_s else ""
+    if reader is None or reader == HUMAN:
+        return since, None
+    agent = view.agent(reader)
+    return (max(since, agent.registered_at if agent is not None else since),
+            set(view.values("messages_unheard", reader)))
+
+
+def _is_unread(row: MessageRow, unheard: set[str] | None) -> bool:
+    if unheard is not None:
+        return row.message_id in unheard
+    return row.recipient == HUMAN and row.seen_at is None
+
+
+def _each_back(view: View, before: int | None,
+               among: tuple[str, str | None, str | None, str | None]) -> Iterator[MessageRow]:
+    """Messages, the newest first, in pieces; `among`: since when, for whom, on which task, in which
+    thread."""
+    statement = "messages_newest" if among[2] is None else "messages_newest_of_task"
+    below = before if before is not None else _ANY_NUMBER
+    while True:
+        rows = view.each(MessageRow, statement, below, *among, AT_ONCE)
+        yield from rows
         if len(rows) < AT_ONCE:
-            break
+            return
         below = rows[-1].n
         view.rest()
-    following = numbers[limit - 1] if len(messages) > limit else None
-    return rq.MessageList(items=messages[:limit][::-1], next=following)
 
 
 def see(svc: Service, tx: Tx, actor: Actor, req: rq.MessagesSee) -> rq.MessagesSeen:

@@ -45,13 +45,7 @@ from coordinator.store.rows import LeaseRow, VersionRow
 from coordinator.words import file_names, purposes
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
-from coordinator.words.resource_names import (
-    Located,
-    kind_of,
-    path_of,
-    path_scope,
-    region_of,
-)
+from coordinator.words.resource_names import Located, kind_of, path_of, path_scope, region_of
 
 #: Resources of one proposal.
 CHANGES_MAX = 200
@@ -83,8 +77,7 @@ def propose(svc: Service, request: rq.Propose) -> Steps:
     _check_form(request)
     if {kind_of(change.resource) for change in request.changes} == {"key"}:
         return (yield Write(partial(_propose_values, svc, request), last=True))
-    needs: list[AnyNeed] = [Whole(change.resource, request.cwd) for change
-                            in request.changes]
+    needs: list[AnyNeed] = [Whole(change.resource, request.cwd) for change in request.changes]
     begun: Any = None
     for _ in range(TRIES):
         looked = yield Look(needs)
@@ -177,8 +170,7 @@ def _plan_by(svc: Service, request: rq.Propose, looked: Looked,
              worker: Worker) -> Planned | Refusal:
     """For a worker: a refusal of what is proposed is a value, for it may have to be counted."""
     worker.view.looked = looked
-    located = locate(svc, worker.view,
-                     [change.resource for change in request.changes], request.cwd)
+    located = locate(svc, worker.view, [change.resource for change in request.changes], request.cwd)
     _check_whole_or_parts(located, request.changes)
     try:
         return Planned(located, _plan(svc, worker.view, request, located))
@@ -186,7 +178,36 @@ def _plan_by(svc: Service, request: rq.Propose, looked: Looked,
         return Planned(located, no)
 
 
-def _plan(svc: Service, view: View, request: rq.Propose, at: Sequence[Located]) -> Plan:
+def _make(svc: Service, view: View, request: rq.Propose, path: str, now: repository_files.Bytes,
+          changes: list[tuple[Located, rq.ProposedChange]], plan: Plan) -> bytes | None:
+    """What a file is to be; None: it is to go. Warnings, and what is known of its regions, go into
+    the plan."""
+    shown = file_names.shown(path)
+    if now.hash is not None and not now.hash.startswith("sha256:"):
+        raise Refusal(
+            Code.INVALID, f"{shown} is no plain file that can be written so (a link, or not "
+            "readable). Nothing was written.", next="Lease it and write it yourself.",
+            resource=path,
+        )
+    if now.hash is not None and now.data is None:
+        raise Refusal(
+            Code.LIMIT, f"{shown} has {now.size:,} bytes; larger files than "
+            f"{svc.settings.review.file_bytes_max:,} are not written so. Nothing was written.",
+            next="Lease it and write it yourself.", resource=path,
+        )
+    data = now.data if now.hash is not None else None
+    made: bytes | None
+    if changes[0][0].resource.kind == "region":
+        made = _regions(svc, path, shown, data, changes, plan)
+    else:
+        made = _whole(svc, view, path, shown, data, now.hash, changes[0][1])
+    if data is not None and made is not None:
+        _check_readable(svc, path, shown, data, made)
+        plan.warnings += _breaks(svc, view, request.agent, path, data, made)
+    return made
+
+
+def _plan(svc: Service, view: View, request: rq.Propose, places: Sequence[Located]) -> Plan:
     """Read the files anew, compare, and make what is to be there.
 
     Raises:
@@ -194,34 +215,13 @@ def _plan(svc: Service, view: View, request: rq.Propose, at: Sequence[Located]) 
     """
     plan = Plan([], [], {})
     files: dict[str, list[tuple[Located, rq.ProposedChange]]] = {}
-    for located, change in zip(at, request.changes, strict=True):
+    for located, change in zip(places, request.changes, strict=True):
         files.setdefault(path_of(located.resource.name, located.resource.kind), []).append(
             (located, change))
     for n, (path, changes) in enumerate(files.items()):
         worktree = changes[0][0].worktree
         now = repository_files.look(svc, worktree, path, keep=True, strict=True)
-        shown = file_names.shown(path)
-        if now.hash is not None and not now.hash.startswith("sha256:"):
-            raise Refusal(
-                Code.INVALID, f"{shown} is no plain file that can be written so (a link, or not "
-                "readable). Nothing was written.", next="Lease it and write it yourself.",
-                resource=path,
-            )
-        if now.hash is not None and now.data is None:
-            raise Refusal(
-                Code.LIMIT, f"{shown} has {now.size:,} bytes; larger files than "
-                f"{svc.settings.review.file_bytes_max:,} are not written so. Nothing was written.",
-                next="Lease it and write it yourself.", resource=path,
-            )
-        data = now.data if now.hash is not None else None
-        made: bytes | None
-        if changes[0][0].resource.kind == "region":
-            made = _regions(svc, path, shown, data, changes, plan)
-        else:
-            made = _whole(svc, view, path, shown, data, now.hash, changes[0][1])
-        if data is not None and made is not None:
-            _check_readable(svc, path, shown, data, made)
-            plan.warnings += _breaks(svc, view, request.agent, path, data, made)
+        made = _make(svc, view, request, path, now, changes, plan)
         new = None if made is None else digest(
             made, executable=now.hash is not None and is_executable(now.hash))
         for located, _ in changes:
@@ -358,6 +358,14 @@ def _breaks(svc: Service, view: View, agent: str, path: str, before: bytes,
 # ------------------------------------------------------------ after
 
 
+def _check_regions(svc: Service, tx: Tx, request: rq.Propose, located: Sequence[Located]) -> None:
+    """Whether the regions are there; those that are proposed without a version are new."""
+    for is_new in (False, True):
+        places = [place for place, change in zip(located, request.changes, strict=False)
+                  if (change.version is None) == is_new]
+        check_known(svc, tx, places, request.agent, request.cwd, new=is_new, proposed=True)
+
+
 def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx,
            actor: Actor) -> Any:
     """Lease what is to be written for the moment of the write, and note the whole in the journal.
@@ -369,13 +377,8 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
     """
     if isinstance(planned, Refusal):
         raise planned
-    located = locate(svc, tx, [change.resource for change in request.changes],
-                     request.cwd)
-    for is_new in (False, True):
-        check_known(svc, tx,
-                    [at for at, change in zip(located, request.changes, strict=False)
-                     if (change.version is None) == is_new], request.agent,
-                    request.cwd, new=is_new, proposed=True)
+    located = locate(svc, tx, [change.resource for change in request.changes], request.cwd)
+    _check_regions(svc, tx, request, located)
     asking = agents.may_act(tx, actor, request.agent)
     wanted = [(located_resource, "exclusive") for located_resource in located]
     blockers = find_blockers(svc, tx, request.agent, wanted)
@@ -385,14 +388,12 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         return redirect.locked(svc, tx, redirect.Unserved(request.agent, located), blockers, other)
     if blockers.closed:
         raise grant.quarantined(blockers)
-    plan, paths = planned.plan, {path_of(located_resource.resource.name,
-                                         located_resource.resource.kind): None
-                                 for located_resource in located}
+    resources = [place.resource for place in located]
+    plan, paths = planned.plan, {path_of(resource.name, resource.kind): None
+                                 for resource in resources}
     windows = free_windows.check(svc, tx, paths)
-    if planned.located != located or any(
-            tx.ended_since(resource.kind, resource.scope)
-            for resource
-            in (*(located_resource.resource for located_resource in located), *windows)):
+    if planned.located != located or any(tx.ended_since(resource.kind, resource.scope)
+                                         for resource in (*resources, *windows)):
         raise _written_meanwhile(located[0])
     if isinstance(plan, Refusal):
         if plan.code not in lost_writes.LOST:
@@ -401,8 +402,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         return lost_writes.note(svc, tx, request.agent, located, plan)
     if not plan.steps:
         agents.noted(tx, request.agent, asking)
-        lost_writes.stood(svc, tx, request.agent,
-                          [located_resource.resource for located_resource in located])
+        lost_writes.stood(svc, tx, request.agent, resources)
         return _make_reply(f"C-{tx.number('commit')}", plan, [])
     grant.check_looked(svc, tx, wanted, blockers)
     agents.noted(tx, request.agent, asking)

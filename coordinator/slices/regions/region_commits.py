@@ -26,14 +26,7 @@ from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.kernel.leasing.typed_names import held_by_link, meant_from_root, typed
 from coordinator.kernel.use_cases import Look, OnDisk, Pause, Steps, Write, decide
 from coordinator.kernel.writing import carrying_out
-from coordinator.kernel.writing.commits import (
-    AGAIN_S,
-    TRIES,
-    Plan,
-    begin,
-    close,
-    open_windows,
-)
+from coordinator.kernel.writing.commits import AGAIN_S, TRIES, Plan, begin, close, open_windows
 from coordinator.kernel.writing.journal import Journal
 from coordinator.looking.facts import AnyNeed, Place
 from coordinator.looking.spliced import NewText, content_name, is_still, spliced, text_of
@@ -177,8 +170,7 @@ def _meant(svc: Service, tx: Tx, request: rq.CommitRegion, text: str) -> Meant:
     return Meant(located.resource, located.worktree, is_said)
 
 
-def _rights(svc: Service, tx: Tx, request: rq.CommitRegion,
-            meant: Sequence[Meant]) -> list[Right]:
+def _rights(svc: Service, tx: Tx, request: rq.CommitRegion, meant: Sequence[Meant]) -> list[Right]:
     rights = []
     for given, named in zip(request.regions, meant, strict=True):
         lease = _lease(svc, tx, request, named, given)
@@ -251,55 +243,74 @@ def _lease(svc: Service, tx: Tx, request: rq.CommitRegion, named: Meant,
     Raises:
         Refusal: UNKNOWN_LEASE, NOT_HOLDER, STALE_TOKEN.
     """
-    agent, theirs, agreed, above = request.agent, None, None, None
-    lapsed, asked = False, named.resource
-    rows = sorted(leases_near(tx, asked),
-                  key=lambda row: row.worktree != named.worktree)
-    for row in rows:
+    asked = named.resource
+    rows = sorted(leases_near(tx, asked), key=lambda row: row.worktree != named.worktree)
+    around = [row for row in rows if _covers(row, asked)]
+    own = [row for row in around if row.mode == "exclusive" and row.locked_by == request.agent]
+    lease = _choose_lease([row for row in own if row.expires_at > tx.now], named)
+    if lease is not None:
+        return lease
+    if own:
+        raise stale(asked.name)
+    raise _no_right(svc, tx, request, asked, given, rows, around[::-1])
+
+
+def _choose_lease(own: Sequence[LeaseRow], named: Meant) -> LeaseRow | None:
+    """That on the region itself, else one on what contains it; those in the tree that is meant come
+    first."""
+    above = None
+    for row in own:
         if above is not None and above.worktree == named.worktree != row.worktree:
             break  # what it holds in another tree is another text
-        held = as_resource(row.file_path, row.kind, row.scope)
-        covers = row.scope == asked.scope or (
-            asked.scope.startswith(row.scope) and overlaps(held, asked)) or (
-            row.kind == "region" and region_of(row.file_path) == HEADER)
-        if covers and row.agreed_as is not None and row.locked_by == agent:
-            agreed = row.agreed_as
-        if not covers or row.mode != "exclusive":
-            continue
-        if row.locked_by != agent:
-            theirs = row if row.expires_at > tx.now else theirs
-        elif row.expires_at > tx.now and row.scope == asked.scope:
+        if row.scope == named.resource.scope:
             return row
-        elif row.expires_at > tx.now:
-            above = row if above is None or above.worktree == row.worktree else above
-        else:
-            lapsed = True
-    if above is not None:
-        return above
-    if lapsed:
-        raise stale(asked.name)
-    typed_now = typed(svc, asked.name, asked.kind, request.cwd)
+        above = row if above is None or above.worktree == row.worktree else above
+    return above
+
+
+def _covers(row: LeaseRow, asked: Resource) -> bool:
+    """Whether a lease is on this region, on what contains it, or on the head of its file."""
+    return row.scope == asked.scope or (
+        asked.scope.startswith(row.scope)
+        and overlaps(as_resource(row.file_path, row.kind, row.scope), asked)) or (
+        row.kind == "region" and region_of(row.file_path) == HEADER)
+
+
+def _is_to_read(row: LeaseRow, agent: str, asked: Resource, now: str) -> bool:
+    return (row.locked_by == agent and row.expires_at > now and row.mode == "shared"
+            and overlaps(as_resource(row.file_path, row.kind, row.scope), asked))
+
+
+def _no_right(svc: Service, tx: Tx, request: rq.CommitRegion, asked: Resource,
+              given: rq.RegionText, rows: Sequence[LeaseRow],
+              around: Sequence[LeaseRow]) -> Refusal:
+    """Why it may not be written: others hold it, or it is held to be shared, or to be read.
+    `around`: of `rows` those that would give the right to it."""
+    agent, typed_now = request.agent, typed(svc, asked.name, asked.kind, request.cwd)
+    theirs = next((row for row in around if row.mode == "exclusive"
+                   and row.expires_at > tx.now and row.locked_by != agent), None)
     if theirs is not None:
-        raise Refusal(
+        return Refusal(
             Code.NOT_HOLDER, f"{asked.name} is leased by {theirs.locked_by} ({theirs.file_path}), "
             f"not by {agent}. Nothing was written.", holder=theirs.locked_by, resource=asked.name,
             next=f"`coord request file {typed_now} --reason WHY --agent {agent}` asks "
             f"{theirs.locked_by} for it.",
         )
+    agreed = next((row.agreed_as for row in around if row.agreed_as and row.locked_by == agent),
+                  None)
     if agreed is not None:
-        raise Refusal(
+        return Refusal(
             Code.NOT_HOLDER, f"{agent} shares {asked.name} with others ({agreed}): it is written "
             "with an edit tool, by turns. Nothing was written.", resource=asked.name,
             next="Edit the file with your own tool; the others are told.",
         )
-    if any(row.locked_by == agent and row.expires_at > tx.now and row.mode == "shared"
-           and overlaps(as_resource(row.file_path, row.kind, row.scope), asked) for row in rows):
-        raise Refusal(
+    if any(_is_to_read(row, agent, asked, tx.now) for row in rows):
+        return Refusal(
             Code.UNKNOWN_LEASE, f"{agent} has {asked.name} leased shared, to read it, and not to "
             "write it. Nothing was written.", resource=asked.name,
             next=f"`coord lock {typed_now} --agent {agent}`, read it, then commit.",
         )
-    raise Refusal(
+    return Refusal(
         Code.UNKNOWN_LEASE, f"{agent} has no lease on {asked.name}. Nothing was written.",
         next=meant_from_root(svc, tx, [given.resource], asked, request.cwd) or (
             f"`coord lock --new {typed_now} --agent {agent}`, then commit."

@@ -61,15 +61,7 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
     named = _named(svc, row, request, files)
     if request.seen and (request.hunks or request.edited is not None):
         _check_seen(row, request.seen, named[0])
-    chosen = Chosen([])
-    for file in named:
-        numbers = _numbers(svc, view, row, request.hunks, file) if request.hunks else []
-        if numbers:
-            chosen.files.append(_divide(svc, view, chosen, request.verdict, file, numbers))
-        else:
-            chosen.files.append(file)
-            chosen.parts.append(ev.ReviewPart(path=file.path, part_before=file.baseline_hash,
-                                              part_after=file.flagged_hash))
+    chosen = _divide_files(svc, view, request, row, named)
     if len(named) == len(files) and not any(part.hunks for part in chosen.parts):
         chosen = Chosen(list(files))  # it is all that there is
     if request.verdict == "reassign" and chosen.parts:
@@ -82,6 +74,21 @@ def choose(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
         )
     if request.edited is not None:
         chosen.files = [_edit(svc, chosen, request.edited, file) for file in named]
+    return chosen
+
+
+def _divide_files(svc: Service, view: View, request: rq.ReviewDecide, row: ReviewRow,
+                  named: Sequence[ReviewFileRow]) -> Chosen:
+    """These files, or the hunks of them that are named."""
+    chosen = Chosen([])
+    for file in named:
+        numbers = _numbers(svc, view, row, request.hunks, file) if request.hunks else []
+        if numbers:
+            chosen.files.append(_divide(svc, view, chosen, request.verdict, file, numbers))
+        else:
+            chosen.files.append(file)
+            chosen.parts.append(ev.ReviewPart(path=file.path, part_before=file.baseline_hash,
+                                              part_after=file.flagged_hash))
     return chosen
 
 

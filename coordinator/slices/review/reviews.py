@@ -138,14 +138,12 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
     rows = view.each(ReviewFileRow, "review_files_of", row.review_id)
     renames = _renames([file for file in rows if file.kept])
     for file in rows:
-        files.append(
-            rq.ReviewFile(
-                path=file.path, change=file.change, kept=bool(file.kept),
-                note=renames.get(file.path, "") if file.kept else why_not_kept(view, file),
-                baseline_hash=file.baseline_hash, flagged_hash=file.flagged_hash,
-                worktree=file.worktree,
-            )
-        )
+        files.append(rq.ReviewFile(
+            path=file.path, change=file.change, kept=bool(file.kept),
+            note=renames.get(file.path, "") if file.kept else why_not_kept(view, file),
+            baseline_hash=file.baseline_hash, flagged_hash=file.flagged_hash,
+            worktree=file.worktree,
+        ))
     verdict = view.first(VerdictRow, "verdict_get", row.review_id)
     saved = [f"somebody saved {file_names.shown(kept.path)} in the middle of a verdict: that is "
              f"kept as {view.blobs.place(str(kept.hash))}"
@@ -272,19 +270,24 @@ def may_undo(view: View, row: ReviewRow) -> TaskRow | None:
             next=f"`coord task show {task.task_id}` tells more of it.",
         )
     if row.state == "kept":
-        begun = [after for after in view.each(InStateRow, "task_dependents_begun", task.task_id)
-                 if after.state != "ready"]
-        if begun:
-            names = ", ".join(f"{after.name} (it is {told_state(after.state)})"
-                              for after in begun[:NAMED_MAX])
-            raise Refusal(
-                Code.BAD_TRANSITION,
-                f"{task.task_id} was done with that verdict, and what comes after it has begun "
-                f"since: {names}. Undoing it now would take the ground from that. Nothing was "
-                "changed.", next=f"`coord task show {begun[0].name}`",
-                tasks=[after.name for after in begun],
-            )
+        _check_none_begun(view, task)
     return task
+
+
+def _check_none_begun(view: View, task: TaskRow) -> None:
+    """Whether nothing that comes after this task has begun."""
+    begun = [after for after in view.each(InStateRow, "task_dependents_begun", task.task_id)
+             if after.state != "ready"]
+    if begun:
+        names = ", ".join(f"{after.name} (it is {told_state(after.state)})"
+                          for after in begun[:NAMED_MAX])
+        raise Refusal(
+            Code.BAD_TRANSITION,
+            f"{task.task_id} was done with that verdict, and what comes after it has begun "
+            f"since: {names}. Undoing it now would take the ground from that. Nothing was "
+            "changed.", next=f"`coord task show {begun[0].name}`",
+            tasks=[after.name for after in begun],
+        )
 
 
 def show_partial(svc: Service, view: View, name: str) -> rq.Partial:
@@ -292,8 +295,7 @@ def show_partial(svc: Service, view: View, name: str) -> rq.Partial:
     review = show(svc, view, name, content=False)
     return rq.Partial(
         review=review.review, summary=review.summary,
-        files=[{"path": f.path, "change": f.change, "worktree": f.worktree}
-               for f in review.files],
+        files=[{"path": f.path, "change": f.change, "worktree": f.worktree} for f in review.files],
         diff="\n".join(f.diff for f in review.files),
         note=(review.note or "") if review.state == "reassigned" else "",
     )
@@ -323,29 +325,33 @@ def decided(svc: Service, tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     # What a verdict wrote that was taken back since is not written by this one.
     earlier = [file.path for file in tx.each(ReviewFileRow, "review_files_of", row.review_id)
                if file.is_written and file.path not in written]
-    tx.record(
-        ev.ReviewDecided(
-            review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=by,
-            note=note, task_before=task.state if task else None,
-            files=[*((step.path, step.old_hash, step.new_hash) for step in steps),
-                   *((path, None, None) for path in earlier)],
-            modes={step.path: step.old_mode for step in steps if step.old_hash is not None},
-        )
-    )
+    tx.record(ev.ReviewDecided(
+        review=row.review_id, agent=row.agent, task=row.task_id, state=state, by=by,
+        note=note, task_before=task.state if task else None,
+        files=[*((step.path, step.old_hash, step.new_hash) for step in steps),
+               *((path, None, None) for path in earlier)],
+        modes={step.path: step.old_mode for step in steps if step.old_hash is not None},
+    ))
     if task is not None:
         _move_task(svc, tx, task, what, row)
     for file in tx.each(ReviewFileRow, "review_files_of", row.review_id):
         tx.freed.append((file.path, "file", file.scope))
     if row.agent is not None:
-        edited = ", as they have edited it" if what == "keep" and steps else ""
-        text = (f"A human looked at your partial work {row.review_id} and chose to {what} "
-                f"it{edited}.")
-        if note:
-            text += f" They say: {quoted(note)}."
-        if task is not None and what == "reassign":
-            text += f" Who claims it next has it: do not go on with {task.task_id} without that."
+        text = _describe_verdict(row, what, note, task, edited=bool(steps))
         notices.post(tx, row.agent, "verdict", text, review=row.review_id, verdict=what)
     return _reply(tx, find(tx, row.review_id))  # without differences: those take their time
+
+
+def _describe_verdict(row: ReviewRow, what: str, note: str, task: TaskRow | None, *,
+                      edited: bool) -> str:
+    """What the agent is told whose work it was."""
+    edit = ", as they have edited it" if what == "keep" and edited else ""
+    text = f"A human looked at your partial work {row.review_id} and chose to {what} it{edit}."
+    if note:
+        text += f" They say: {quoted(note)}."
+    if task is not None and what == "reassign":
+        text += f" Who claims it next has it: do not go on with {task.task_id} without that."
+    return text
 
 
 def undone(tx: Tx, row: ReviewRow, by: str, *, reopened: bool) -> rq.Review:

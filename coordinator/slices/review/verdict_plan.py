@@ -338,6 +338,13 @@ class _Look:
                 raise _held(lease, file.path, what)
         return held
 
+    def _list_changed(self, path: str, now: Bytes, after: bytes | None) -> Sequence[str] | None:
+        """The regions that would be others; None: nobody can tell."""
+        if now.data is None or after is None or is_link(now.hash or ""):
+            return None
+        names, broken = self._svc.regions.changed(path, now.data, after)
+        return None if broken else names
+
     def _beside(self, held: Sequence[LeaseRow], file: ReviewFileRow, now: Bytes, new: str | None,
                 out: Plan) -> None:
         """A file of which others hold parts is written beside these, as a commit of regions is.
@@ -349,10 +356,7 @@ class _Look:
             return
         after = None if new is None else (
             next((keep.data for keep in out.keeps if keep.hash == new), None) or self._blob(new))
-        names = None
-        if now.data is not None and after is not None and not is_link(now.hash or ""):
-            names, broken = self._svc.regions.changed(file.path, now.data, after)
-            names = None if broken else names
+        names = self._list_changed(file.path, now, after)
         parts = [resource(f"{file.path}::{name}", "region", fold_case=self._svc.fold_case)
                  for name in names or ()]
         for lease in held:

@@ -6,20 +6,12 @@ what a style looks like is for whoever prints them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from coordinator.commands.leases import copies
-from coordinator.commands.lists import (
-    ago,
-    bar,
-    columns,
-    in_line,
-    left,
-    path,
-    span,
-    wrapped,
-)
+from coordinator.commands.lists import ago, bar, columns, in_line, left, path, span, wrapped
 from coordinator.commands.review_page import files_in_line, what_happened
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
@@ -142,13 +134,19 @@ def _agents(reply: rq.StatusReply, now: int, width: int | None, most: int | None
                   rows, "/===~", width, styles, len(busy) - len(rows))
 
 
+def _lease_name(lease: rq.Lease, is_part: bool) -> str:
+    """What it is on; `is_part`: it stands below its file."""
+    name = "  " + _part(lease) if is_part else path(lease.resource)
+    return name + (" (shared)" if lease.mode == "shared" else "")
+
+
 def _leases(reply: rq.StatusReply, now: int, width: int | None, most: int | None) -> list[Line]:
     if not reply.leases and not reply.waiters:
         return _section("leases", [("nothing is held", "dim")])
-    waits: dict[str, list[str]] = {}
+    waits = defaultdict[str, list[str]](list)
     for waiter in reply.waiters:
         for name in waiter.resources:
-            waits.setdefault(name, []).append(waiter.agent)
+            waits[name].append(waiter.agent)
     ranked = sorted(reply.leases, key=lambda x: (x.resource not in waits, x.expires_at))
     shown = _below_their_files(ranked)[:most]
     if shown and shown[-1][1] is None:
@@ -161,13 +159,10 @@ def _leases(reply: rq.StatusReply, now: int, width: int | None, most: int | None
             rows.append((path(file), "", "", "", ""))
             styles.append("")
             continue
-        part = bool(file) and file == above
-        name = ("  " + _part(lease) if part else path(lease.resource)) + (
-            " (shared)" if lease.mode == "shared" else "")
         behind = ", ".join(waits.pop(lease.resource, []))
-        rows.append((name, lease.locked_by, left(lease.expires_at, now), behind,
-                     " ".join(p for p in (trees.get(lease.fencing_token, ""), lease.task or "",
-                                          lease.description) if p)))
+        rows.append((_lease_name(lease, bool(file) and file == above), lease.locked_by,
+                     left(lease.expires_at, now), behind, " ".join(filter(None, (
+                         trees.get(lease.fencing_token, ""), lease.task, lease.description)))))
         soon = from_iso(lease.expires_at) - now < 60_000
         styles.append("yellow" if soon or behind else "")
     for name, agents in list(waits.items())[:5]:

@@ -72,6 +72,45 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
         raise Refusal(Code.INVALID, "`subject` is empty: nothing was looked up.",
                       next="Name a task, a review, a request, a message, an agent or a file.")
     upper = subject.upper()
+    by_id = _explain_id(view, subject, upper)
+    if by_id is not None:
+        return by_id
+    located = view.looked.place(subject, req.cwd)
+    meant = located.resource
+    by_name = held_by_link(svc, view, subject, meant, req.cwd)
+    subject = by_name[0].file_path if by_name else meant.name
+    # (What looks like an id and is no file is none, whatever was held around it.)
+    around = _around(subject) if located.there or not _ID.fullmatch(upper) else "[]"
+    rows = view.each(LogRow, "events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
+    link = svc.tree.relative(located.through[0]) if located.through else None
+    rows = _add_events_of_link(view, rows, link) if link else rows
+    if not rows and _ID.fullmatch(upper):
+        raise Refusal(
+            _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
+            "the log reaches back.", next="`coord events` tells the last changes.")
+    story = _story(subject, rows)
+    _add_last_write(view, story, subject, rows)
+    return story
+
+
+def _add_last_write(view: View, story: rq.Story, subject: str, rows: list[LogRow]) -> None:
+    """The write that was seen after all that is in the log."""
+    seen = view.first(VersionRow, "version_get", subject)
+    if seen is not None and seen.agent and (not rows or seen.seen_at > rows[-1].at):
+        did = "wrote" if seen.hash else "deleted"
+        last = f"{seen.seen_at[:19]}Z {seen.agent} {did} {one_line(subject)}"
+        story.sentences = [*story.sentences, last] if rows else [last]
+
+
+def _add_events_of_link(view: View, rows: list[LogRow], link: str) -> list[LogRow]:
+    """What was done to the link that leads there is told, too."""
+    of_link = view.each(LogRow, "events_of_resource", link, f'"{link}"', STORY_MAX, "[]")
+    return sorted({row.seq: row for row in (*rows, *of_link)}.values(),
+                  key=lambda row: row.seq)[-STORY_MAX:]
+
+
+def _explain_id(view: View, subject: str, upper: str) -> rq.Story | None:
+    """The story of what has this id, or of the agent of this name."""
     if view.has("task_get", upper):
         rows = view.each(LogRow, "events_of_task", upper, STORY_MAX)
         return _story(upper, rows)
@@ -89,29 +128,7 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     if _ID.fullmatch(upper) and (
             rows := view.each(LogRow, "events_of_id", f'"{upper}"', STORY_MAX)):
         return _story(upper, rows)
-    located = view.looked.place(subject, req.cwd)
-    meant = located.resource
-    by_name = held_by_link(svc, view, subject, meant, req.cwd)
-    subject = by_name[0].file_path if by_name else meant.name
-    # (What looks like an id and is no file is none, whatever was held around it.)
-    around = _around(subject) if located.there or not _ID.fullmatch(upper) else "[]"
-    rows = view.each(LogRow, "events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
-    link = svc.tree.relative(located.through[0]) if located.through else None
-    if link:  # what was done to the link is told, too
-        of_link = view.each(LogRow, "events_of_resource", link, f'"{link}"', STORY_MAX, "[]")
-        rows = sorted({row.seq: row for row in (*rows, *of_link)}.values(),
-                      key=lambda row: row.seq)[-STORY_MAX:]
-    if not rows and _ID.fullmatch(upper):
-        raise Refusal(
-            _UNKNOWN.get(upper[0], Code.UNKNOWN_REQUEST), f"Nothing is called {upper}, as far as "
-            "the log reaches back.", next="`coord events` tells the last changes.")
-    story = _story(subject, rows)
-    seen = view.first(VersionRow, "version_get", subject)
-    if seen is not None and seen.agent and (not rows or seen.seen_at > rows[-1].at):
-        did = "wrote" if seen.hash else "deleted"
-        last = f"{seen.seen_at[:19]}Z {seen.agent} {did} {one_line(subject)}"
-        story.sentences = [*story.sentences, last] if rows else [last]
-    return story
+    return None
 
 
 def _around(name: str) -> str:

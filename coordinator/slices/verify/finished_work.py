@@ -9,6 +9,8 @@ Not seen: what a task changed without a lease, and in a directory that it gave b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from coordinator.kernel import branches
@@ -89,16 +91,20 @@ def note_kept(tx: Tx, task: str, row: ReviewRow) -> None:
         note(tx, task, row.agent or "operator", Finished(sorted(left.items()), None))
 
 
+def _rewind_parts(svc: Service, tx: Tx, task: TaskRow, rows: Sequence[LeaseRow]
+                  ) -> dict[str, Rewound]:
+    """Files of which the task had parts: each without what others have done in it."""
+    in_parts = {partial_work.path_of(row) for row in rows if row.kind == "region"}
+    return {path: rewound for path in in_parts
+            if (rewound := _without_others(svc, tx, task, path)) is not None}
+
+
 def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]]:
     """The files that it changed in the shared tree, with their contents."""
     rows = [row for row in tx.each(LeaseRow, "leases_of_task", task.task_id)
             if row.worktree is None]
     begun = _of_partial_work(tx, task)
-    beside = {}
-    for path in {partial_work.path_of(row) for row in rows if row.kind == "region"}:
-        rewound = _without_others(svc, tx, task, path)
-        if rewound is not None:
-            beside[path] = rewound
+    beside = _rewind_parts(svc, tx, task, rows)
     before = _given_back(svc, tx, task, rows)
     contents = {path: Content(svc.where(None, path)) for path in (*begun, *before)}
     tx.looked.require([*partial_work.needed(svc, rows), *contents.values(), *beside.values()])
@@ -111,12 +117,9 @@ def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]
         found = tx.looked.content(whole.path)
         if path in begun or found.hash != before[path]:
             left[path] = _kept(tx, found)
-    for path, own in beside.items():
-        if path in left:
-            try:
-                left[path] = _kept(tx, tx.looked.made(own))
-            except Refusal:
-                continue  # it cannot be divided: as it is
+    for path in left.keys() & beside.keys():
+        with suppress(Refusal):  # if it cannot be divided: as it is
+            left[path] = _kept(tx, tx.looked.made(beside[path]))
     return sorted((path, name) for path, name in left.items()
                   if not path.startswith(STATE_DIR + "/"))
 
@@ -134,8 +137,7 @@ def _of_partial_work(tx: Tx, task: TaskRow) -> list[str]:
     return [review_file.path for review_file in files if review_file.worktree is None]
 
 
-def _given_back(svc: Service, tx: Tx, task: TaskRow,
-                rows: list[LeaseRow]) -> dict[str, str | None]:
+def _given_back(svc: Service, tx: Tx, task: TaskRow, rows: list[LeaseRow]) -> dict[str, str | None]:
     """Files that it leased and gave back before its end, with what they held then. What another
     holds by now is left to that one: its content has this task's changes in it."""
     held = {partial_work.path_of(row) for row in rows if row.kind in ("file", "region")}
