@@ -269,7 +269,7 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "watch.enabled": (_is(False), "nobody sees writes that bypass coord"),
     "watch.unleased": (_is("ignore"), "writes without a lease are not recorded"),
     "watch.debounce_s": (_above(10), "writes that bypass coord are seen late"),
-    "archive.folders": (lambda value: any(_leads_out(one) for one in value),
+    "archive.folders": (lambda value: any(_leads_out(item) for item in value),
                         "agents are told what lies outside of the repository"),
     "http.enabled": (_is(True), "a port of this machine is opened"),
     "database.synchronous": (_is("NORMAL"), "what was acknowledged may be lost with the power"),

@@ -39,12 +39,12 @@ class Look:
 PLAIN = Look()
 
 
-def unified(diff: str, of: int, look: Look = PLAIN) -> list[Text]:
-    """A difference as lines below each other, each hunk with its number of `of`."""
+def unified(diff: str, total: int, look: Look = PLAIN) -> list[Text]:
+    """A difference as lines below each other, each hunk with its number of `total`."""
     head, hunks = split(diff)
     texts = head_lines(head, look)
     for hunk in hunks:
-        texts.append(title(hunk, of, look))
+        texts.append(title(hunk, total, look))
         texts += unified_hunk(hunk, look)
     return texts
 
@@ -54,9 +54,9 @@ def head_lines(lines: Sequence[str], look: Look = PLAIN) -> list[Text]:
     return [Text(printable(line), look.head) for line in lines]
 
 
-def title(hunk: Hunk, of: int, look: Look = PLAIN) -> Text:
+def title(hunk: Hunk, total: int, look: Look = PLAIN) -> Text:
     """Where a hunk is, and by which number it is called where there are several."""
-    return Text(hunk_head(hunk.at, hunk.number, of), look.at)
+    return Text(hunk_head(hunk.at, hunk.number, total), look.at)
 
 
 def unified_hunk(hunk: Hunk, look: Look = PLAIN, syntax: Syntax | None = None) -> list[Text]:
@@ -74,12 +74,12 @@ def unified_hunk(hunk: Hunk, look: Look = PLAIN, syntax: Syntax | None = None) -
     return texts
 
 
-def beside(diff: str, of: int, width: int, look: Look = PLAIN) -> list[Text]:
+def beside(diff: str, total: int, width: int, look: Look = PLAIN) -> list[Text]:
     """A difference in two columns, `width` wide in all: what changed, and some lines around."""
     head, hunks = split(diff)
     texts = head_lines(head, look)
     for hunk in hunks:
-        texts.append(title(hunk, of, look))
+        texts.append(title(hunk, total, look))
         texts += beside_hunk(hunk, width, look)
     return texts
 

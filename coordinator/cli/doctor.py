@@ -161,9 +161,9 @@ def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]
         problems.append(f"{refusal.message} The coordinator goes on by what it has read before; "
                         f"another one could not start. {refusal.next}")
         return []
-    said, force = msgspec.to_builtins(now.settings), health.config["settings"]
+    message, force = msgspec.to_builtins(now.settings), health.config["settings"]
     result = []
-    for section, values in said.items():
+    for section, values in message.items():
         for key, value in values.items():
             name = f"{section}.{key}"
             sources = (now.sources.get(name, ""), health.config["sources"].get(name, ""))

@@ -101,7 +101,7 @@ def report(
         say(f"Written: {html}")
     else:
         _show(title, report_reply)
-        if any(len(one) == limit for one
+        if any(len(item) == limit for item
                in (report_reply.waited, report_reply.files, report_reply.agents,
                                              report_reply.refusals)):
             say(f"… at most {limit} of each are shown; `coord report --limit {limit * 10}`")
@@ -115,7 +115,7 @@ def _find_span(run: str | None, everything: bool) -> tuple[str, str | None, str 
     """
     known = [] if everything else list(runs.records(StateDir(locate_root())))
     if run is not None and not everything:
-        known = [one for one in known if one[1].run.startswith(run)]
+        known = [pair for pair in known if pair[1].run.startswith(run)]
         if len({record.run for _, record in known}) != 1:
             names = ", ".join(record.run for _, record in known[:5])
             several = f"{len(known)} launches are" if known else "No launch is"

@@ -64,19 +64,19 @@ def agreed(
     plans = [(profile, list(wirer.plan(profile))) for profile in wanted]
     if _is_alone(yes):
         _show_all(plans, _lacking(root) if guard else [], diff)
-    out: Plans = []
+    result: Plans = []
     for profile, changes in plans:
         if not changes:
             say(f"{profile.name}: wired already")
-            out.append((profile, []))
+            result.append((profile, []))
             continue
         for change in changes:
             _show(change.shown(), diff, yes)
         if yes or _agreed(profile.name, len(changes)):
-            out.append((profile, changes))
+            result.append((profile, changes))
         else:
             say(f"{profile.name}: left as it was")
-    return out or None
+    return result or None
 
 
 def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:

@@ -163,12 +163,12 @@ def _partners(removed: Sequence[Line], added: Sequence[Line]) -> list[tuple[int,
 
 def _common(before: str, after: str) -> float:
     """How much two lines have in common, 0 to 1."""
-    one, two = before.strip(), after.strip()
-    if one == two:
+    name, two = before.strip(), after.strip()
+    if name == two:
         return 1.0
-    if not one or not two or max(len(one), len(two)) > LINE_MAX:
+    if not name or not two or max(len(name), len(two)) > LINE_MAX:
         return 0.0
-    matcher = difflib.SequenceMatcher(None, _TOKEN.findall(one), _TOKEN.findall(two), False)
+    matcher = difflib.SequenceMatcher(None, _TOKEN.findall(name), _TOKEN.findall(two), False)
     if matcher.real_quick_ratio() < ALIKE or matcher.quick_ratio() < ALIKE:
         return 0.0
     return matcher.ratio()
@@ -196,10 +196,10 @@ def _starts(tokens: Sequence[str]) -> list[int]:
     return result
 
 
-def _add(found: list[Span], span: Span, text: str) -> None:
+def _add(matches: list[Span], span: Span, text: str) -> None:
     """Spans with nothing but spaces between them are one."""
     if span[0] == span[1]:
         return
-    if found and not text[found[-1][1]:span[0]].strip():
-        span = (found.pop()[0], span[1])
-    found.append(span)
+    if matches and not text[matches[-1][1]:span[0]].strip():
+        span = (matches.pop()[0], span[1])
+    matches.append(span)

@@ -70,12 +70,12 @@ def in_short(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         names = ACTED_ON.get(type(value).__name__) or value.__struct_fields__
         found = ((name, in_short(getattr(value, name))) for name in names)
-        return {name: one for name, one in found  # a list is one, though it be empty
-                if name == "items" or one not in (None, "", [], {}, False)}
+        return {name: item for name, item in found  # a list is one, though it be empty
+                if name == "items" or item not in (None, "", [], {}, False)}
     if isinstance(value, list | tuple):
-        return [in_short(one) for one in value]
+        return [in_short(item) for item in value]
     if isinstance(value, dict):
-        return {key: in_short(one) for key, one in value.items()}
+        return {key: in_short(item) for key, item in value.items()}
     return value
 
 

@@ -105,21 +105,21 @@ class Names(str):
 def paths_within(cells: Sequence[str], width: int) -> list[str]:
     """A column of paths in at most `width` columns: what differs is seen, where two would be cut to
     the same text."""
-    out = [names.within(width) if isinstance(names, Names) else middle(names, width) for names
-           in cells]
+    result = [names.within(width) if isinstance(names, Names) else middle(names, width) for names
+              in cells]
     alike: dict[str, dict[str, None]] = {}
-    for cell, text in zip(cells, out, strict=True):
+    for cell, text in zip(cells, result, strict=True):
         alike.setdefault(text, {})[cell] = None
     apart = {cell: text for group in alike.values() if len(group) > 1 and width >= NAME_MIN
              for cell, text in zip(group, _told_apart([*group], width), strict=True)}
-    return [apart.get(cell, text) for cell, text in zip(cells, out, strict=True)]
+    return [apart.get(cell, text) for cell, text in zip(cells, result, strict=True)]
 
 
 def _told_apart(cells: Sequence[str], width: int) -> list[str]:
     """These from where they begin to differ: from the beginning of that name, or word."""
     first, last = min(cells), max(cells)
     position = next((n for n,
-                     (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
+                     (name, two) in enumerate(zip(first, last, strict=False)) if name != two),
                     len(first))
     name = first.rfind("/", 0, position) + 1
     if position - name <= width // 3:
@@ -275,16 +275,16 @@ def wrapped(text: str, width: int | None, indent: int) -> list[str]:
     before = " " * indent
     if width is None or indent + cell_len(text) <= width:
         return [before + text]
-    out, line = [], ""
+    result, line = [], ""
     for word in text.split(" "):
         while cell_len(word) > max(10, width - indent):  # no blank to fold at
             room = max(10, width - indent) - (cell_len(line) + 1 if line else 0)
             part = _head(word, max(1, room)).rstrip()
-            out.append(before + f"{line} {part}".lstrip())
+            result.append(before + f"{line} {part}".lstrip())
             line, word = "", word[len(part) :]
         if line and indent + cell_len(line) + 1 + cell_len(word) > width:
-            out.append(before + line)
+            result.append(before + line)
             line = word
         else:
             line = f"{line} {word}" if line else word
-    return [*out, before + line] if line else out
+    return [*result, before + line] if line else result

@@ -57,9 +57,9 @@ def file_head(file: rq.ReviewFile) -> str:
     return f"{file.change} {path(file.path)}" + (f"  ({file.note})" if file.note else "")
 
 
-def hunk_head(at: str, number: int, of: int) -> str:
+def hunk_head(at: str, number: int, total: int) -> str:
     """Where a hunk is, and by which number it is called where there are several."""
-    return printable(at) + (f" hunk {number} of {of}" if of > 1 else "")
+    return printable(at) + (f" hunk {number} of {total}" if total > 1 else "")
 
 
 def plain(row: rq.Review) -> Iterator[str]:

@@ -109,9 +109,9 @@ class Shell(msgspec.Struct):
         self.complain(f"coord: {refusal.code.value}: {message}")
         conflicts = refusal.facts.get("conflicts", []) if refusal.code in HELD else []
         held = [conflict for conflict in conflicts if not conflict.get("waiting")]
-        for one in held[1:10]:  # the first one is in the sentence
-            until = f" until {one['until'][11:16]}Z" if one.get("until") else ""
-            self.complain(f"  {one['resource']}: {one['holder']}{until}")
+        for item in held[1:10]:  # the first one is in the sentence
+            until = f" until {item['until'][11:16]}Z" if item.get("until") else ""
+            self.complain(f"  {item['resource']}: {item['holder']}{until}")
         left = len(held[10:]) + refusal.facts.get("conflicts_unlisted", 0)
         if left:
             self.complain("  … and more: `coord locks` lists them")

@@ -220,8 +220,8 @@ class AgentHooks:
             self._elsewhere(profile, table, heard, value, lambda others: self._protect(
                 heard, value, lambda held: say(held, others)))
 
-        def compared(found: dict[str, list[str]]) -> None:
-            sentences.update(found)
+        def compared(matches: dict[str, list[str]]) -> None:
+            sentences.update(matches)
             self._router.engine.submit(job, tool_calls.needs(heard), told)
 
         self.comparison.look_again(heard, compared)
@@ -353,8 +353,8 @@ class AgentHooks:
         """The files of edits of this agent that were allowed a moment ago, and run still."""
         since = self._now_ms() - int(1000 * self._router.service.settings.leases.window_s)
         files = [self.calls.writes(agent, None, since) or frozenset(),
-                 *(files for holder, files, at in list(self._allowed.values())
-                   if holder == agent and at >= since)]
+                 *(files for holder, files, at_ms in list(self._allowed.values())
+                   if holder == agent and at_ms >= since)]
         return frozenset().union(*files)
 
     def _patience(self, table: HookTable, heard: HookCall) -> tool_calls.Patience:

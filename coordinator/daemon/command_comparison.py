@@ -87,8 +87,8 @@ class CommandComparison:
         most = service.settings.review.file_bytes_max
         seen = [file_stamps.look(holding, most) for holding in protect if holding.kind
                 in ("file", "absent")]
-        said = self._router.look(lambda view: file_stamps.folders(service, view, protect))
-        below = said if isinstance(said, list) else []
+        rows = self._router.look(lambda view: file_stamps.folders(service, view, protect))
+        below = rows if isinstance(rows, list) else []
         words = words_of(heard.call.command) if heard.call is not None else ()
         ran = self.ran.begin(holder, self._owner(holder), now_ms, frozenset(words[:WORDS_MAX]))
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
@@ -101,24 +101,24 @@ class CommandComparison:
         destroy them, and what differs from them tells whose part of a file it has changed. They
         are read before it can begin, but for large ones, and where they are many."""
         known_looks = [look for look in looks if look.hash not in (None, UNKNOWN, *NO_FILE)]
-        said = self._router.look(lambda view: [
+        rows = self._router.look(lambda view: [
             look for look in known_looks
             if not view.has("blob_has", look.hash)]) if known_looks else []
-        if isinstance(said, list) and said:
-            names = {(one.held.worktree, one.held.name): one.stamp for one in said}
+        if isinstance(rows, list) and rows:
+            names = {(item.held.worktree, item.held.name): item.stamp for item in rows}
             small = [name for name, stamp in names.items()
                      if stamp is not None and stamp[1] <= FILE_FROM][:READ_AT_ONCE]
             self._router.engine.task(self._keep(
                 self._read(small), [*(names.keys() - small)]))
 
     def _read(self, names: Sequence[_Name]) -> list[repository_files.Bytes]:
-        return [repository_files.look(self._router.service, worktree, one, keep=True)
-                for worktree, one in names]
+        return [repository_files.look(self._router.service, worktree, name, keep=True)
+                for worktree, name in names]
 
-    async def _keep(self, found: list[repository_files.Bytes], names: Sequence[_Name]) -> None:
+    async def _keep(self, matches: list[repository_files.Bytes], names: Sequence[_Name]) -> None:
         engine = self._router.engine
         more = await engine.do(lambda: self._read(names)) if names else []
-        await engine.write(partial(_kept, [*found, *(more if isinstance(more, list) else ())]))
+        await engine.write(partial(_kept, [*matches, *(more if isinstance(more, list) else ())]))
 
     def git_had_its_turn(self) -> None:
         """What git has changed until now it changed by right: commands are compared from here on.
@@ -134,8 +134,8 @@ class CommandComparison:
                    for command in self._commands):
             then({})
         else:
-            self._router.engine.task(self._compare_and_record(heard), lambda said: then(
-                said if isinstance(said, dict) else {}))
+            self._router.engine.task(self._compare_and_record(heard), lambda fields: then(
+                fields if isinstance(fields, dict) else {}))
 
     def covers(self, agent: str, path: str) -> bool:
         """Whether what a command of this agent, which runs still, does to a file is looked at when
@@ -158,9 +158,9 @@ class CommandComparison:
                     return shell_commands.violation(self._router.service, tx, agent,
                                                     found_breakages)
 
-                said = await self._router.engine.decide(job)
-                if isinstance(said, list):
-                    sentences[agent] = said
+                rows = await self._router.engine.decide(job)
+                if isinstance(rows, list):
+                    sentences[agent] = rows
             for old, new in moved.items():
                 await self._router.engine.decide(partial(
                     renames.follow, self._router.service, old=old, new=new, by=looked_at))
@@ -170,37 +170,37 @@ class CommandComparison:
         for command in over:
             self._router.engine.task(self._look_later(command))
         for command in commands:
-            said = await self._git_moves(command)
-            if said:
-                sentences.setdefault(command.holder, []).extend(said)
+            rows = await self._git_moves(command)
+            if rows:
+                sentences.setdefault(command.holder, []).extend(rows)
         return sentences
 
     async def _compare(self, heard: HookCall, commands: list[_Command]
                        ) -> tuple[list[tuple[str, list[shell_commands.Broken]]], dict[str, str]]:
         """What commands of this session changed that others hold: looked at when one ends, and at
         the session's next call. And what they moved, by its old name."""
-        out: dict[str, dict[tuple[str, str | None], shell_commands.Broken]] = {}
+        result: dict[str, dict[tuple[str, str | None], shell_commands.Broken]] = {}
         moved: dict[str, str] = {}
         for command in commands:
-            found: set[str] = set()
+            matches: set[str] = set()
             different, elsewhere = await self._router.engine.do(partial(self._followed, command))
             parts = [one.held.name for one in different
                      if one.held.is_part and one.held.worktree is None]
             if parts:
                 await self._keep([], [(None, fromkey) for fromkey in dict.fromkeys(parts)])
             moved |= elsewhere
-            for one in different:
-                broken = self._changed(command, one)
+            for item in different:
+                broken = self._changed(command, item)
                 if broken is not None:  # a leased file below a leased directory is one
-                    out.setdefault(command.holder, {}).setdefault(
+                    result.setdefault(command.holder, {}).setdefault(
                         (broken.name, broken.worktree), broken)
                     if broken.worktree is None:
-                        found.add(broken.name)
+                        matches.add(broken.name)
             ended = heard.moment == "after" and heard.call_id == command.call_id
             if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
-                command.found = found
+                command.found = matches
                 command.ran.ended = from_iso(self._router.now())
-        return [(agent, list(found.values())) for agent, found in out.items()], moved
+        return [(agent, list(found.values())) for agent, found in result.items()], moved
 
     async def _look_later(self, command: _Command) -> None:
         """What the command has left running may write through a map, of which the kernel tells
@@ -227,10 +227,10 @@ class CommandComparison:
         moved = await self._router.engine.do(partial(self._git.moved, before, now))
         if not isinstance(moved, Moved) or not (moved.heads or moved.staged):
             return []
-        said = await self._router.engine.write(partial(
+        rows = await self._router.engine.write(partial(
             git_moves.tell, agent=command.holder, moved=moved, since=iso(command.began),
             busy=self._calls.busy_since(command.began)))
-        return said if isinstance(said, list) else []
+        return rows if isinstance(rows, list) else []
 
     def _looked_at(self, command: _Command) -> list[Look]:
         """What is different by now of what was looked at before the command. In a thread."""
@@ -290,8 +290,8 @@ class CommandComparison:
             version = view.first(VersionRow, "version_get", look.held.name)
             return version.hash if version is not None else look.hash
 
-        said = self._router.look(reading)
-        return look.hash if isinstance(said, Refusal) else said
+        message = self._router.look(reading)
+        return look.hash if isinstance(message, Refusal) else message
 
 
 def _kept(contents: Sequence[repository_files.Bytes], tx: Tx) -> None:

@@ -138,9 +138,9 @@ class _Run:
             Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."), False))
 
     def _end(self, code: int) -> None:
-        said = self._shell.taken()
-        self._answer(Answer(code, "".join(text for plain, text in said if plain),
-                            "".join(text for plain, text in said if not plain)))
+        rows = self._shell.taken()
+        self._answer(Answer(code, "".join(text for plain, text in rows if plain),
+                            "".join(text for plain, text in rows if not plain)))
 
 
 def _stamp() -> str:

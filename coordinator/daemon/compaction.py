@@ -103,10 +103,10 @@ class Compaction:
         """What the ledger keeps meanwhile is noted, for it may be one of those found useless."""
         self._ledger.kept = kept = set[str]()
         try:
-            found = await self._loop.run_in_executor(None, self._useless)
+            matches = await self._loop.run_in_executor(None, self._useless)
             steps, removed = StepSize(), 0
-            while found:
-                some, found = found[: steps.size], found[steps.size :]
+            while matches:
+                some, matches = matches[: steps.size], matches[steps.size :]
                 step = partial(compaction.remove_blobs, digests=some, kept=kept)
                 removed += await self._step(steps, step)
             return removed

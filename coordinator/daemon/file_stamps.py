@@ -65,13 +65,13 @@ class Folder:
 def held(svc: Service, leases: Sequence[LeaseRow]) -> list[Held]:
     """Where these leases lie on the disk, and what is there: the files below a glob one by one, and
     the glob itself."""
-    out: dict[str, Held] = {}
+    result: dict[str, Held] = {}
     for row in leases:
         for path in _paths(svc, row):
-            out.setdefault(path.path if path.kind != "glob" else path.name, path)
-        if len(out) >= PROTECTED_MAX:
+            result.setdefault(path.path if path.kind != "glob" else path.name, path)
+        if len(result) >= PROTECTED_MAX:
             break
-    return list(out.values())
+    return list(result.values())
 
 
 def is_quick(leases: Sequence[LeaseRow]) -> bool:
@@ -85,13 +85,13 @@ def _paths(svc: Service, row: LeaseRow) -> list[Held]:
         root = row.worktree or svc.root
         asked = as_resource(row.file_path, row.kind, row.scope)
         try:
-            found = manifest(root, asked, svc.ignore, PROTECTED_MAX)
+            matches = manifest(root, asked, svc.ignore, PROTECTED_MAX)
         except Refusal:
             return []
         whole = Held(str(root), row.file_path, row.locked_by, "glob", row.fencing_token,
                      row.locked_at, row.scope, row.worktree)
         return [*(whole._replace(path=str(repository_files.place(svc, row.worktree, text)),
-                                 name=text, kind="file") for text in found), whole]
+                                 name=text, kind="file") for text in matches), whole]
     place = repository_files.place(svc, row.worktree, name.rstrip("/"))
     kind = repository_files.kind(svc, row.worktree, name.rstrip("/"))
     if kind == "absent" and row.kind == "dir":
@@ -112,17 +112,17 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
     for held in protect:
         if held.kind not in ("directory", "glob"):
             continue
-        found = _files(svc, held, left)
-        if found is None:
+        matches = _files(svc, held, left)
+        if matches is None:
             continue
-        left -= len(found)
+        left -= len(matches)
         known = {row.path: str(row.hash)
                  for row in view.each(ContentRow, "baselines_of", held.token)}
         folder = Folder(held)
         if held.kind == "directory":
             folder.top = Look(held, None, read(held.path, 0), top=True)
             folder.top.stamp = stamp_of(folder.top)
-        for name in found:
+        for name in matches:
             holding = _below(svc, held, name)
             try:
                 status = os.lstat(holding.path)

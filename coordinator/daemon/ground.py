@@ -63,9 +63,9 @@ class Ground:
         if self._said is None:
             buffer = statx_buffer()  # any thread may ask
             for what, path, known in self._things:
-                found = self._find_file(path, buffer)
-                if found != known:
-                    state = "was removed" if found is None else "was replaced by another"
+                file = self._find_file(path, buffer)
+                if file != known:
+                    state = "was removed" if file is None else "was replaced by another"
                     if device_and_inode(path, buffer) == known:
                         state = "was emptied"
                     self._lose(f"{what[0].upper()}{what[1:]} ({os.fsdecode(path)}) {state}.")

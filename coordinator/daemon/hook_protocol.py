@@ -96,9 +96,9 @@ def refused(refusal: Refusal) -> Answer:
 
 def encode(answer: Answer) -> bytes:
     """The bytes that go back."""
-    code, out = answer.code, answer.out.encode("utf-8", "backslashreplace")
+    code, output = answer.code, answer.out.encode("utf-8", "backslashreplace")
     if answer.elsewhere and code == 0:
         named = b"".join(os.fsencode(root) + b"\0" for root in answer.elsewhere)
-        code, out = ELSEWHERE, named + b"\n" + out
+        code, output = ELSEWHERE, named + b"\n" + output
     err = answer.err.encode("utf-8", "backslashreplace")
-    return b"%d %d %d\n%b%b" % (code, len(out), len(err), out, err)
+    return b"%d %d %d\n%b%b" % (code, len(output), len(err), output, err)

@@ -379,11 +379,11 @@ def _twice(request: Request) -> str:
 
 def _methods(request: Request) -> list[str]:
     """The methods by which this path is served."""
-    found: set[str] = set()
+    matches: set[str] = set()
     for route in request.app.routes:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
-            found |= route.methods or {"GET", "POST"}
-    return sorted(found)
+            matches |= route.methods or {"GET", "POST"}
+    return sorted(matches)
 
 
 def _bearer(state: StateDir) -> str:

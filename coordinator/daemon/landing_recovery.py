@@ -89,10 +89,10 @@ class ActivitySections:
     def sections(self, view: View) -> list[Section] | None:
         """The sections, if they are not what was told last."""
         leases = view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
-        told = [(lease.fencing_token, lease.file_path, lease.task_description) for lease in leases]
-        if told == self._told:
+        rows = [(lease.fencing_token, lease.file_path, lease.task_description) for lease in leases]
+        if rows == self._told:
             return None
-        self._told = list(told)
+        self._told = list(rows)
         holders: dict[str, list[LeaseRow]] = {}
         for lease in leases:
             holders.setdefault(lease.locked_by, []).append(lease)

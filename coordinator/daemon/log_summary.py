@@ -139,8 +139,8 @@ class _JsonLines(logging.Formatter):
     """`{"at", "level", "logger", "message", "traceback"?}`; `at` is UTC, ISO 8601."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said = {"at": iso(int(record.created * 1000)), "level": record.levelname.lower(),
+        fields = {"at": iso(int(record.created * 1000)), "level": record.levelname.lower(),
                 "logger": record.name, "message": record.getMessage()}
         if record.exc_info:
-            said["traceback"] = self.formatException(record.exc_info)
-        return in_json(json.dumps(said, ensure_ascii=False))
+            fields["traceback"] = self.formatException(record.exc_info)
+        return in_json(json.dumps(fields, ensure_ascii=False))

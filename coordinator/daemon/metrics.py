@@ -58,7 +58,7 @@ class Counts:
         def one(name: str) -> Values:
             return [({}, counted.get(name, 0))]
 
-        told: list[tuple[str, str, str, Values]] = [
+        rows: list[tuple[str, str, str, Values]] = [
             ("agents", "gauge", "Registered agents, by state.", of("agents", AGENT_STATES)),
             ("leases_held", "gauge", "Live leases, by mode.",
              [({"mode": mode}, counted.get(f"leases:{mode}", 0))
@@ -85,20 +85,20 @@ class Counts:
              [({}, from_iso(health.started_at) / 1000)]),
             ("build_info", "gauge", "Its version; always 1.", [({"version": health.version}, 1)]),
         ]
-        out: list[str] = []
-        for name, kind, said, values in told:
-            out += _metric(f"coord_{name}", kind, said, values)
-        return "\n".join([*out, *self._histogram()]) + "\n"
+        result: list[str] = []
+        for name, kind, said, values in rows:
+            result += _metric(f"coord_{name}", kind, said, values)
+        return "\n".join([*result, *self._histogram()]) + "\n"
 
     def _histogram(self) -> list[str]:
         name = "coord_commit_duration_seconds"
-        out = [f"# HELP {name} How long commits took, with all that waited for them.",
-               f"# TYPE {name} histogram"]
+        result = [f"# HELP {name} How long commits took, with all that waited for them.",
+                  f"# TYPE {name} histogram"]
         sofar = 0
         for bound, count in zip((*map(str, BOUNDS_S), "+Inf"), self._commits, strict=True):
             sofar += count
-            out.append(f'{name}_bucket{{le="{bound}"}} {sofar}')
-        return [*out, f"{name}_sum {self._commit_s:.9f}", f"{name}_count {sofar}"]
+            result.append(f'{name}_bucket{{le="{bound}"}} {sofar}')
+        return [*result, f"{name}_sum {self._commit_s:.9f}", f"{name}_count {sofar}"]
 
 
 def _metric(name: str, kind: str, text: str, values: Values) -> list[str]:

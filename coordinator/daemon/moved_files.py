@@ -81,9 +81,9 @@ def touched_since(svc: Service, since_ms: int) -> dict[str, bool]:
     touched = sorted(((status.st_ctime_ns, name, status.st_mtime_ns // 1_000_000 >= since_ms)
                       for name, status in _files(svc) if stat.S_ISREG(status.st_mode)
                       and status.st_ctime_ns // 1_000_000 >= since_ms), reverse=True)
-    found = {name: (is_written, (born_ms(_identity(root / name)) or 0) >= since_ms)
-             for _, name, is_written in touched[:TOUCHED_MAX]}
-    return {name: is_new for name, (is_written, is_new) in found.items() if is_written or is_new}
+    matches = {name: (is_written, (born_ms(_identity(root / name)) or 0) >= since_ms)
+               for _, name, is_written in touched[:TOUCHED_MAX]}
+    return {name: is_new for name, (is_written, is_new) in matches.items() if is_written or is_new}
 
 
 def gone(svc: Service, leases: Iterable[LeaseRow]) -> list[str]:

@@ -197,15 +197,15 @@ class Namespaces:
                            ends=ends, joins=joins, programs=programs, own=own)
             try:
                 await self._connect()
-                said = await made()
+                fields = await made()
             except Refusal as refusal:  # the one that ended just now had no session any more
                 if not refusal.facts.get("lost"):
                     raise
                 await self._connect()
-                said = await made()
-            self._tell_of(said["left"])
-            said = await self._order(do="sessions", root=self._root)
-            _, _, number, _, git_asks, _ = said["sessions"][key]
+                fields = await made()
+            self._tell_of(fields["left"])
+            fields = await self._order(do="sessions", root=self._root)
+            _, _, number, _, git_asks, _ = fields["sessions"][key]
             self._sessions[key] = Guarded(owner, ends, git_asks, joins)
             self._numbers[key] = number
             self._owners[key] = owner, ends
@@ -219,8 +219,8 @@ class Namespaces:
         try:
             with contextlib.suppress(Refusal):
                 await self._connect()
-                said = await self._order(do="sessions", root=self._root)
-                for key, (agent, lives, number, ends, asks, joins) in said["sessions"].items():
+                fields = await self._order(do="sessions", root=self._root)
+                for key, (agent, lives, number, ends, asks, joins) in fields["sessions"].items():
                     self._sessions[key] = Guarded(agent, ends, asks, joins)
                     self._numbers[key] = number
                     self._owners[key] = agent, ends
@@ -375,9 +375,9 @@ class Namespaces:
         if row.kind == "key" and not write_windows.is_window(row):
             return []
         if row.kind == "glob":  # what is below it is found by walking
-            found = await self._loop.run_in_executor(
+            matches = await self._loop.run_in_executor(
                 None, lambda: file_stamps.held(self._service, [row]))
-            return [holding.path for holding in found if holding.kind != "glob"]
+            return [holding.path for holding in matches if holding.kind != "glob"]
         name = write_windows.path(row)
         place = str(repository_files.place(self._service, row.worktree, name.rstrip("/")))
         return [place + "/" if row.kind == "dir" else place]
@@ -392,8 +392,8 @@ class Namespaces:
                 await self._order(do="hold", root=self._root, held=part, more=True)
                 part, size = {}, 0
             part[path] = writers
-        said = await self._order(do="hold", root=self._root, held=part, **how)
-        left: dict[str, str] = said["left"]
+        fields = await self._order(do="hold", root=self._root, held=part, **how)
+        left: dict[str, str] = fields["left"]
         return left
 
     async def _order(self, **order: Any) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def openapi() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
-            "responses": {f"Refused{status}": one for status, one in _refused().items()},
+            "responses": {f"Refused{status}": fields for status, fields in _refused().items()},
             "securitySchemes": {"bearer": {
                 "type": "http", "scheme": "bearer",
                 "description": "The operator's token, a page's, or an agent's own."}},
@@ -130,15 +130,15 @@ def _reached(schemas: list[Schema], components: dict[str, Schema]) -> set[str]:
     result: set[str] = set()
     todo: list[Any] = list(schemas)
     while todo:
-        one = todo.pop()
-        if isinstance(one, dict):
-            if isinstance(ref := one.get("$ref"), str) and (
+        fields = todo.pop()
+        if isinstance(fields, dict):
+            if isinstance(ref := fields.get("$ref"), str) and (
                     name := ref.rpartition("/")[2]) not in result:
                 result.add(name)
                 todo.append(components[name])
-            todo += one.values()
-        elif isinstance(one, list):
-            todo += one
+            todo += fields.values()
+        elif isinstance(fields, list):
+            todo += fields
     return result
 
 
@@ -146,12 +146,12 @@ def _describe(shape: type[Any], schema: Schema, *, answered: bool) -> None:
     """Put what each field means into a shape's schema. In an answer every field is there; what a
     request leaves out is filled in by the coordinator, and generators would have it sent if it
     stood as `default`, so it stands in the description."""
-    for name, one in schema.get("properties", {}).items():
-        one["description"] = meaning(shape, name)
-        if "default" in one:
-            default = one.pop("default")
+    for name, item in schema.get("properties", {}).items():
+        item["description"] = meaning(shape, name)
+        if "default" in item:
+            default = item.pop("default")
             if not answered and default not in (None, "", []):
-                one["description"] += f" Default: {msgspec.json.encode(default).decode()}."
+                item["description"] += f" Default: {msgspec.json.encode(default).decode()}."
     if answered:
         schema["required"] = list(schema.get("properties", {}))
     if isinstance(text := schema.get("description"), str):
@@ -171,7 +171,7 @@ def _body(operation: Operation, path: str, components: dict[str, Schema],
         "type": "object", "title": f"{name}Body",
         "description": schema.get("description", ""),
         "properties": {k: v for k, v in schema["properties"].items() if k not in said},
-        "required": [one for one in schema.get("required", ()) if one not in said],
+        "required": [item for item in schema.get("required", ()) if item not in said],
         "additionalProperties": False,
     }
 
@@ -325,14 +325,14 @@ def _tag(request: type[Any]) -> str:
 
 def _tags() -> dict[str, str]:
     """Subject -> what it is about: as the module of its requests says."""
-    out: dict[str, str] = {}
+    result: dict[str, str] = {}
     for operation in OPERATIONS.values():
         text = inspect.getdoc(sys.modules[operation.request.__module__]) or ""
         about = " ".join(text.split("\n\n")[0].split())
-        known = out.setdefault(_tag(operation.request), about)
+        known = result.setdefault(_tag(operation.request), about)
         if about not in known:  # two rooms under one tag
-            out[_tag(operation.request)] = f"{known} {about}"
-    return {**out, "watching": "Following what happens, and whether all is well."}
+            result[_tag(operation.request)] = f"{known} {about}"
+    return {**result, "watching": "Following what happens, and whether all is well."}
 
 
 def _more_paths() -> dict[str, Any]:

@@ -118,7 +118,8 @@ class RunningCalls:
         calls = list(self._calls)
         return (any(call.running.is_command and self._end(call) > now_ms - RACES_MS for call
                     in calls)
-                and sum(at > now_ms - RUNNING_MS for at in list(self._heard.values())) > 1)
+                and sum(at_ms > now_ms - RUNNING_MS for at_ms
+                        in list(self._heard.values())) > 1)
 
     def between(self, first_ms: int, last_ms: int) -> tuple[Running, ...]:
         """Those that ran at any time between."""

@@ -175,7 +175,7 @@ class UnjoinedCommands:
         """The agent's session has ended."""
         self._joined.pop(agent, None)
         self._apart.pop(agent, None)
-        self._running = {call: one for call, one in self._running.items() if one[0] != agent}
+        self._running = {call: pair for call, pair in self._running.items() if pair[0] != agent}
 
     def warnings(self) -> list[str]:
         """What does not hold, and for whom."""

@@ -168,8 +168,8 @@ class SharedGit:
         for entry in listed:
             about, _, path = entry.partition("\t")
             mode, name, stage = about.split(" ")
-            one = f"{mode} {name}" + (f" ({stage})" if stage != "0" else "")
-            result[path] = f"{result[path]}, {one}" if path in result else one
+            other_name = f"{mode} {name}" + (f" ({stage})" if stage != "0" else "")
+            result[path] = f"{result[path]}, {other_name}" if path in result else other_name
         return result
 
 

@@ -128,18 +128,19 @@ class RanTogether:
             self._commands.append(ran)
         return ran
 
-    def others(self, ran: Ran, path: str, holder: str, at: int | None, now: int) -> list[str]:
-        """Who else may have changed this file, of which `holder` writes; `at`: when that was, if
+    def others(self, ran: Ran, path: str, holder: str, at_ms: int | None, now: int) -> list[str]:
+        """Who else may have changed this file, of which `holder` writes; `at_ms`: when that was, if
         that is known. Nobody (an empty list) where this command alone names it."""
-        rans = list(self._list_runs(ran, holder, at, now))
+        rans = list(self._list_runs(ran, holder, at_ms, now))
         naming = [other for other in rans if _names(other, path)]
         if naming or _names(ran, path):
             rans = naming
         return sorted({other.owner for other in rans})
 
-    def _list_runs(self, ran: Ran, holder: str, at: int | None, now: int) -> Iterator[Ran]:
-        first, last = (ran.began, now) if at is None else (at - CLOCK_MS, at + CLOCK_MS)
-        if at is not None and not ran.began <= last:
+    def _list_runs(self, ran: Ran, holder: str, at_ms: int | None, now: int) -> Iterator[Ran]:
+        first, last = (ran.began, now) if at_ms is None else (at_ms - CLOCK_MS,
+                                                              at_ms + CLOCK_MS)
+        if at_ms is not None and not ran.began <= last:
             return  # it was changed before this command
         for other in self._commands:
             if (other.owner not in (ran.owner, holder) and other.began <= last

@@ -172,28 +172,28 @@ class Conversation(asyncio.Protocol):
         if self._transport is None:
             return
         loop = asyncio.get_running_loop()
-        ends, at = loop.time() + TURN_S, 0
+        ends, position = loop.time() + TURN_S, 0
         while not self._deaf and not self._full and self._asked < ASKED_MAX:
-            if at and loop.time() > ends:
+            if position and loop.time() > ends:
                 self._turn_over = True
                 break
             if self._hook is not None:
-                if len(data) - at < self._hook.length:
+                if len(data) - position < self._hook.length:
                     break
                 hook, self._hook = self._hook, None
-                payload = data[at : at + hook.length]
-                at += hook.length
+                payload = data[position : position + hook.length]
+                position += hook.length
                 if self._router.closing:
                     self.close()  # a refusal would stop an agent's edit; so it asks the next one
                     break
                 self._serve_hook(hook, payload)
                 continue
-            end = data.find(b"\n", at)
+            end = data.find(b"\n", position)
             if end < 0:
                 break
-            line, at = data[at:end], end + 1
+            line, position = data[position:end], end + 1
             self._take_line(line)
-        self._rest = b"" if self._deaf else data[at:]
+        self._rest = b"" if self._deaf else data[position:]
         self._between = not (self._rest or self._deaf or self._hook is not None)
         self._go_on_reading(loop)
 

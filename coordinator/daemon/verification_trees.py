@@ -350,7 +350,7 @@ class VerificationTrees:
         Raises:
             GitError.
         """
-        found: dict[str, Change] = {}
+        matches: dict[str, Change] = {}
         skipped = False
         entries = self._git.changes(before, after)
         there = {entry.path: Change(entry.new_mode, entry.new) for entry
@@ -364,8 +364,8 @@ class VerificationTrees:
             if leased(self._from_root(entry.path)):
                 skipped = True
                 continue
-            found[entry.path] = change
-        return found, skipped
+            matches[entry.path] = change
+        return matches, skipped
 
     def _from_root(self, path: str) -> str:
         """As coord names it; what lies beside the root, by a name that nobody can lease."""

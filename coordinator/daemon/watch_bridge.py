@@ -238,9 +238,9 @@ class WatchBridge:
                     if (found := repository_files.look(service, None, path)).hash
                     != repository_files.UNREADABLE]
 
-        found = await engine.do(look)
-        if isinstance(found, list):
-            await engine.write(lambda tx: unseen_writes.note(tx, found))
+        matches = await engine.do(look)
+        if isinstance(matches, list):
+            await engine.write(lambda tx: unseen_writes.note(tx, matches))
 
     async def _written_by_commands(self, since_ms: int) -> None:
         """What commands that were in the middle have written is theirs, as if it had been seen."""
@@ -292,12 +292,12 @@ class WatchBridge:
             for position in range(0, len(seen), SEEN_AT_ONCE):
                 some, again = seen[position : position + SEEN_AT_ONCE], LOOKED_AGAIN
                 while some:
-                    found = await engine.write(partial(seen_writes.seen, service, changes=some,
-                                                       ended=ended))
-                    if not isinstance(found, list):
+                    matches = await engine.write(partial(seen_writes.seen, service, changes=some,
+                                                         ended=ended))
+                    if not isinstance(matches, list):
                         break
-                    await self._follow_up(found)
-                    some = [outdated.change for outdated in found
+                    await self._follow_up(matches)
+                    some = [outdated.change for outdated in matches
                             if isinstance(outdated, seen_writes.Outdated)]
                     some, again = await self._looked_again(some, again), again - 1
 
@@ -317,11 +317,11 @@ class WatchBridge:
         found = await self._router.engine.do(look)
         if isinstance(found, Refusal):
             return []
-        at, result = self._router.now_ms(), list[seen_writes.Seen]()
+        now_ms, result = self._router.now_ms(), list[seen_writes.Seen]()
         for sighting, (looked_ms, now) in zip(changes, found, strict=True):
             fresh = replace(sighting, looked_ms=looked_ms)
             if now.stamp != sighting.now.stamp:  # others may have run when that was written
-                fresh = self._with_calls(replace(fresh, now=now, calls=(), lately=()), at)
+                fresh = self._with_calls(replace(fresh, now=now, calls=(), lately=()), now_ms)
             result.append(fresh)
         return result
 

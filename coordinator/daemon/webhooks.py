@@ -64,18 +64,18 @@ class Webhooks:
         """After a commit: note whom to tell of what."""
         if self._at is None or self._noting:
             return
-        told = self._look(lambda view: view.each(
+        message = self._look(lambda view: view.each(
             LogRow, "events_after", self._at, None, None, None, None, AT_ONCE))
-        if isinstance(told, Refusal) or not told:
+        if isinstance(message, Refusal) or not message:
             return
-        own = self._look(lambda view: [row.seq for row in told if _of_webhook(view, row)])
-        due = [(url, row) for row in told for url, kinds in self._settings.urls.items()
+        own = self._look(lambda view: [row.seq for row in message if _of_webhook(view, row)])
+        due = [(url, row) for row in message for url, kinds in self._settings.urls.items()
                if row.seq not in own and _wanted(row, kinds)]
-        self._at = told[-1].seq
+        self._at = message[-1].seq
         if due:
             self._noting = True
             self._engine.task(self._engine.write(partial(self._note, due)), self._noted)
-        elif len(told) == AT_ONCE:
+        elif len(message) == AT_ONCE:
             self.events_came()
 
     def tend(self) -> None:

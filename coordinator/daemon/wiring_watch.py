@@ -90,12 +90,12 @@ class WiringWatch:
             self._state.path / "wired.json"])
         if stamps == self._stamps and not self._doubted:
             return
-        found, self._stamps = await self._loop.run_in_executor(
+        matches, self._stamps = await self._loop.run_in_executor(
             None, _judged, self._state, self._home)
         self._on_wired()
-        lost = {name: why for name, why in found.items()
+        lost = {name: why for name, why in matches.items()
                 if name in self._lost or name in self._doubted}
-        self._doubted = {name: why for name, why in found.items() if name not in lost}
+        self._doubted = {name: why for name, why in matches.items() if name not in lost}
         for name in sorted(set(lost) - set(self._lost)):
             if await self._put_back(name, lost[name]):
                 del lost[name]

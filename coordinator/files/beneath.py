@@ -148,16 +148,16 @@ class Root:
         except FileNotFoundError:
             if not make:
                 raise
-        at = os.dup(self._fd)
+        descriptor = os.dup(self._fd)
         for part in folder.split(b"/"):
             try:
                 with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=at)
-                below = syscalls.open_beneath(at, part, syscalls.PLACE)
+                    os.mkdir(part, dir_fd=descriptor)
+                below = syscalls.open_beneath(descriptor, part, syscalls.PLACE)
             finally:
-                os.close(at)
-            at = below
-        return at
+                os.close(descriptor)
+            descriptor = below
+        return descriptor
 
     def sync(self, folder: str) -> None:
         """Bring a directory's entries to the disk, as far as the file system can.

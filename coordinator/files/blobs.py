@@ -261,11 +261,11 @@ def _chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-def _write_on(fd: int, piece: bytes | memoryview, at: int) -> None:
+def _write_on(fd: int, piece: bytes | memoryview, position: int) -> None:
     """Write a piece, after the one before it has come to the disk: all at once in the end would be
     in everybody's way."""
-    if at:
-        syscalls.write_out(fd, max(0, at - CHUNK_BYTES), CHUNK_BYTES)
+    if position:
+        syscalls.write_out(fd, max(0, position - CHUNK_BYTES), CHUNK_BYTES)
     write_all(fd, piece)
 
 

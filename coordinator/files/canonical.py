@@ -251,22 +251,24 @@ class Tree:
             return ()
         if not first.is_link or first.path is None:
             return ()
-        out, at, rest = list[str](), os.path.dirname(first.path), [os.path.basename(first.path)]
+        result, folder = list[str](), os.path.dirname(first.path)
+        rest = [os.path.basename(first.path)]
         with suppress(OSError):  # nothing is there: it leads through no further one
-            while rest and len(out) < LINKS_MAX:
+            while rest and len(result) < LINKS_MAX:
                 part = rest.pop(0)
                 if part in ("", "."):
                     continue
-                below = os.path.dirname(at) if part == ".." else os.path.join(at, part)
+                below = os.path.dirname(folder) if part == ".." else os.path.join(folder,
+                                                                                  part)
                 if not stat.S_ISLNK(os.lstat(below).st_mode):
-                    at = below
+                    folder = below
                     continue
                 if self.relative(below) is not None:
-                    out.append(below)
+                    result.append(below)
                 target = os.readlink(below)
-                at = "/" if target.startswith("/") else at
+                folder = "/" if target.startswith("/") else folder
                 rest = [*target.split("/"), *rest]
-        return tuple(dict.fromkeys(out))
+        return tuple(dict.fromkeys(result))
 
     def worktree_of(self, path: str) -> str | None:
         """The linked worktree that a real path lies in; None for the main one, and for a path that
@@ -325,12 +327,12 @@ class Tree:
 
     def _spell(self, base: str, name: str) -> str:
         """`name` as the disk spells it, as far as it exists."""
-        out: list[str] = []
-        at = base
+        result: list[str] = []
+        place = base
         for part in name.split("/"):
-            out.append(self._spell_part(at, part))
-            at = f"{at}{out[-1]}/"
-        return "/".join(out)
+            result.append(self._spell_part(place, part))
+            place = f"{place}{result[-1]}/"
+        return "/".join(result)
 
     def _spell_part(self, directory: str, part: str) -> str:
         if part.isascii() and not self.fold_case:

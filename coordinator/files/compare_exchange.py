@@ -318,9 +318,9 @@ class _Beside:
                     raise
                 there = None
                 continue
-            out = snapshot(self.aside, 0, place=self.place).name
-            if out == there:
-                if out != self.step.new:
+            output = snapshot(self.aside, 0, place=self.place).name
+            if output == there:
+                if output != self.step.new:
                     self.by.keep(self.step, self.place, self.aside)
                 self._unlink(self.aside)
                 return

@@ -190,14 +190,14 @@ class Git:
         if os.path.lexists(self.place / word):
             return True
         try:
-            known = self.names("--literal-pathspecs", "ls-files", "-z", "--", word)
-            return bool(known) and not self.text("for-each-ref", f"refs/remotes/*/{word}")
+            known_names = self.names("--literal-pathspecs", "ls-files", "-z", "--", word)
+            return bool(known_names) and not self.text("for-each-ref", f"refs/remotes/*/{word}")
         except GitError:
             return False
 
-    def base(self, one: str, other: str) -> str | None:
+    def base(self, name: str, other: str) -> str | None:
         """Where two commits part; None when they have no history in common."""
-        return self.maybe("merge-base", one, other)
+        return self.maybe("merge-base", name, other)
 
     def contains(self, commit: str, earlier: str) -> bool:
         """Whether `earlier` is `commit` or in its history."""

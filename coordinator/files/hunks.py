@@ -29,14 +29,14 @@ def count(before: bytes | None, after: bytes | None) -> int:
 def with_hunks(before: bytes, after: bytes, numbers: Collection[int]) -> bytes:
     """`before` with those hunks of the change to `after` made (counted from 1), and no other."""
     old, new = _raw_lines(before), _raw_lines(after)
-    out: list[bytes] = []
-    at = 0
+    result: list[bytes] = []
+    position = 0
     for number, hunk in enumerate(_hunks(before, after), 1):
         for kind, i1, i2, j1, j2 in hunk:
-            out += old[at:i1]
-            out += new[j1:j2] if kind != "equal" and number in numbers else old[i1:i2]
-            at = i2
-    return b"".join([*out, *old[at:]])
+            result += old[position:i1]
+            result += new[j1:j2] if kind != "equal" and number in numbers else old[i1:i2]
+            position = i2
+    return b"".join([*result, *old[position:]])
 
 
 def _hunks(before: bytes, after: bytes) -> Iterator[list[tuple[str, int, int, int, int]]]:

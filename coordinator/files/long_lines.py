@@ -33,7 +33,7 @@ def shorten_difference(diff: str) -> tuple[str, bool]:
 def shortened(diff: str) -> str:
     """A unified difference without the middle of its long lines. Lines that were removed and lines
     that were added in their place are taken in pairs, so that it is seen what is another."""
-    out: list[str] = []
+    result: list[str] = []
     removed: list[str] = []
     added: list[str] = []
     for line in StringIO(diff, newline="\n"):  # (a form feed ends no line of a difference)
@@ -42,13 +42,13 @@ def shortened(diff: str) -> str:
         elif line.startswith("+"):
             added.append(line)
         elif line.startswith("\\"):  # of the line before
-            (added or removed or out).append(line)
+            (added or removed or result).append(line)
         else:
-            out += _pairs(removed, added)
+            result += _pairs(removed, added)
             removed, added = [line] if line.startswith("-") else [], []
             if not removed:
-                out.append(_cut(line, 0, SHOWN_MAX))
-    return "".join([*out, *_pairs(removed, added)])
+                result.append(_cut(line, 0, SHOWN_MAX))
+    return "".join([*result, *_pairs(removed, added)])
 
 
 def _pairs(removed: list[str], added: list[str]) -> Iterator[str]:
@@ -67,10 +67,11 @@ def _pair(old: str, new: str) -> tuple[str, str]:
     return _cut(old, start, len(old) - rest), _cut(new, start, len(new) - rest)
 
 
-def _alike(one: str, two: str) -> int:
+def _alike(name: str, two: str) -> int:
     """How many signs they begin with alike."""
-    return next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b),
-                min(len(one), len(two)))
+    return next((position for position,
+                 (a, b) in enumerate(zip(name, two, strict=False)) if a != b),
+                min(len(name), len(two)))
 
 
 def _cut(line: str, start: int, end: int) -> str:

@@ -98,15 +98,15 @@ def _real(path: str, root: str) -> str:
         if part == "..":
             done = posixpath.dirname(done)
             continue
-        at = posixpath.join(done, part)
+        place = posixpath.join(done, part)
         try:
-            target = os.readlink(root + at)
+            target = os.readlink(root + place)
         except OSError:
-            done = at
+            done = place
             continue
         links += 1
         if links > LINKS_MAX:
-            return at
+            return place
         done = "/" if target.startswith("/") else done
         rest = [*target.split("/"), *rest]
     return done

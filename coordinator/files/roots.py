@@ -47,18 +47,19 @@ def find_root(start: Path) -> Path:
     here = os.path.realpath(start)
     if not os.path.isdir(here):
         here = os.path.dirname(here)
-    at, own, mapped = here, "", set[str]()
+    folder, own, mapped = here, "", set[str]()
     while True:
-        found_checkout = checkout(at)
+        found_checkout = checkout(folder)
         if (found_checkout is not None and found_checkout.linked
                 and found_checkout.top not in mapped):
             main = main_worktree(found_checkout.common)
             if main is not None:
                 mapped.add(found_checkout.top)
-                at = os.path.normpath(os.path.join(main, os.path.relpath(at, found_checkout.top)))
+                folder = os.path.normpath(os.path.join(main,
+                                                       os.path.relpath(folder, found_checkout.top)))
                 continue
         top = found_checkout.top if found_checkout is not None else "/"
-        for directory in _upwards(at, top):
+        for directory in _upwards(folder, top):
             if is_prepared(directory):
                 return Path(directory)
         if found_checkout is not None and not own and not _is_submodule(found_checkout):
@@ -66,7 +67,7 @@ def find_root(start: Path) -> Path:
         above = os.path.dirname(top)
         if above == top:
             return Path(own or here)
-        at = above
+        folder = above
 
 
 def prepared_above(root: Path) -> Path | None:
@@ -107,19 +108,19 @@ def foreign_root(base: str, name: str) -> str | None:
 
 def checkout(directory: str) -> Checkout | None:
     """The git working tree that a directory lies in; None outside of any."""
-    for at in _upwards(directory, "/"):
-        dot_git = os.path.join(at, ".git")
+    for folder in _upwards(directory, "/"):
+        dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
             real = os.path.realpath(dot_git)
-            return Checkout(at, real, False, real)
+            return Checkout(folder, real, False, real)
         pointed = _read_line(dot_git)
         if pointed.startswith("gitdir:"):
-            git_dir = os.path.realpath(os.path.join(at, pointed[len("gitdir:") :].strip()))
+            git_dir = os.path.realpath(os.path.join(folder, pointed[len("gitdir:") :].strip()))
             shared = _read_line(os.path.join(git_dir, "commondir"))
             if shared:
                 common = os.path.realpath(os.path.join(git_dir, shared))
-                return Checkout(at, common, True, git_dir)
-            return Checkout(at, git_dir, False, git_dir)
+                return Checkout(folder, common, True, git_dir)
+            return Checkout(folder, git_dir, False, git_dir)
     return None
 
 
@@ -219,22 +220,22 @@ def folds_case(directory: str) -> bool:
     return other != name and _same_inode(directory, os.path.join(above, other))
 
 
-def _same_inode(one: str, two: str) -> bool:
+def _same_inode(name: str, two: str) -> bool:
     try:
-        return os.path.samestat(os.lstat(one), os.lstat(two))
+        return os.path.samestat(os.lstat(name), os.lstat(two))
     except OSError:
         return False
 
 
 def _upwards(directory: str, last: str) -> Iterator[str]:
     """A directory and those above it, up to `last` or the root of the file system."""
-    at = directory
+    folder = directory
     while True:
-        yield at
-        above = os.path.dirname(at)
-        if at == last or above == at:
+        yield folder
+        above = os.path.dirname(folder)
+        if folder == last or above == folder:
             return
-        at = above
+        folder = above
 
 
 def _is_submodule(found_checkout: Checkout) -> bool:

@@ -150,11 +150,11 @@ def records(state: StateDir) -> Iterator[tuple[Path, Record]]:
     """All launches that left a readable record, newest first."""
     paths = sorted(state.runs.glob("*/run.json"), reverse=True)
     for _, same_second in groupby(paths, lambda path: path.parent.name.partition("-")[0]):
-        found: list[tuple[Path, Record]] = []
+        matches: list[tuple[Path, Record]] = []
         for path in same_second:
             with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
-                found.append((path, msgspec.json.decode(path.read_bytes(), type=Record)))
-        yield from sorted(found, key=lambda one: one[1].started_at, reverse=True)
+                matches.append((path, msgspec.json.decode(path.read_bytes(), type=Record)))
+        yield from sorted(matches, key=lambda pair: pair[1].started_at, reverse=True)
 
 
 def read(folder: Path) -> Record | None:

@@ -55,12 +55,12 @@ def separate(there: str, base: str, text: str) -> Refusal:
     )
 
 
-def not_covered(known: list[str], resource: Resource) -> list[str]:
-    """Those of the `known` folders that a lease on this directory or glob looks like covering."""
+def not_covered(known_names: list[str], resource: Resource) -> list[str]:
+    """Those of these folders that a lease on this directory or glob looks like covering."""
     if resource.kind == "dir":
         start = resource.name.strip("/")
         inside = "" if start in ("", ".") else start + "/"
-        return [name for name in known if f"{name}/".startswith(inside)]
+        return [name for name in known_names if f"{name}/".startswith(inside)]
     if resource.kind == "glob":
-        return [name for name in known if globs.reaches(resource.name, name)]
+        return [name for name in known_names if globs.reaches(resource.name, name)]
     return []

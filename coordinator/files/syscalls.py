@@ -100,17 +100,17 @@ def _openat2(place: int, path: bytes, flags: int, resolve: int) -> int:
 def _step_by_step(place: int, path: bytes, flags: int) -> int:
     """Part by part, each without following a link."""
     *above, last = path.split(b"/")
-    at = place
+    descriptor = place
     try:
         for part in above:
-            below = _step(at, part, PLACE)
-            if at != place:
-                os.close(at)
-            at = below
-        return _step(at, last, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+            below = _step(descriptor, part, PLACE)
+            if descriptor != place:
+                os.close(descriptor)
+            descriptor = below
+        return _step(descriptor, last, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     finally:
-        if at != place:
-            os.close(at)
+        if descriptor != place:
+            os.close(descriptor)
 
 
 def _step(place: int, part: bytes, flags: int) -> int:

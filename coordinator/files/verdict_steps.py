@@ -105,10 +105,10 @@ def pour(content: Source, fd: int, name: str) -> int:
 
 def name_of(fd: int) -> str:
     """The name of the content of an open file."""
-    status, named, at = os.fstat(fd), hashlib.sha256(), 0
-    while chunk := os.pread(fd, CHUNK_BYTES, at):
+    status, named, offset = os.fstat(fd), hashlib.sha256(), 0
+    while chunk := os.pread(fd, CHUNK_BYTES, offset):
         named.update(chunk)
-        at += len(chunk)
+        offset += len(chunk)
     return f"sha256:{named.hexdigest()}{EXECUTABLE if status.st_mode & stat.S_IXUSR else ''}"
 
 
@@ -136,11 +136,11 @@ def _size(content: Source) -> int:
     return len(content) if isinstance(content, bytes) else content.stat().st_size
 
 
-def _part(content: Source, at: int) -> bytes:
+def _part(content: Source, position: int) -> bytes:
     if isinstance(content, bytes):
-        return content[at : at + CHUNK_BYTES]
+        return content[position : position + CHUNK_BYTES]
     with content.open("rb", buffering=0) as file:
-        file.seek(at)
+        file.seek(position)
         return file.read(CHUNK_BYTES)
 
 

@@ -178,10 +178,10 @@ def _parts(value: Any) -> list[dict[str, Any]]:
     """All objects within JSON. A loop, not a recursion."""
     result, todo = [], [value]
     while todo:
-        one = todo.pop()
-        if isinstance(one, dict):
-            result.append(one)
-            todo += one.values()
-        elif isinstance(one, list):
-            todo += one
+        fields = todo.pop()
+        if isinstance(fields, dict):
+            result.append(fields)
+            todo += fields.values()
+        elif isinstance(fields, list):
+            todo += fields
     return result

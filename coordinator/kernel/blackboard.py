@@ -45,13 +45,13 @@ class Tried(NamedTuple):
 
 def task_of(tx: View, agent: str, names: Sequence[str], fold_case: bool) -> TaskRow | None:
     """The claimed task for which this agent leases what is named; None if there is not one."""
-    found = set()
+    matches = set()
     for name in names:
         for row in leases_near(tx, resource(name, "region", fold_case=fold_case)):
             if row.locked_by == agent and row.task_id is not None:
-                found.add(row.task_id)
+                matches.add(row.task_id)
     claimed = [task for task in tx.each(TaskRow, "tasks_of_holder", agent)
-               if task.task_id in found]
+               if task.task_id in matches]
     return claimed[0] if len(claimed) == 1 else None
 
 
@@ -70,7 +70,7 @@ def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, 
     Raises:
         Unready: what its next attempt needs has to be looked at.
     """
-    task = task_of(tx, agent, [one.resource for one in tried], svc.fold_case)
+    task = task_of(tx, agent, [other_tried.resource for other_tried in tried], svc.fold_case)
     if task is None or refusal.code not in recovery.REMEDIES:
         return refusal
     rounds = _rounds(tx, task) + 1
@@ -90,14 +90,15 @@ def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, 
         regions.append((other_tried.resource, other_tried.base, kept))
     got = _widened(svc, tx, actor, task, agent, names) if names else None
     note(tx, task, agent, refusal.code, remedy, regions, refusal.message)
-    told = _describe_narrowing(task, agent, refusal, rounds, names, got)
+    narrowing = _describe_narrowing(task, agent, refusal, rounds, names, got)
     if remedy == "person":
         _give_to_a_person(svc, tx, task, agent, rounds, refusal.message)
-        told = _with(refusal, f"That was round {rounds}: {task.task_id} is a person's now, with "
+        narrowing = _with(refusal,
+                          f"That was round {rounds}: {task.task_id} is a person's now, with "
                      "all that was tried. Stop working on it.", f"`coord task show {task.task_id}`")
-    told.facts |= {"task": task.task_id, "round": rounds, "remedy": remedy,
-                   "intent": {"title": task.title, "prompt": task.prompt[:INTENT_CHARS_MAX]}}
-    return told
+    narrowing.facts |= {"task": task.task_id, "round": rounds, "remedy": remedy,
+                        "intent": {"title": task.title, "prompt": task.prompt[:INTENT_CHARS_MAX]}}
+    return narrowing
 
 
 def judged(svc: Service, tx: Tx, task: TaskRow, agent: str, outcome: str,

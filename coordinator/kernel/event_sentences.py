@@ -113,7 +113,7 @@ _COMPLETIONS: dict[str, Callable[[str, dict[str, Any], _Lenient], str]] = {
 
 def _in_the_way(data: dict[str, Any]) -> str:
     """Who holds what was asked for, and who only asked for it before."""
-    held = [one for one in data["holders"] if one not in data["before"]]
+    held = [item for item in data["holders"] if item not in data["before"]]
     parts = [f"held by {', '.join(held[:4])}"] if held else []
     return f"({'; '.join([*parts, 'before it in line: ' + ', '.join(data['before'][:4])])})"
 

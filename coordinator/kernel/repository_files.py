@@ -219,10 +219,10 @@ def committed(svc: Service, paths: Sequence[str]) -> dict[str, Bytes]:
     try:
         above = git.text("rev-parse", "--show-prefix")  # the root may lie below git's own
         entries = {above + path: entry for path, entry in git.entries("HEAD", paths).items()}
-        found = from_git(svc, git, entries)
+        matches = from_git(svc, git, entries)
     except GitError:
         return {}
-    return {path.removeprefix(above): content for path, content in found.items()}
+    return {path.removeprefix(above): content for path, content in matches.items()}
 
 
 def in_git(svc: Service, paths: Sequence[str], *, below: bool = False) -> set[str]:

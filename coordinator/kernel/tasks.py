@@ -227,7 +227,7 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
     """A task as it is told; `full` adds who holds what it needs, and which reviews bar it
     (`quarantine`: each open one of its files does)."""
     needed = view.each(NeedRow, "task_resources_of", task.task_id)
-    out = rq.Task(
+    result = rq.Task(
         task=task.task_id, title=task.title, prompt=task.prompt, state=task.state,
         priority=task.priority,
         resources=[f"shared:{need.name}" if need.mode == "shared" else need.name
@@ -240,24 +240,24 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
     )
     held = task_claims.holder_of(view, task) if task.state not in rule.CLOSED else None
     if held is not None:
-        out.locked_by, out.locked_at = held
+        result.locked_by, result.locked_at = held
         row = view.agent(held[0])
         description = row.description if row is not None and not row.is_label else ""
-        out.locked_by_name = description or held[0]
+        result.locked_by_name = description or held[0]
     if full:
         wanted = [(lease_rule.as_resource(need.name, need.kind, need.scope), need.mode)
                   for need in needed]
-        out.held_by = holders_of(view, task.claimed_by or "", wanted)
-        barred = [] if out.held_by or task.state != "ready" else _barred_by(
+        result.held_by = holders_of(view, task.claimed_by or "", wanted)
+        barred = [] if result.held_by or task.state != "ready" else _barred_by(
             view, task, [resource for resource, _ in wanted], quarantine)
-        out.explanation = _explanation(view, task, [*out.held_by, *barred])
-    return out
+        result.explanation = _explanation(view, task, [*result.held_by, *barred])
+    return result
 
 
 def _barred_by(view: View, task: TaskRow, wanted: Sequence[Resource], quarantine: bool
                ) -> list[str]:
     """Sentences on reviews of what it needs: nobody begins on that before the verdict."""
-    found = {}
+    matches = {}
     for asked in wanted:
         for row in near(view, NearReviewRow, "reviews_near", asked):
             if ((row.state == "reassigned" and row.task_id == task.task_id)
@@ -265,9 +265,9 @@ def _barred_by(view: View, task: TaskRow, wanted: Sequence[Resource], quarantine
                     or not overlaps(asked, lease_rule.as_resource(row.path, "file", row.scope))):
                 continue
             review = row.review_id
-            found[review] = (f"the review {review} of {shown(row.path)} waits for a verdict "
-                             f"(`coord review show {review}`)")
-    return list(found.values())[:HOLDERS_TOLD_MAX]
+            matches[review] = (f"the review {review} of {shown(row.path)} waits for a verdict "
+                               f"(`coord review show {review}`)")
+    return list(matches.values())[:HOLDERS_TOLD_MAX]
 
 
 def _explanation(view: View, task: TaskRow, held_by: list[str]) -> str:

@@ -103,14 +103,14 @@ def _restore_nearest(source: apsw.Connection, fresh: apsw.Connection, most: int)
 def differences(source: apsw.Connection, most: int = 20) -> tuple[int, list[str]]:
     """(events applied, what differs between the replayed and the stored state, in words)."""
     fresh, applied = rebuild(source)
-    found: list[str] = []
+    matches: list[str] = []
     have, made = state(source), state(fresh)
     for table in STATE_TABLES:
         stored, replayed = set(have[table]), set(made[table])
         for where, rows in (("database", stored - replayed), ("replay", replayed - stored)):
-            found += [f"{table}: only in the {where}: {row}" for row in sorted(rows, key=repr)]
+            matches += [f"{table}: only in the {where}: {row}" for row in sorted(rows, key=repr)]
     fresh.close()
-    return applied, found[:most]
+    return applied, matches[:most]
 
 
 def snapshot(source: apsw.Connection, upto: int, *, by_waypoint: bool = False) -> bytes:
@@ -134,18 +134,18 @@ def clear(db: apsw.Connection) -> None:
 def restore_into(db: apsw.Connection, body: bytes) -> None:
     """Fill empty state tables with what a snapshot holds."""
     tables: dict[str, list[list[Any]]] = msgspec.json.decode(zlib.decompress(body))
-    told = True
+    is_said = True
     for table, rows in tables.items():
         if rows:
             # A snapshot may be older than the schema: columns that came since are at the end.
-            known = [str(name) for (name,) in db.execute(
+            known_names = [str(name) for (name,) in db.execute(
                 "SELECT name FROM pragma_table_info(?)", (table,))]
-            names = ",".join(known[: len(rows[0])])
+            names = ",".join(known_names[: len(rows[0])])
             marks = ",".join("?" * len(rows[0]))
             db.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
-            if table in WITH_PURPOSE and len(rows[0]) < len(known):
-                told = False
-    if not told:
+            if table in WITH_PURPOSE and len(rows[0]) < len(known_names):
+                is_said = False
+    if not is_said:
         db.execute(older_migrations.OF_ROWS)
     db.execute(Q["ready_clear"])
     db.execute(Q["ready_fill"])

@@ -42,7 +42,7 @@ def trusted(
     ours = [hook for hook in hooks if any(mark in json.dumps(hook) for mark in _MARKS)]
     if not ours:
         return False, "it does not see the hooks: the folder is not trusted"
-    waiting = [one for one in ours if one.get("trustStatus") != "trusted"]
+    waiting = [fields for fields in ours if fields.get("trustStatus") != "trusted"]
     if waiting:
         return False, f"{len(waiting)} of {len(ours)} hooks are not approved"
     return True, f"all {len(ours)} hooks are approved"
@@ -99,8 +99,8 @@ def _listed(command: tuple[str, ...], root: Path) -> list[dict[str, Any]]:
             {"method": "initialized"},
             {"id": 2, "method": "hooks/list", "params": {"cwds": [str(root)]}},
         ]
-        for one in asked:
-            process.stdin.write(json.dumps(one).encode() + b"\n")
+        for fields in asked:
+            process.stdin.write(json.dumps(fields).encode() + b"\n")
         process.stdin.flush()
         for line in process.stdout:
             message = json.loads(line)

@@ -41,10 +41,10 @@ def parse(text: str) -> Span:
     Raises:
         BadJson.
     """
-    at = _blank(text, 1 if text.startswith("\ufeff") else 0)
-    root, at = _value(text, at, 0)
-    if _blank(text, at) != len(text):
-        raise _bad(text, at, "something follows the end")
+    position = _blank(text, 1 if text.startswith("\ufeff") else 0)
+    root, position = _value(text, position, 0)
+    if _blank(text, position) != len(text):
+        raise _bad(text, position, "something follows the end")
     return root
 
 
@@ -143,84 +143,84 @@ def _unit(text: str) -> str:
     return match[1] if match else "  "
 
 
-def _value(text: str, at: int, depth: int) -> tuple[Span, int]:
+def _value(text: str, position: int, depth: int) -> tuple[Span, int]:
     if depth > _DEPTH_MAX:
-        raise _bad(text, at, "it is nested too deep")
-    sign = text[at : at + 1]
+        raise _bad(text, position, "it is nested too deep")
+    sign = text[position : position + 1]
     if sign == "{":
-        return _object(text, at, depth)
+        return _object(text, position, depth)
     if sign == "[":
-        return _array(text, at, depth)
+        return _array(text, position, depth)
     if sign == '"':
-        value, end = _string(text, at)
-        return Span(at, end, value), end
-    match = _SCALAR.match(text, at)
+        value, end = _string(text, position)
+        return Span(position, end, value), end
+    match = _SCALAR.match(text, position)
     if match is None:
-        raise _bad(text, at, "a value is missing")
+        raise _bad(text, position, "a value is missing")
     try:
         value = json.loads(match[0])
     except ValueError:
-        raise _bad(text, at, f"{match[0][:20]!r} is no value") from None
-    return Span(at, match.end(), value), match.end()
+        raise _bad(text, position, f"{match[0][:20]!r} is no value") from None
+    return Span(position, match.end(), value), match.end()
 
 
 def _object(text: str, start: int, depth: int) -> tuple[Span, int]:
     span = Span(start, start, {})
-    at = _blank(text, start + 1)
-    while text[at : at + 1] != "}":
-        if text[at : at + 1] != '"':
-            raise _bad(text, at, "a key in quotes is missing")
-        key_start = at
-        key, at = _string(text, at)
-        at = _blank(text, at)
-        if text[at : at + 1] != ":":
-            raise _bad(text, at, "a colon is missing")
-        child, at = _value(text, _blank(text, at + 1), depth + 1)
+    position = _blank(text, start + 1)
+    while text[position : position + 1] != "}":
+        if text[position : position + 1] != '"':
+            raise _bad(text, position, "a key in quotes is missing")
+        key_start = position
+        key, position = _string(text, position)
+        position = _blank(text, position)
+        if text[position : position + 1] != ":":
+            raise _bad(text, position, "a colon is missing")
+        child, position = _value(text, _blank(text, position + 1), depth + 1)
         child.key_start = key_start
         span.members[key] = child
         span.value[key] = child.value
-        at = _comma(text, at, "}")
-    span.end = at + 1
-    return span, at + 1
+        position = _comma(text, position, "}")
+    span.end = position + 1
+    return span, position + 1
 
 
 def _array(text: str, start: int, depth: int) -> tuple[Span, int]:
     span = Span(start, start, [])
-    at = _blank(text, start + 1)
-    while text[at : at + 1] != "]":
-        child, at = _value(text, at, depth + 1)
+    position = _blank(text, start + 1)
+    while text[position : position + 1] != "]":
+        child, position = _value(text, position, depth + 1)
         span.items.append(child)
         span.value.append(child.value)
-        at = _comma(text, at, "]")
-    span.end = at + 1
-    return span, at + 1
+        position = _comma(text, position, "]")
+    span.end = position + 1
+    return span, position + 1
 
 
-def _comma(text: str, at: int, end: str) -> int:
-    at = _blank(text, at)
-    if text[at : at + 1] == ",":
-        return _blank(text, at + 1)
-    if text[at : at + 1] != end:
-        raise _bad(text, at, f"a comma or {end} is missing")
-    return at
+def _comma(text: str, position: int, end: str) -> int:
+    position = _blank(text, position)
+    if text[position : position + 1] == ",":
+        return _blank(text, position + 1)
+    if text[position : position + 1] != end:
+        raise _bad(text, position, f"a comma or {end} is missing")
+    return position
 
 
-def _string(text: str, at: int) -> tuple[str, int]:
+def _string(text: str, position: int) -> tuple[str, int]:
     try:  # the standard library's own reader of one string; its stubs leave it out
         # The type stubs leave it out; it is what reads the texts of JSON itself.
         # In no stub:
-        value, end = json.decoder.scanstring(text, at + 1)  # type: ignore[attr-defined]
+        value, end = json.decoder.scanstring(text, position + 1)  # type: ignore[attr-defined]
     except ValueError:
-        raise _bad(text, at, "a string does not end, or holds a control character") from None
+        raise _bad(text, position, "a string does not end, or holds a control character") from None
     return str(value), int(end)
 
 
-def _blank(text: str, at: int) -> int:
-    match = _BLANK.match(text, at)
-    return match.end() if match else at
+def _blank(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return match.end() if match else position
 
 
-def _bad(text: str, at: int, what: str) -> BadJson:
-    line = text.count("\n", 0, at) + 1
-    column = at - text.rfind("\n", 0, at)
+def _bad(text: str, position: int, what: str) -> BadJson:
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
     return BadJson(f"line {line}, column {column}: {what}")

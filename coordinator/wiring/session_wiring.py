@@ -66,7 +66,7 @@ def bring(
         raise Refusal(Code.STORAGE, f"{folder} cannot be written: {bad.strerror}.") from None
     return Brought(
         [argument.replace("{folder}", str(folder)) for argument in session.arguments],
-        {key: one.replace("{folder}", str(folder)) for key, one in session.env.items()},
+        {key: name.replace("{folder}", str(folder)) for key, name in session.env.items()},
     )
 
 

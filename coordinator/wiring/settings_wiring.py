@@ -273,11 +273,11 @@ class Wirer:
             return False
         if "{prefix}" in piece.value and not command_prefix.can_be(self._everywhere):
             return False
-        found = [os.environ.get(piece.at[-1]), _read_at(path, text, piece.at)]
+        matches = [os.environ.get(piece.at[-1]), _read_at(path, text, piece.at)]
         for other in map(self._named, piece.yields_to):
             with suppress(jsonc.BadJson, toml.BadToml, Refusal):
-                found.append(_read_at(other, _read(other) or "", piece.at))
-        return all(one is None or any(mark in str(one) for mark in _MARKS) for one in found)
+                matches.append(_read_at(other, _read(other) or "", piece.at))
+        return all(item is None or any(mark in str(item) for mark in _MARKS) for item in matches)
 
     def _wired_text(self, profile: Profile, entry: Entry, path: Path, before: str | None) -> str:
         if entry.copy:
@@ -343,10 +343,10 @@ class Wirer:
 
     def _wired(self) -> dict[str, _Wired]:
         try:
-            found = msgspec.json.decode(self._record.read_bytes(), type=list[_Wired])
+            matches = msgspec.json.decode(self._record.read_bytes(), type=list[_Wired])
         except (OSError, msgspec.DecodeError):
             return {}
-        return {wired.path: wired for wired in found}
+        return {wired.path: wired for wired in matches}
 
     def _key(self, path: Path) -> str:
         """What a file is recorded by: its name from the root, if it is in there."""

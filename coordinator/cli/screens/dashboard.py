@@ -180,9 +180,9 @@ class Dashboard(SessionApp[str | None]):
             table.add_column(head.lstrip("/"), width=w)
         if self.rows:
             *names, last = zip(*(row.cells for row in self.rows), strict=True)
-            told = [paths_within(cells, w) for cells, w in zip(names, wide, strict=False)]
-            told.append([cut(cell, wide[-1]) for cell in last])
-            for cells in zip(*told, strict=True):
+            rows = [paths_within(cells, w) for cells, w in zip(names, wide, strict=False)]
+            rows.append([cut(cell, wide[-1]) for cell in last])
+            for cells in zip(*rows, strict=True):
                 table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
         keys = [row.key for row in self.rows]
         if self.rows:
@@ -193,8 +193,8 @@ class Dashboard(SessionApp[str | None]):
     def _row(self) -> Row | None:
         """What is chosen."""
         table = self.query_one(DataTable)
-        at = table.cursor_row
-        return self.rows[at] if table.row_count and 0 <= at < len(self.rows) else None
+        position = table.cursor_row
+        return self.rows[position] if table.row_count and 0 <= position < len(self.rows) else None
 
     # ------------------------------------------------------------ choosing
 

@@ -66,15 +66,15 @@ class HunkPane(VerticalScroll):
     def choose(self, number: int | None) -> None:
         """Choose a hunk, and have it in sight."""
         self.chosen = number
-        for one in self.query(".hunk"):
-            one.set_class(one.id == f"hunk-{number}", "chosen")
-            if one.id == f"hunk-{number}":
-                self.scroll_to_widget(one, animate=False, top=True)
+        for widget in self.query(".hunk"):
+            widget.set_class(widget.id == f"hunk-{number}", "chosen")
+            if widget.id == f"hunk-{number}":
+                self.scroll_to_widget(widget, animate=False, top=True)
 
     def mark_file(self, chosen: bool) -> None:
         """Show whether the whole file is chosen."""
-        for one in self.query(".head"):
-            one.set_class(chosen, "chosen")
+        for widget in self.query(".head"):
+            widget.set_class(chosen, "chosen")
 
     def redraw(self) -> None:
         """Draw again what depends on the width, or on the kind of view."""

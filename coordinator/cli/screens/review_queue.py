@@ -216,13 +216,13 @@ class ReviewQueue(SessionApp[None]):
         row, pane = self.shown, self.query_one(HunkPane)
         if row is None or not row.files:
             return
-        at = pane.chosen or (0 if by > 0 else len(pane.hunks) + 1)
-        if self.by_file and not 1 <= at + by <= len(pane.hunks) and len(row.files) > 1:
+        position = pane.chosen or (0 if by > 0 else len(pane.hunks) + 1)
+        if self.by_file and not 1 <= position + by <= len(pane.hunks) and len(row.files) > 1:
             self.file = (self.file + by) % len(row.files)
             await self._show_file()
-            at = 0 if by > 0 else len(pane.hunks) + 1
+            position = 0 if by > 0 else len(pane.hunks) + 1
         self.by_file = True
-        pane.choose(at + by if 1 <= at + by <= len(pane.hunks) else pane.chosen)
+        pane.choose(position + by if 1 <= position + by <= len(pane.hunks) else pane.chosen)
         pane.mark_file(pane.chosen is None)
         self._say_choice()
 
@@ -366,10 +366,10 @@ class ReviewQueue(SessionApp[None]):
     def _age(self) -> None:
         """How long each has waited by now."""
         now, listed = SystemClock().now_ms(), self.query_one("#reviews", OptionList)
-        for at, row in enumerate(self.rows[: listed.option_count]):
+        for position, row in enumerate(self.rows[: listed.option_count]):
             line = _line(row, now)
-            if listed.get_option_at_index(at).prompt != line:
-                listed.replace_option_prompt_at_index(at, line)
+            if listed.get_option_at_index(position).prompt != line:
+                listed.replace_option_prompt_at_index(position, line)
 
 
 def _line(row: rq.Review, now_ms: int) -> Text:

@@ -113,9 +113,9 @@ def _tree(place: Path) -> Path:
 def _files(name: str, **contents: bytes | None) -> Iterator[dict[str, Path]]:
     """Contents as files, each called like the one that it is of."""
     with tempfile.TemporaryDirectory(prefix="coord-review-") as folder:
-        out = {}
+        result = {}
         for side, data in contents.items():
-            out[side] = Path(folder) / side / name
-            out[side].parent.mkdir()
-            out[side].write_bytes(data or b"")
-        yield out
+            result[side] = Path(folder) / side / name
+            result[side].parent.mkdir()
+            result[side].write_bytes(data or b"")
+        yield result

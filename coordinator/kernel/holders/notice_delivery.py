@@ -72,7 +72,7 @@ def _changes(
     Raises:
         Unready: they have to be looked at.
     """
-    out = []
+    result = []
     reads: list[tuple[str, str | None]] = []
     read = {name: row for name in resources
             if (row := tx.first(ReadRow, "read_get", agent, name)) is not None}
@@ -83,11 +83,11 @@ def _changes(
             continue
         text = make_difference(tx, name, row.hash, content)
         if text is not None:
-            out.append(f"\n{text}")
+            result.append(f"\n{text}")
             reads.append((name, content.hash))
     if reads:
         receipt.append(ev.ContentRead(agent=agent, reads=reads, how="told"))
-    return " It changed since you read it:" + "".join(out) if out else ""
+    return " It changed since you read it:" + "".join(result) if result else ""
 
 
 def _warn(tx: Tx, agent: str) -> None:

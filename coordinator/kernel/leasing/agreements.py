@@ -146,12 +146,12 @@ def tell_of_write(
     rows = leases_near(tx, asked)
     rows = [row for row in rows if row.expires_at > tx.now and overlaps(_resource(row), asked)]
     names = names_of(rows, mine)
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for row in rows:
         if row.agreed_as in names and row.locked_by not in mine:
-            told.setdefault(row.locked_by, str(row.agreed_as))
+            fields.setdefault(row.locked_by, str(row.agreed_as))
     what = f" ({listed(regions, 8)})" if regions else ""
-    for other, name in told.items():
+    for other, name in fields.items():
         notices.post(
             tx, other, "written",
             f"{agent} has written {shown(path)}{what}, which you share ({name}). Read it again "

@@ -336,9 +336,9 @@ def _twins_rivals(
 ) -> list[tuple[LeaseRow, str]]:
     """Leases on what contains another name of the same file: a directory that it is linked into."""
     assert located.path is not None
-    found = {lease.fencing_token: lease for lease in _of_names(
+    matches = {lease.fencing_token: lease for lease in _of_names(
         svc, tx, tx.looked.twins(located.path)) if lease.fencing_token not in known}
-    return [(_renamed(svc, lease, located.resource), lease.scope) for lease in found.values()]
+    return [(_renamed(svc, lease, located.resource), lease.scope) for lease in matches.values()]
 
 
 def _linked_rivals(
@@ -348,10 +348,10 @@ def _linked_rivals(
     """Files below the directory that is asked for, which others hold under another name, or with a
     directory in which their other name is."""
     for file in tx.looked.below(below(svc, located)).linked:
-        found = {lease.fencing_token: lease for lease in (
+        matches = {lease.fencing_token: lease for lease in (
             *tx.each(LeaseRow, "rivals_by_inode", file.inode),
             *_of_names(svc, tx, file.others))}
-        for lease in found.values():
+        for lease in matches.values():
             if lease.locked_by == holder or rule.both_shared(mode, lease, agreed):
                 continue
             if rule.dead(lease.expires_at, tx.now):

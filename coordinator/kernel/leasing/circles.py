@@ -215,18 +215,19 @@ def _search(
     waits: Waits = {}
     met, todo = {agent}, deque([agent])
     while todo:
-        one = todo.popleft()
+        name = todo.popleft()
         if len(waits) == most:
             raise TooLong
         if len(waits) % PIECE == 0:
             view.rest()
-        found_waits = waits_of(svc, view, one, before)
-        waits[one] = found_waits = [*mine, *found_waits] if one == agent else found_waits
+        found_waits = waits_of(svc, view, name, before)
+        waits[name] = found_waits = [*mine, *found_waits] if name == agent else found_waits
         for wait in found_waits:
             if wait.on not in met:
                 met.add(wait.on)
                 todo.append(wait.on)
-    members = rule.members({one: [w.on for w in wait] for one, wait in waits.items()}, agent)
+    members = rule.members({other_name: [w.on for w in wait] for other_name,
+                            wait in waits.items()}, agent)
     return _chosen(view, waits, members) if members else None
 
 

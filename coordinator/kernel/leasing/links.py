@@ -32,13 +32,13 @@ def with_links(view: View, located: Sequence[Located]) -> list[Located]:
     if not needs:
         return list(located)
     view.looked.require([*needs.values(), *map(Content, needs)])
-    out = list(located)
+    result = list(located)
     for need in needs.values():
         with suppress(Refusal):  # it was taken away between two looks
             link = view.looked.located(need)
             if link.is_link:
-                out.append(link)
-    return once(out)
+                result.append(link)
+    return once(result)
 
 
 def noted_links(view: View, noted: Sequence[Wanted]) -> list[Wanted]:
@@ -71,7 +71,7 @@ def as_they_lead(tx: Tx, located: Sequence[Located],
     gone: set[str] = set()
     for path in targets if changed else ():
         way = [path, *_way(targets, path)]
-        first = next((at for at, one in enumerate(way) if one in changed), len(way))
+        first = next((position for position, name in enumerate(way) if name in changed), len(way))
         gone.update(way[first + 1:])
     return _with_what_they_lead_to(tx, [located_resource for located_resource in located
                                         if located_resource.path not in gone])
@@ -90,16 +90,16 @@ def _with_what_they_lead_to(view: View, located: list[Located]) -> list[Located]
     if not needs:
         return located
     view.looked.require(needs)
-    found: list[Wanted] = []
+    matches: list[Wanted] = []
     for need in needs:
         with suppress(Refusal):  # it leads out of the repository, or in a circle
-            found.append((view.looked.located(need), ""))
-    return once([*located, *(located for located, _ in noted_links(view, found))])
+            matches.append((view.looked.located(need), ""))
+    return once([*located, *(located for located, _ in noted_links(view, matches))])
 
 
 def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
     """What the holders of these leases got together with them, as what their links led to then."""
-    out: dict[int, LeaseRow] = {}
+    result: dict[int, LeaseRow] = {}
     for row in rows:
         if not is_link(row.content_hash or ""):
             continue
@@ -111,14 +111,14 @@ def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]
         for path in _way(targets, svc.where(row.worktree, row.file_path)):
             lease = places.get(path)
             if lease is not None and lease.acquisition_id == row.acquisition_id:
-                out[lease.fencing_token] = lease
-    return list(out.values())
+                result[lease.fencing_token] = lease
+    return list(result.values())
 
 
 def _targets(tx: Tx, links: Mapping[str, str]) -> dict[str, str]:
     """What links of these contents lead to, as they say it, by the paths that they are at."""
-    found = {path: tx.blob(was) for path, was in links.items()}
-    return {path: file_names.from_bytes(target) for path, target in found.items()
+    matches = {path: tx.blob(was) for path, was in links.items()}
+    return {path: file_names.from_bytes(target) for path, target in matches.items()
             if target is not None}
 
 

@@ -101,20 +101,20 @@ def lies(
 
 def once(places: Iterable[Located]) -> list[Located]:
     """Each resource once, however many of the names given mean it."""
-    found: dict[str, Located] = {}
+    matches: dict[str, Located] = {}
     for located in places:
-        found.setdefault(own_key(located.resource), located)
-    return list(found.values())
+        matches.setdefault(own_key(located.resource), located)
+    return list(matches.values())
 
 
 def once_wanted(wanted: Iterable[Wanted]) -> list[Wanted]:
     """The same for resources with their modes: wanted in both, it is wanted exclusively."""
-    found: dict[str, Wanted] = {}
+    matches: dict[str, Wanted] = {}
     for located, mode in wanted:
         key = own_key(located.resource)
-        if key not in found or mode == "exclusive":
-            found[key] = (located, mode)
-    return list(found.values())
+        if key not in matches or mode == "exclusive":
+            matches[key] = (located, mode)
+    return list(matches.values())
 
 
 def own_key(asked: Resource) -> str:

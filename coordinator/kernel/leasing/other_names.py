@@ -22,19 +22,19 @@ def with_other_names(svc: Service, tx: View, rows: Sequence[LeaseRow]) -> list[L
     made = tx.each(LeaseRow, "leases_renamed")
     if not made:
         return list(rows)
-    out = {row.fencing_token: row for row in rows}
+    result = {row.fencing_token: row for row in rows}
     for row in rows:
         if row.goes_with is None:
             continue
         for first in tx.each(LeaseRow, "leases_at_scope", made_for(svc, row).scope):
             if first.locked_by == row.locked_by and first.kind != "key":
-                out.setdefault(first.fencing_token, first)
-    for row in [row for row in out.values() if row.kind != "key"]:
+                result.setdefault(first.fencing_token, first)
+    for row in [row for row in result.values() if row.kind != "key"]:
         held = rule.as_resource(row.file_path, row.kind, row.scope)
         for lease in made:
             if lease.locked_by == row.locked_by and overlaps(held, made_for(svc, lease)):
-                out.setdefault(lease.fencing_token, lease)
-    return list(out.values())
+                result.setdefault(lease.fencing_token, lease)
+    return list(result.values())
 
 
 def made_for(svc: Service, row: LeaseRow) -> Resource:

@@ -187,7 +187,7 @@ def _compare_below(tx: Tx, compare: Callable[..., None], row: LeaseRow, need: Be
         compare(row, need.name.rstrip("/"), None, content(tx, _stands_for(need).path))
 
 
-def _compare_regions(svc: Service, tx: Tx, compare: Callable[..., None], found: Found,
+def _compare_regions(svc: Service, tx: Tx, compare: Callable[..., None], matches: Found,
                      rewound: Rewound, rows: Sequence[LeaseRow], now_at: str | None) -> None:
     """The file as it is, but for these regions: what a review shows, and reverts, is them alone."""
     path = now_at or path_of(rows[0])
@@ -201,7 +201,7 @@ def _compare_regions(svc: Service, tx: Tx, compare: Callable[..., None], found: 
     compare(rows[0], path, before.hash, now, before)
     if now.hash is not None:
         return
-    flagged = found.get((path, rows[0].worktree))
+    flagged = matches.get((path, rows[0].worktree))
     if flagged is not None:  # others may have changed what is not theirs
         flagged.last_hash = rewound.gone
     _compare_inside(svc, tx, compare, rows[0], rewound.path)
@@ -229,8 +229,8 @@ def together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[str]:
     Raises:
         Unready: the files have to be looked at.
     """
-    found = _with_what_was(svc, tx, _by_file(svc, [row for row in rows if is_written(row)]))
-    return [path_of(theirs[0]) for rewound, theirs in found.items() if _is_together(tx, rewound)]
+    matches = _with_what_was(svc, tx, _by_file(svc, [row for row in rows if is_written(row)]))
+    return [path_of(theirs[0]) for rewound, theirs in matches.items() if _is_together(tx, rewound)]
 
 
 def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:

@@ -58,7 +58,7 @@ def held_of(view: View, row: UnlockRow) -> list[LeaseRow]:
     """The live leases of the holder that is asked, as far as they are in the way: by name, and the
     same file under another name."""
     asked = as_resource(row.resource, row.kind, row.scope)
-    found = {
+    matches = {
         lease.fencing_token: lease
         for lease in leases_near(view, asked)
         if conflicts(asked, row.mode, row.requested_by, lease)
@@ -68,9 +68,9 @@ def held_of(view: View, row: UnlockRow) -> list[LeaseRow]:
         within_its_file = lease.scope.removeprefix(file_scope(lease.scope))
         renamed = msgspec.structs.replace(lease, scope=file + within_its_file)
         if conflicts(asked, row.mode, row.requested_by, renamed):
-            found.setdefault(lease.fencing_token, lease)
+            matches.setdefault(lease.fencing_token, lease)
     return [
-        lease for lease in found.values()
+        lease for lease in matches.values()
         if lease.locked_by == row.holder and lease.expires_at > view.now
     ]
 

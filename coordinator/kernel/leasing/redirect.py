@@ -147,10 +147,10 @@ class Shown(NamedTuple):
 def _section(tx: Tx, agent: str, quotes: Sequence[dict[str, Any]]) -> Shown | None:
     """What people wrote about it (what the holder is doing is said anyway): whole once a session,
     for a model keeps what it has read, and pays for it again each time."""
-    found = written(quotes)
-    if not found:
+    matches = written(quotes)
+    if not matches:
         return None
-    q = found[0]
+    q = matches[0]
     digest = hashlib.sha256(q["text"].encode()).hexdigest()[:12]
     ref = f"{q['section']}@{q['source']} {digest}"
     agent_row = tx.first(AgentRow, "agent_get", agent)
@@ -172,12 +172,12 @@ def _held(blockers: Blockers) -> list[Resource]:
 def _each_once(leases: Sequence[LeaseRow]) -> list[LeaseRow]:
     """Without a holder's further copies of one thing, in other working trees: the one that ends
     last stands for all of them."""
-    out: dict[tuple[str, str, str], LeaseRow] = {}
+    result: dict[tuple[str, str, str], LeaseRow] = {}
     for row in leases:
         key = (row.locked_by, row.kind, row.file_path)
-        if key not in out or out[key].expires_at < row.expires_at:
-            out[key] = row
-    return list(out.values())
+        if key not in result or result[key].expires_at < row.expires_at:
+            result[key] = row
+    return list(result.values())
 
 
 def _conflicts(tx: Tx, blockers: Blockers) -> list[dict[str, Any]]:

@@ -37,11 +37,11 @@ def check_known(svc: Service, tx: Tx, places: Sequence[Located], agent: str, cwd
         if located.resource.kind != "region" or located.inode is None or located.path is None:
             continue
         wanted = region_of(name)
-        known = tx.looked.names(located.path)
-        if known and (new or wanted == HEADER or is_known(wanted, known)
-                      or tx.looked.part(located.path, wanted).hash is not None):
+        known_names = tx.looked.names(located.path)
+        if known_names and (new or wanted == HEADER or is_known(wanted, known_names)
+                            or tx.looked.part(located.path, wanted).hash is not None):
             continue
-        raise _unknown(svc, name, known, agent, cwd, proposed)
+        raise _unknown(svc, name, known_names, agent, cwd, proposed)
 
 
 def _unknown(svc: Service, name: str, known: Sequence[str], agent: str, cwd: str | None,

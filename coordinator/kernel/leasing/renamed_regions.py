@@ -95,9 +95,9 @@ def _names_before(tx: Tx, path: str, row: LeaseRow) -> set[str]:
     return set(tx.looked.names(path, of=kept))
 
 
-def _alike(one: str, other: str) -> bool:
+def _alike(name: str, other: str) -> bool:
     """Whether two names differ in numbers only, or one is then a part of the other."""
-    first, second = _NUMBER.sub("", one) + ".", _NUMBER.sub("", other) + "."
+    first, second = _NUMBER.sub("", name) + ".", _NUMBER.sub("", other) + "."
     return first.startswith(second) or second.startswith(first)
 
 

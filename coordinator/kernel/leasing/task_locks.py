@@ -47,7 +47,7 @@ def with_itself(tx: Tx, task: str, wanted: Sequence[Wanted]) -> list[Wanted]:
 
 def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
     """Of these, what is only a claim is a lease from now on: somebody is about to wait for it."""
-    for at, row in enumerate(leases):
+    for position, row in enumerate(leases):
         if row.fencing_token == NO_TOKEN:
             token = tx.number("fencing")
             tx.record(
@@ -59,7 +59,8 @@ def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
                     purpose=row.purpose,
                 )
             )
-            leases[at] = next(lease for lease in tx.each(LeaseRow, "leases_at_scope", row.scope)
+            leases[position] = next(lease for lease
+                                    in tx.each(LeaseRow, "leases_at_scope", row.scope)
                 if lease.fencing_token == token)
 
 

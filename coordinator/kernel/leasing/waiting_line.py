@@ -253,11 +253,11 @@ def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None,
              handed: bool = False) -> tuple[list[Wanted], Blockers]:
     """`handed`: its holder gives it, so that it is that and no more."""
     tx.looked.require(_places(tx, waiter.acquisition_id))
-    found = once(_lie(tx, waiter.acquisition_id))
+    matches = once(_lie(tx, waiter.acquisition_id))
     if not handed:
-        found = as_they_lead(tx, found, since_asked.then(tx, waiter.acquisition_id))
+        matches = as_they_lead(tx, matches, since_asked.then(tx, waiter.acquisition_id))
     wanted: list[Wanted] = [(located, waiter.mode if agreed is None else "shared") for located
-                            in found]
+                            in matches]
     blockers = find_blockers(
         svc, tx, waiter.agent, wanted, Asking(priority=waiter.priority, asked_at=waiter.asked_at,
         acquisition=waiter.acquisition_id, agreed=agreed),
@@ -426,16 +426,16 @@ def listing(svc: Service, view: View, *, about: Resource | None = None,
 
 def _held_by(view: View, waiter: WaiterRow) -> list[str]:
     """Who holds something of what it waits for."""
-    out: dict[str, None] = {}
+    result: dict[str, None] = {}
     for asked in _resources(view, waiter.acquisition_id):
         for lease in each_lease_near(view, asked):
             if lease.expires_at > view.now and rule.conflicts(
                     asked, waiter.mode, waiter.agent, lease):
-                out[lease.locked_by] = None
-            if len(out) == HOLDERS_TOLD_MAX:
-                return list(out)
-    met = view.value("waiter_met", waiter.acquisition_id) if not out else None
+                result[lease.locked_by] = None
+            if len(result) == HOLDERS_TOLD_MAX:
+                return list(result)
+    met = view.value("waiter_met", waiter.acquisition_id) if not result else None
     if met:  # what it waits for is leased by another name
-        out = {row.locked_by: None for row in view.each(LeaseRow, "leases_at_scope", met)
-               if row.expires_at > view.now}
-    return list(out)
+        result = {row.locked_by: None for row in view.each(LeaseRow, "leases_at_scope", met)
+                  if row.expires_at > view.now}
+    return list(result)

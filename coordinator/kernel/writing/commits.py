@@ -138,9 +138,9 @@ def answer(op: str, journal: Journal, warnings: list[str]
     if op == rq.Propose.op:
         return rq.ProposalApplied(proposal=journal.review, warnings=[*sentences, *warnings],
                                   changes=[
-            rq.Proposed(resource=one, version=now) for one, now in written])
+            rq.Proposed(resource=name, version=now) for name, now in written])
     return rq.RegionsCommitted(commit=journal.review, warnings=[*sentences, *warnings], regions=[
-        rq.CommittedRegion(resource=one, content_hash=now) for one, now in written])
+        rq.CommittedRegion(resource=name, content_hash=now) for name, now in written])
 
 
 def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) -> list[str]:

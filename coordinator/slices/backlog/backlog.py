@@ -59,12 +59,12 @@ def among(view: View, items: Sequence[Item], names: Sequence[str]) -> dict[int, 
 
 
 def remarks(view: View, items: Sequence[Item], names: Sequence[str],
-            found: dict[int, TaskRow]) -> list[str]:
+            matches: dict[int, TaskRow]) -> list[str]:
     """What whoever has changed the text should know: what in it does not count, and what is not in
     it any more."""
-    other = [row.task_id for n, row in found.items()
+    other = [row.task_id for n, row in matches.items()
              if row.state not in _OVER and _differs(view, items[n], row)]
-    task_ids = {row.task_id for row in found.values()}
+    task_ids = {row.task_id for row in matches.values()}
     unnamed = (name for name in dict.fromkeys(names) if name not in task_ids)
     gone = [row for row in view.each_of(TaskRow, "task_get", unnamed) if row.state not in _OVER]
     sentences = [f"{name} stays as it was added, and the text says otherwise now: `coord task edit "

@@ -209,16 +209,16 @@ def _nearest(tx: Tx, wanted: Sequence[Wanted]) -> list[str]:
     Raises:
         Unready: their files were not looked at.
     """
-    out: dict[str, None] = {}
+    result: dict[str, None] = {}
     for located, _ in wanted:
         if located.resource.kind != "region" or located.inode is None or located.path is None:
             continue
         region = region_of(located.resource.name)
         if tx.looked.part(located.path, region).hash is None:
             path = path_of(located.resource.name, "region")
-            out |= {f"{path}::{name}": None for name
+            result |= {f"{path}::{name}": None for name
                     in nearest(region, tx.looked.names(located.path))}
-    return list(out)
+    return list(result)
 
 
 def _not_there(held: Sequence[rq.Lease], near: Sequence[str]) -> list[str]:
@@ -235,9 +235,9 @@ def _as_wholes(names: Sequence[str], held: Sequence[rq.Lease]) -> list[str]:
     leased = {lease.resource for lease in held}
     whole = dict.fromkeys(path_of(name, "region") for name in names
                           if "::" in name and name not in leased)
-    found = [path for path in whole if path in leased]
-    return [f"{listed(found)} {'has' if len(found) == 1 else 'have'} no regions, and "
-            f"{'is' if len(found) == 1 else 'are'} leased as a whole."] if found else []
+    matches = [path for path in whole if path in leased]
+    return [f"{listed(matches)} {'has' if len(matches) == 1 else 'have'} no regions, and "
+            f"{'is' if len(matches) == 1 else 'are'} leased as a whole."] if matches else []
 
 
 def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,

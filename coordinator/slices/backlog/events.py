@@ -90,7 +90,7 @@ class TaskAvoids(Event, tag="task_avoids"):
     profile: str
     until: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["task_avoid"], (self.task, self.profile, self.until))
 
 

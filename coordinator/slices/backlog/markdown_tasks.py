@@ -161,18 +161,19 @@ def _split(line: str, number: int) -> tuple[str, list[_Fact]]:
     facts: list[_Fact] = []
     title = line
     for match in _OPEN.finditer(line, 0, 4 * TITLE_CHARS_MAX):
-        at = match.start() + len(match[1])
-        if len(match[1]) % 2 == 0 and _is_fact(match) and line[at - 1 : at] in ("", " ", "\t", ")"):
-            read_on = _to_the_end(line, at)
+        position = match.start() + len(match[1])
+        stands_apart = line[position - 1 : position] in ("", " ", "\t", ")")
+        if len(match[1]) % 2 == 0 and _is_fact(match) and stands_apart:
+            read_on = _to_the_end(line, position)
             if read_on is not None:
-                title, facts = line[:at], read_on
+                title, facts = line[:position], read_on
                 break
     _check_facts(facts, number)
     code = [found_match.span() for found_match in _CODE.finditer(title)]
     for match in _OPEN.finditer(title):
-        at = match.start() + len(match[1])
+        position = match.start() + len(match[1])
         if (len(match[1]) % 2 == 0 and match[2].lower() in _WORDS
-                and not any(begin < at < end for begin, end in code)):
+                and not any(begin < position < end for begin, end in code)):
             raise _refused(number, f"`({match[2]}: …)` is not at the end of the line, or is not "
                            "closed", _OWN)
     return _OPEN.sub(lambda found_match: found_match[0].replace(
@@ -188,11 +189,11 @@ def _is_fact(match: re.Match[str]) -> bool:
     return match[3] is not None or match[2].lower() in _WORDS
 
 
-def _to_the_end(line: str, at: int) -> list[_Fact] | None:
+def _to_the_end(line: str, position: int) -> list[_Fact] | None:
     """The facts from here to the end of the line; None if there is anything else."""
     facts = []
-    while at < len(line):
-        match = _OPEN.match(line, at)
+    while position < len(line):
+        match = _OPEN.match(line, position)
         if match is None or match[1] or not _is_fact(match):
             return None
         read = _parts(line, match.end())
@@ -201,57 +202,58 @@ def _to_the_end(line: str, at: int) -> list[_Fact] | None:
         parts, odd, end = read
         text = line[match.end() : end - 1].strip()
         facts.append(_Fact(match[2].lower(), parts, odd, parts[0] if len(parts) == 1 else text))
-        at = end
-        while line[at : at + 1].isspace():
-            at += 1
+        position = end
+        while line[position : position + 1].isspace():
+            position += 1
     return facts
 
 
-def _skip_part(line: str, at: int) -> int:
+def _skip_part(line: str, position: int) -> int:
     """Where a part without quotation marks ends; a comma between parentheses is in it."""
     depth = 0
-    while at < len(line) and (depth or line[at] not in ",)"):
-        depth += {"(": 1, ")": -1}.get(line[at], 0)
-        at += 1
-    return at
+    while position < len(line) and (depth or line[position] not in ",)"):
+        depth += {"(": 1, ")": -1}.get(line[position], 0)
+        position += 1
+    return position
 
 
-def _parts(line: str, at: int) -> tuple[list[str], str | None, int] | None:
+def _parts(line: str, position: int) -> tuple[list[str], str | None, int] | None:
     """(what stands between commas, the first of it with odd quotation marks, where it goes on
     behind the parenthesis that closes it)."""
     parts: list[str] = []
     odd: str | None = None
     while True:
-        while line[at : at + 1].isspace():
-            at += 1
-        between = _between_marks(line, at)
+        while line[position : position + 1].isspace():
+            position += 1
+        between = _between_marks(line, position)
         if between is not None:
-            part, at = between
-            while line[at : at + 1].isspace():
-                at += 1
+            part, position = between
+            while line[position : position + 1].isspace():
+                position += 1
         else:
-            begin, at = at, _skip_part(line, at)
-            part = line[begin:at].strip()
+            begin, position = position, _skip_part(line, position)
+            part = line[begin:position].strip()
             if part and (part[0] in _MARKS or part[-1] in _MARKS):
                 odd = odd or part
         if part:
             parts.append(part)
-        ends = line[at : at + 1]
+        ends = line[position : position + 1]
         if ends not in (",", ")") or not ends:
             return None
-        at += 1
+        position += 1
         if ends == ")":
-            return parts, odd, at
+            return parts, odd, position
 
 
-def _between_marks(line: str, at: int) -> tuple[str, int] | None:
+def _between_marks(line: str, position: int) -> tuple[str, int] | None:
     """A name between quotation marks or backticks (as many at its end as at its beginning; one
     space within each side does not count), and where it ends. None: it stands between none."""
-    mark = line[at : at + 1]
+    mark = line[position : position + 1]
     if mark in ("'", '"') and mark:
-        end = line.find(mark, at + 1)
-        return (line[at + 1 : end], end + 1) if end > at + 1 and _over(line, end + 1) else None
-    match = _CODE.match(line, at) if mark == "`" else None
+        end = line.find(mark, position + 1)
+        return (line[position + 1 : end],
+                end + 1) if end > position + 1 and _over(line, end + 1) else None
+    match = _CODE.match(line, position) if mark == "`" else None
     if match is None or not _over(line, match.end()):
         return None
     inner = match[0][len(match[1]) : -len(match[1])]
@@ -260,8 +262,8 @@ def _between_marks(line: str, at: int) -> tuple[str, int] | None:
     return inner, match.end()
 
 
-def _over(line: str, at: int) -> bool:
-    return line[at:].lstrip()[:1] in (",", ")")
+def _over(line: str, position: int) -> bool:
+    return line[position:].lstrip()[:1] in (",", ")")
 
 
 def _quoted(name: str) -> str:

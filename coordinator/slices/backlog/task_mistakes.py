@@ -58,19 +58,20 @@ def of_field(problem: str, entry: Any) -> str:
         quoted = " Write it between quotation marks." \
             if _WANTED[name] == "text" and value is not None else ""
         return f"`{name}` has to be {_WANTED[name]}, and is {_shown(value)}.{quoted}"
-    one = value[int(place)]
-    if isinstance(one, dict) and len(one) == 1:  # a colon and a space
-        (left, right), = one.items()
+    fields = value[int(place)]
+    if isinstance(fields, dict) and len(fields) == 1:  # a colon and a space
+        (left, right), = fields.items()
         written = f'"{left}:{right}"'
     else:
-        written = f'"{one}"'
-    return (f"`{name}` has {_shown(one)} in it, which is no name. Write it between quotation marks:"
+        written = f'"{fields}"'
+    return (f"`{name}` has {_shown(fields)} in it, which is no name. Write it between quotation "
+            "marks:"
             f" {written[:80]}.")
 
 
 def several(name: str, text: str) -> str:
     """That a text which should be one name has commas."""
-    names = [one.strip() for one in text.split(",") if one.strip()]
+    names = [name.strip() for name in text.split(",") if name.strip()]
     return (f"`{name}: {text[:60]}` would be one name. Several are a list: "
             f"`{name}: [{', '.join(names)[:60]}]`; one with a comma in it: "
             f'`{name}: ["a, b.py"]`.')

@@ -75,7 +75,7 @@ def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed,
 def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
     """A refusal to lease what breaks, with the reason why it is to be leased; others as they are.
     """
-    met = [str(one["resource"]) for one in refusal.facts.get("conflicts", [])]
+    met = [str(item["resource"]) for item in refusal.facts.get("conflicts", [])]
     sentences = [text for name, text in why.items() if any(_meets(name, text) for text in met)]
     if not sentences:
         return refusal

@@ -69,10 +69,10 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
     Raises:
         Unready: the files were not looked at.
     """
-    out = Wanted()
+    result = Wanted()
     proposed = {}
     beside: list[Located] = []
-    out.whole = _replaced(tx, heard)
+    result.whole = _replaced(tx, heard)
     for path, edits in _edits(heard):
         if edits and language_of(path) is not None:
             need = Proposed(path, heard.cwd, edits)
@@ -85,25 +85,25 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
     for located in files:
         known = proposed.get((located.resource.scope, located.worktree))
         if known is None:
-            _need(tx, agent, out, located, [located])
+            _need(tx, agent, result, located, [located])
             continue
         edit, parts = known
         broken = broken_callers.broken(svc, tx, agent, located, edit, parts)
-        out.why |= broken.why
+        result.why |= broken.why
         beside += broken.resources
         if parts.unplaced:
-            out.unplaced.add(located.resource.name)
+            result.unplaced.add(located.resource.name)
         names = None if broken.whole else _leasable(svc, tx, agent, located, parts)
         if names is None or parts.hash is None:
-            _need(tx, agent, out, located, [located])
+            _need(tx, agent, result, located, [located])
             continue
         name = located.resource.name
-        out.regions[name] = names
-        out.windows.add(name)
-        _need(tx, agent, out, located, [region_place(svc, located, name) for name in names])
-    taken = {resource.resource.name for resource in out.resources}
-    out.resources += [located for located in beside if located.resource.name not in taken]
-    return out
+        result.regions[name] = names
+        result.windows.add(name)
+        _need(tx, agent, result, located, [region_place(svc, located, name) for name in names])
+    taken = {resource.resource.name for resource in result.resources}
+    result.resources += [located for located in beside if located.resource.name not in taken]
+    return result
 
 
 def explained(refusal: Refusal, unplaced: Collection[str]) -> Refusal:
@@ -179,8 +179,8 @@ def _replaced(tx: Tx, heard: HookCall) -> dict[str, str | None]:
     result: dict[str, str | None] = {}
     if call is None:
         return result
-    for at, path in enumerate(call.paths):
-        edits = call.edits[at] if at < len(call.edits) else ()
+    for position, path in enumerate(call.paths):
+        edits = call.edits[position] if position < len(call.edits) else ()
         texts = [edit.new for edit in edits if edit.old is None]
         if texts or (not edits and heard.can_read):
             with contextlib.suppress(Refusal):

@@ -165,14 +165,14 @@ def places(
 
     named = [*_targets(command), *(commands.Target(either.path, "itself") for either in files)]
     tx.looked.require(place(target) for target in named)
-    out: dict[Place, None] = {}
+    result: dict[Place, None] = {}
     for target in named:
         if target.inside is not None and _is_folder(tx, place(target),
                                                     of_several=len(target.inside) > 1):
-            out.update((place(each), None) for each in target.inside)
+            result.update((place(each), None) for each in target.inside)
         else:
-            out[place(target)] = None
-    return list(out)
+            result[place(target)] = None
+    return list(result)
 
 
 def _targets(command: str) -> list[commands.Target]:
@@ -315,15 +315,15 @@ def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> lis
     places = [Place(word, heard.cwd, True) for word in dict.fromkeys(commands.words(command))
               if word[:1] not in "-~/" or word.startswith(f"{svc.root}/")][:NAMED_MAX]
     tx.looked.require(places)
-    found = {}
+    matches = {}
     for place in places:
         try:
             located = tx.looked.place(place.text, place.cwd, literal=True)
         except Refusal:
             continue
-        found[located.path] = located
+        matches[located.path] = located
     paths = {located.path for located in but}
-    return [located for path, located in found.items() if path not in paths]
+    return [located for path, located in matches.items() if path not in paths]
 
 
 def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
@@ -338,13 +338,13 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     places = {breakage: svc.where(breakage.worktree, breakage.name.rstrip("/")) for breakage
               in broken}
     tx.looked.require(map(Content, places.values()))
-    found = {breakage: tx.looked.content(place) for breakage, place in places.items()}
+    matches = {breakage: tx.looked.content(place) for breakage, place in places.items()}
     result: list[str] = []
     for also in dict.fromkeys(breakage.also for breakage in broken):
         some = [breakage for breakage in broken if breakage.also == also]
         new = [breakage for breakage in some
-               if not _is_told(svc, tx, agent, breakage, found[breakage])]
-        review = _flag(svc, tx, agent, new, found, also) if new else ""
+               if not _is_told(svc, tx, agent, breakage, matches[breakage])]
+        review = _flag(svc, tx, agent, new, matches, also) if new else ""
         names = listed([breakage.name for breakage in (some if also else new)])
         held = _holders(svc, tx, agent, some)
         holders = listed(sorted(set[str]().union(*held)))

@@ -359,7 +359,7 @@ def located_in(
     """Where these lie; those outside the repository are left out. A path that can name
     nothing is refused, and so is one that another coordinator guards; where not all or none are
     wanted, it is left out, too."""
-    found: dict[tuple[str, str | None], Located] = {}
+    matches: dict[tuple[str, str | None], Located] = {}
     tx.looked.require(places)
     for place in places:
         try:
@@ -369,8 +369,8 @@ def located_in(
                     refusal.code is Code.OUTSIDE_REPO and "coordinator" not in refusal.facts):
                 continue
             return [], refusal
-        found.setdefault((located.resource.scope, located.worktree), located)
-    return list(found.values()), None
+        matches.setdefault((located.resource.scope, located.worktree), located)
+    return list(matches.values()), None
 
 
 def _outside(tx: Tx, heard: HookCall) -> list[str]:
@@ -431,7 +431,7 @@ def take(
 
 
 def _may_queue(tx: Tx, agent: str, wanted: Sequence[Located],
-                       asked: proposed_edits.Wanted | None) -> bool:
+               asked: proposed_edits.Wanted | None) -> bool:
     # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
     return asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
 

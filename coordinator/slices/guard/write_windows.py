@@ -244,7 +244,7 @@ def _compare(svc: Service, tx: Tx, agent: str, row: LeaseRow,
     for holder in holders:
         notices.post(
             tx, holder, "violated",
-            f"{listed([one for one, by in theirs.items() if by == holder])}, which you hold, "
+            f"{listed([name for name, by in theirs.items() if by == holder])}, which you hold, "
             f"changed while {agent} edited {name}: by its edit, or by somebody else meanwhile."
             f"{flagged.told('Both contents are')} Look at the file before you write it again.",
             review=flagged.review,

@@ -56,5 +56,5 @@ class MessagesForgotten(Event, tag="messages_forgotten"):
 
     messages: list[str]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(Q["message_delete"], [(message,) for message in self.messages])

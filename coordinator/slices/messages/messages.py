@@ -64,13 +64,13 @@ def send(svc: Service, tx: Tx, actor: Actor, req: rq.MessageSend) -> rq.MessageT
         reply_to=before.message_id if before is not None else None,
     ))
     row = find(tx, message)
-    told = [name for name in hearers if name not in full]
-    for name in told:
+    sentences = [name for name in hearers if name not in full]
+    for name in sentences:
         notices.post(
             tx, name, "message", _render(row), message=message, sender=req.agent, to=req.to,
             thread=row.thread, task=task,
         )
-    return rq.MessageTold(message=_reply(row, unread=True), told=told, left_out=full)
+    return rq.MessageTold(message=_reply(row, unread=True), told=sentences, left_out=full)
 
 
 def _find_subject(tx: Tx, req: rq.MessageSend) -> tuple[str | None, MessageRow | None]:

@@ -435,7 +435,7 @@ def _applied(svc: Service, begun: Begun, tx: Tx, warnings: Any) -> rq.ProposalAp
 
 def _make_reply(name: str, plan: Plan, warnings: list[str]) -> rq.ProposalApplied:
     return rq.ProposalApplied(proposal=name, warnings=[*plan.warnings, *warnings], changes=[
-        rq.Proposed(resource=one, version=now) for one, now in plan.hashes.items()])
+        rq.Proposed(resource=name, version=now) for name, now in plan.hashes.items()])
 
 
 def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor: Actor) -> Refusal:

@@ -118,7 +118,7 @@ def _committed(name: str, plan: Plan, tx: Tx, warnings: Any) -> rq.RegionsCommit
     if isinstance(warnings, Refusal):
         return warnings
     return rq.RegionsCommitted(commit=name, warnings=[*plan.warnings, *warnings], regions=[
-        rq.CommittedRegion(resource=one, content_hash=now) for one, now in plan.hashes.items()])
+        rq.CommittedRegion(resource=name, content_hash=now) for name, now in plan.hashes.items()])
 
 
 def _check_form(request: rq.CommitRegion) -> None:
@@ -372,7 +372,7 @@ def _known_besides(svc: Service, view: View, agent: str, texts: Sequence[Right],
                 or path_of(row.file_path, "region") != path):
             continue
         name, was = region_of(row.file_path), _find_content(svc, view, row.file_path, row)
-        old, new = (text_of(svc.regions, path, one, name) for one in (data, made))
+        old, new = (text_of(svc.regions, path, part, name) for part in (data, made))
         if (was is not None and old is not None and new is not None
                 and is_still(data, old, name, was)):
             result[row.file_path] = digest(new)
@@ -439,5 +439,5 @@ def _begin(svc: Service, tx: Tx, request: rq.CommitRegion, name: str, asked: Seq
         raise stale(rights[0].name)
     begun = begin(tx, name, request.agent, plan)
     return begun or rq.RegionsCommitted(commit=name, warnings=plan.warnings, regions=[
-        rq.CommittedRegion(resource=one, content_hash=now)
-        for one, now in plan.hashes.items()])
+        rq.CommittedRegion(resource=name, content_hash=now)
+        for name, now in plan.hashes.items()])

@@ -84,21 +84,21 @@ def plan(svc: Service, view: View, request: rq.ReviewDecide | rq.ReviewUndo,
     verdict = None if isinstance(request, rq.ReviewUndo) else request.verdict
     undo = verdict is None
     edits = isinstance(request, rq.ReviewDecide) and request.edited is not None
-    out = Plan(row.review_id, "undo" if undo else "keep" if edits else "revert")
+    result = Plan(row.review_id, "undo" if undo else "keep" if edits else "revert")
     files = view.each(ReviewFileRow, "review_files_of", row.review_id)
-    out.seen = [reviews.sides(file) for file in files]
+    result.seen = [reviews.sides(file) for file in files]
     made: dict[str, Bytes] = {}
     if isinstance(request, rq.ReviewDecide):
         chosen = parts.choose(svc, view, request, row, files)
-        files, out.parts, made = chosen.files, chosen.parts, chosen.made
-        out.keeps += made.values()
+        files, result.parts, made = chosen.files, chosen.parts, chosen.made
+        result.keeps += made.values()
     if verdict != "revert" and not edits and not (undo and row.state in ("reverted", "kept")):
-        return out  # it writes no file
+        return result  # it writes no file
     with ExitStack() as stack:
         look = _Look(svc, view, row, stack, files, made)
-        wanted = look.undo(files, out) if undo else look.take_out(files, out)
-        look.write_down(wanted, out)
-    return out
+        wanted = look.undo(files, result) if undo else look.take_out(files, result)
+        look.write_down(wanted, result)
+    return result
 
 
 def may(view: View, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow) -> None:

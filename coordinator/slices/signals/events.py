@@ -42,5 +42,5 @@ class SignalsFaded(Event, tag="signals_faded"):
 
     signals: list[tuple[str, str]]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(Q["signal_delete"], self.signals)

@@ -113,5 +113,5 @@ class ChangesForgotten(Event, tag="changes_forgotten"):
 
     changes: list[str]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(Q["change_delete"], [(change,) for change in self.changes])

@@ -25,7 +25,7 @@ class State(Slice):
         Operation(rq.StatePatch, write(values.patch)),
         Operation(rq.StateDelete, write(values.delete)),
         Operation(rq.StateHistory, read(values.history)),
-        Operation(rq.StateWatch, read_until(values.watch, lambda told: bool(told.changed))),
+        Operation(rq.StateWatch, read_until(values.watch, lambda message: bool(message.changed))),
         Operation(rq.ChangeAdd, write(changes.add)),
         Operation(rq.ChangeNext, take_work(changes.give_next)),
         Operation(rq.ChangeDone, write(changes.done)),

@@ -218,10 +218,10 @@ def _backlog(reply: rq.StatusReply, width: int | None) -> list[Line]:
         return _section("backlog", [("empty: `coord task add TITLE`", "dim")])
     sentences = [bar(reply.tasks.get("done", 0), total, 24)]
     sentences += [f"{reply.tasks[state]} {state}" for state in ORDER if reply.tasks.get(state)]
-    out = [(part, "") for part in _joined(sentences, width)]
+    result = [(part, "") for part in _joined(sentences, width)]
     if reply.verified is not None:
-        out.append((_verified(reply.verified), ""))
-    return _section("backlog", out)
+        result.append((_verified(reply.verified), ""))
+    return _section("backlog", result)
 
 
 def _joined(words: Sequence[str], width: int | None) -> list[str]:

@@ -88,7 +88,7 @@ class IdleAgents:
 
     def task(self, data: dict[str, Any]) -> None:
         """A task was added, or edited: what it needs."""
-        self.needs[data["task"]] = [str(one[0]) for one in data["resources"]]
+        self.needs[data["task"]] = [str(item[0]) for item in data["resources"]]
         if data.get("state") == "ready":
             self.ready[data["task"]] = None
 
@@ -123,11 +123,11 @@ class IdleAgents:
 
 def _meet(held: str, wanted: str) -> bool:
     """Whether the one contains the other, by their names."""
-    one, other = f"{held.partition('::')[0]}/", f"{wanted.partition('::')[0]}/"
+    name, other = f"{held.partition('::')[0]}/", f"{wanted.partition('::')[0]}/"
     if "::" in held and "::" in wanted:
         return f"{held}.".startswith(f"{wanted}.") or f"{wanted}.".startswith(f"{held}.")
-    one, other = one.replace("//", "/"), other.replace("//", "/")
-    return one.startswith(other) or other.startswith(one)
+    name, other = name.replace("//", "/"), other.replace("//", "/")
+    return name.startswith(other) or other.startswith(name)
 
 
 @dataclass

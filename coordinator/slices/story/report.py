@@ -113,23 +113,23 @@ class Gathered:
             self.files[name]["waited"] += ms
             self.wanted_by[name].add(agent)
 
-    def _agent_registered(self, data: dict[str, Any], at: str) -> None:
+    def _agent_registered(self, data: dict[str, Any], instant: str) -> None:
         self.idle.registered(data)
 
-    def _agent_state(self, data: dict[str, Any], at: str) -> None:
+    def _agent_state(self, data: dict[str, Any], instant: str) -> None:
         if data["state"] == "gone":
             self._was_idle(self.idle.gone(data["agent"]))
 
-    def _claim_waits(self, data: dict[str, Any], at: str) -> None:
+    def _claim_waits(self, data: dict[str, Any], instant: str) -> None:
         self.idle.waits(data)
 
-    def _task_added(self, data: dict[str, Any], at: str) -> None:
+    def _task_added(self, data: dict[str, Any], instant: str) -> None:
         self.idle.task(data)
 
-    def _task_edited(self, data: dict[str, Any], at: str) -> None:
+    def _task_edited(self, data: dict[str, Any], instant: str) -> None:
         self.idle.task(data)
 
-    def _acquisition_refused(self, data: dict[str, Any], at: str) -> None:
+    def _acquisition_refused(self, data: dict[str, Any], instant: str) -> None:
         agent, holders = data["agent"], data["holders"]
         self.refused[Code.LOCKED.value] += 1
         self.agents[agent]["refused"] += 1
@@ -140,25 +140,25 @@ class Gathered:
             self.wanted_by[name].add(agent)
         self.queue.note_refusal(data, self.now_ms)
 
-    def _gives_way(self, data: dict[str, Any], at: str) -> None:
+    def _gives_way(self, data: dict[str, Any], instant: str) -> None:
         self.refused[Code.DEADLOCK.value] += 1
 
-    def _write_lost(self, data: dict[str, Any], at: str) -> None:
+    def _write_lost(self, data: dict[str, Any], instant: str) -> None:
         self.refused[Code.VERSION_CHANGED.value] += 1
         self.files[data["resource"]]["refused"] += 1
         self.wanted_by[data["resource"]].add(data["agent"])
 
-    def _candidate_judged(self, data: dict[str, Any], at: str) -> None:
+    def _candidate_judged(self, data: dict[str, Any], instant: str) -> None:
         if data["outcome"] in Code.__members__ and data.get("remedy") != "none":
             self.refused[data["outcome"]] += 1
 
-    def _waiter_queued(self, data: dict[str, Any], at: str) -> None:
+    def _waiter_queued(self, data: dict[str, Any], instant: str) -> None:
         self.queue.enter(data, self.now_ms)
 
-    def _waiter_changed(self, data: dict[str, Any], at: str) -> None:
+    def _waiter_changed(self, data: dict[str, Any], instant: str) -> None:
         self.queue.change(data, self.now_ms)
 
-    def _waiter_left(self, data: dict[str, Any], at: str) -> None:
+    def _waiter_left(self, data: dict[str, Any], instant: str) -> None:
         self._leave(data["acquisition_id"])
 
     def _leave(self, acquisition: str) -> None:
@@ -179,7 +179,7 @@ class Gathered:
             self.files[name]["waited"] += spent
             self.wanted_by[name].add(waiting.agent)
 
-    def _lease_granted(self, data: dict[str, Any], at: str) -> None:
+    def _lease_granted(self, data: dict[str, Any], instant: str) -> None:
         agent, name = data["agent"], data["resource"]
         if journal.is_own(agent):
             return
@@ -188,14 +188,14 @@ class Gathered:
         self.files[name]["grants"] += 1
         self.wanted_by[name].add(agent)
 
-    def _lease_moved(self, data: dict[str, Any], at: str) -> None:
+    def _lease_moved(self, data: dict[str, Any], instant: str) -> None:
         if (known := self.held.get(data["fencing_token"])) is not None:
             self.held[data["fencing_token"]] = known[0], data["resource"], known[2]
 
-    def _lease_released(self, data: dict[str, Any], at: str) -> None:
+    def _lease_released(self, data: dict[str, Any], instant: str) -> None:
         self._ended(data["fencing_token"], self.now_ms)
 
-    def _lease_lapsed(self, data: dict[str, Any], at: str) -> None:
+    def _lease_lapsed(self, data: dict[str, Any], instant: str) -> None:
         self._ended(data["fencing_token"], min(self.now_ms, from_iso(data["expired_at"])))
 
     def _ended(self, token: int, ms: int) -> None:
@@ -205,7 +205,7 @@ class Gathered:
             self.agents[agent]["held"] += max(0, ms - since)
             self.files[name]["held"] += max(0, ms - since)
 
-    def _task_changed(self, data: dict[str, Any], at: str) -> None:
+    def _task_changed(self, data: dict[str, Any], instant: str) -> None:
         self._was_idle(self.idle.task_changed(data))
         verb = data["verb"]
         self.tasks[verb] += 1

@@ -148,5 +148,5 @@ def _story(subject: str, rows: list[LogRow]) -> rq.Story:
 
 def replay(svc: Service, view: View, actor: Actor, req: rq.Replay) -> rq.ReplayResult:
     """See `requests.Replay`."""
-    applied, found = differences(view.db)
-    return rq.ReplayResult(events=applied, equal=not found, differences=found)
+    applied, matches = differences(view.db)
+    return rq.ReplayResult(events=applied, equal=not matches, differences=matches)

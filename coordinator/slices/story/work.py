@@ -62,9 +62,9 @@ def _tell(svc: Service, view: View, lease: LeaseRow, reply: rq.WorkList) -> None
     else:
         files, more = _begun_with(svc, view, lease)
         changes = _changed(svc, view, lease, files)
-    told = list(islice(changes, FILES_MAX + 1))
-    reply.items += [_file(lease, change) for change in told[:FILES_MAX]]
-    if more or len(told) > FILES_MAX:
+    rows = list(islice(changes, FILES_MAX + 1))
+    reply.items += [_file(lease, change) for change in rows[:FILES_MAX]]
+    if more or len(rows) > FILES_MAX:
         reply.cut.append(lease.file_path)
 
 

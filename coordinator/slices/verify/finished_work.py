@@ -141,12 +141,12 @@ def _given_back(svc: Service, tx: Tx, task: TaskRow, rows: list[LeaseRow]) -> di
     """Files that it leased and gave back before its end, with what they held then. What another
     holds by now is left to that one: its content has this task's changes in it."""
     held = {partial_work.path_of(row) for row in rows if row.kind in ("file", "region")}
-    found: dict[str, str | None] = {}
+    matches: dict[str, str | None] = {}
     for lease in tx.each(LeasedRow, "work_leased", task.task_id, task.claimed_at):
         path = resource_names.path_of(lease.resource, lease.lease_kind)
         if path not in held:
-            found.setdefault(path, lease.content_hash if lease.lease_kind == "file" else UNKNOWN)
-    return {path: was for path, was in found.items()
+            matches.setdefault(path, lease.content_hash if lease.lease_kind == "file" else UNKNOWN)
+    return {path: was for path, was in matches.items()
             if not leases_near(tx, resource(path, "file", fold_case=svc.fold_case))}
 
 

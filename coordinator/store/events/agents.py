@@ -65,7 +65,7 @@ class AgentState(Event, tag="agent_state"):
     state: str
     reason: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["agent_state_set"], (self.agent, self.state))
         if self.state == "gone":
             db.execute(Q["reads_delete"], (self.agent,))
@@ -94,7 +94,7 @@ class AgentRests(Event, tag="agent_rests"):
     until: str | None
     note: str = ""
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["agent_rest"], (self.agent, self.until, self.note or None))
 
 
@@ -119,7 +119,7 @@ class NoticesDelivered(Event, tag="notices_delivered"):
     agent: str
     up_to: int
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["notices_delete"], (self.agent, self.up_to))
 
 
@@ -134,7 +134,7 @@ class EditsKept(Event, tag="edits_kept"):
     worktree: str | None
     edits: list[tuple[str | None, str | None]]  # (hash before, hash after; None: not there)
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         copy = copy_name(self.path, self.worktree)
         db.execute(Q["kept_edits_forget"], (self.agent, copy))
         db.executemany(

@@ -77,7 +77,7 @@ class TaskResourcesLearned(Event, tag="task_resources_learned"):
     agent: str | None
     resources: list[tuple[str, str, str, str]]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(
             Q["task_resource_insert"], [(self.task, *resource) for resource in self.resources]
         )
@@ -118,7 +118,7 @@ class RippleLeft(Event, tag="ripple_left"):
     task: str
     after: int | None
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         if self.after is None:
             db.execute(Q["ripple_delete"], (self.task,))
         else:
@@ -131,7 +131,7 @@ class ClaimRenewed(Event, tag="claim_renewed"):
     agent: str
     until: list[tuple[str, str]]  # (task, new claim_until)
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(Q["task_claim_extend"], self.until)
 
 
@@ -166,7 +166,7 @@ class TakenUp(Event, tag="taken_up"):
     what: str
     subject: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["aside_delete"], (self.what, self.subject))
         if self.what == "task":
             db.execute(Q["ready_unpark"], (self.subject, ASIDE))

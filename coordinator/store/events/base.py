@@ -23,6 +23,6 @@ class Event(msgspec.Struct, kw_only=True, tag_field="kind", tag=True, omit_defau
     kind: ClassVar[str]
     SENTENCE: ClassVar[str]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         """Change the state tables as this event says, which happened then (ISO text). Without one
         of its own it belongs in the story, and changes no state."""

@@ -84,7 +84,7 @@ class LeaseAgreed(Event, tag="lease_agreed"):
     slot: str
     agreed_as: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["lease_agree"], (self.fencing_token, self.slot, self.agreed_as))
 
 
@@ -95,7 +95,7 @@ class LeaseRenewed(Event, tag="lease_renewed"):
     until: list[tuple[int, str]]  # (fencing token, new expires_at)
     asked: list[int] = []  # of these tokens: its holder asks for what was taken for it until now
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(Q["lease_extend"], self.until)
         db.executemany(Q["lease_asked"], [(token,) for token in self.asked])
 
@@ -109,7 +109,7 @@ class LeaseWarned(Event, tag="lease_warned"):
     agent: str
     resource: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["lease_warned"], (self.fencing_token,))
 
 
@@ -124,7 +124,7 @@ class LeaseReleased(Event, tag="lease_released"):
     task: str | None = None
     by: str | None = None  # someone else, by force
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(_LEASE_DELETE, (self.fencing_token,))
         if self.lease_kind in (
             "dir",
@@ -149,7 +149,7 @@ class LeaseLapsed(Event, tag="lease_lapsed"):
     expired_at: str
     review: str | None = None
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(_LEASE_DELETE, (self.fencing_token,))
         if self.lease_kind in (
             "dir",
@@ -174,7 +174,7 @@ class LeasePlaced(Event, tag="lease_placed"):
     task: str | None = None
     baselines: list[tuple[str, str]] | None = None
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["lease_place"], (self.fencing_token, self.worktree, self.content_hash))
         if self.baselines is not None:
             db.execute(Q["baselines_delete"], (self.fencing_token,))
@@ -195,7 +195,7 @@ class LeaseMoved(Event, tag="lease_moved"):
     slot: str
     moved_from: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["lease_move"], (self.fencing_token, self.resource, self.scope, self.slot))
         if self.resource.endswith("/"):
             db.execute(Q["baselines_move"], (self.fencing_token, self.moved_from, self.resource))
@@ -215,7 +215,7 @@ class LeasesShifted(Event, tag="leases_shifted"):
     claims: list[tuple[str, str, str]]  # (task, claim_until, claim_max)
     waiters: list[tuple[str, str]] = []  # (acquisition id, until)
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(Q["lease_shift"], self.tokens)
         db.executemany(Q["task_claim_shift"], self.claims)
         db.executemany(Q["waiter_shift"], self.waiters)
@@ -245,5 +245,5 @@ class WriteStood(Event, tag="write_stood"):
     resource: str
     scope: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["lost_write_over"], (self.agent, self.scope))

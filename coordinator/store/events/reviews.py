@@ -121,7 +121,7 @@ class ReviewSplit(Event, tag="review_split"):
     task: str | None
     files: list[ReviewPart]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["review_part_insert"], (self.review, self.part, self.n))
         for f in self.files:
             if not f.hunks:
@@ -142,7 +142,7 @@ class ReviewUndone(Event, tag="review_undone"):
     task: str | None
     by: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["review_set"], (self.review, "open", None, None, None, None))
 
 
@@ -219,7 +219,7 @@ class VerdictStepped(Event, tag="verdict_stepped"):
     steps: list[int]
     back: bool = False
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(
             Q["verdict_step_done"], [(self.review, n, int(not self.back)) for n in self.steps]
         )
@@ -239,7 +239,7 @@ class VerdictEnded(Event, tag="verdict_ended"):
     why: str = ""
     saved: list[tuple[str, str]] = []
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["verdict_steps_delete"], (self.review,))
         db.execute(Q["verdict_parts_delete"], (self.review,))
         db.execute(Q["verdict_delete"], (self.review,))

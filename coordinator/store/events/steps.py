@@ -96,7 +96,7 @@ class StepsForgotten(Event, tag="steps_forgotten"):
 
     steps: list[str]
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.executemany(Q["step_delete"], [(step,) for step in self.steps])
 
 

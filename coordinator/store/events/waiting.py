@@ -43,7 +43,7 @@ class WaiterQueued(Event, tag="waiter_queued"):
     gives_way_to: str | None = None  # it asked again, and was told before to give way to this one
     purpose: str = "asked"  # of the lease that it waits for
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(
             Q["waiter_put"],
             (
@@ -79,7 +79,7 @@ class WaiterChanged(Event, tag="waiter_changed"):
     agent: str
     held: bool
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["waiter_change"], (self.acquisition_id, int(self.held)))
 
 
@@ -94,7 +94,7 @@ class GivesWay(Event, tag="gives_way"):
     circle: list[str]  # itself first; not all, where they are many
     size: int
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["waiter_gives_way"], (self.acquisition_id, self.to))
 
 
@@ -107,7 +107,7 @@ class WaiterLeft(Event, tag="waiter_left"):
     agent: str
     reason: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         scopes = db.execute(Q["waiter_scopes_of"], (self.acquisition_id,)).fetchall()
         db.execute(Q["waiter_resources_delete"], (self.acquisition_id,))
         db.execute(Q["waiter_delete"], (self.acquisition_id,))
@@ -159,7 +159,7 @@ class UnlockPassed(Event, tag="unlock_passed"):
     holder: str
     resource: str
 
-    def apply(self, db: Database, at: str) -> None:
+    def apply(self, db: Database, instant: str) -> None:
         db.execute(Q["unlock_pass"], (self.request, self.holder))
 
 
