@@ -1,9 +1,9 @@
-"""Leases: acquire, release, renew.
+"""The use cases that acquire, release and renew leases.
 
-The order in `acquire` is the promise: what has lapsed and is in the way is closed (and flagged)
-first, then the whole set is weighed against live leases, the line and open reviews, and only then
-is anything granted: all or nothing, in one transaction. What the resources mean and hold on the
-disk was looked at before.
+`acquire` promises an order. First coord closes the lapsed leases that are in the way, and flags
+what their holders changed. Then `acquire` weighs the whole set against live leases, the wait queue
+and open reviews. Only then one transaction grants all of the set, or nothing. The looks at the disk
+come before all of this.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ from coordinator.words.resource_names import READ, Located
 
 
 def needs(req: rq.Acquire) -> list[AnyNeed]:
-    """What to look at before a request is decided: its files, with what is in them."""
+    """List the files, with their contents, that coord looks at before it decides a request."""
     names, cwd = req.resources, req.cwd
     if len(names) == 1 and ":" not in names[0]:
-        return [Whole(names[0], cwd)]  # nearly always
+        return [Whole(names[0], cwd)]  # nearly all requests
     return [Whole(text, cwd) for text in names if ":" not in text or "/" in text]
 
 
 def acquire_and_wait(svc: Service, req: rq.Acquire) -> Steps:
-    """See `requests.Acquire`: whoever may wait is answered when the lease is granted."""
+    """Serve `requests.Acquire`. A request that may wait gets its answer with the grant."""
     value = yield from look_and_write(
         needs(req), lambda tx, actor: acquire(svc, tx, actor, req), queues=req.wait_s > 0)
     if req.wait_s <= 0 or not isinstance(value, Refusal) or value.code not in HELD:
@@ -82,30 +82,31 @@ def acquire_and_wait(svc: Service, req: rq.Acquire) -> Steps:
 
 
 def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired | Refusal:
-    """See `requests.Acquire`."""
+    """Decide `requests.Acquire` in a transaction."""
     for text in req.resources:
-        if text.startswith(READ):  # it would be a key of this name, and protect no file
+        if text.startswith(READ):  # a lease on this text would protect no file
             name = text.removeprefix(READ)
             raise Refusal(
                 Code.INVALID, f"`{text}` is how a task names what it only reads; a lease has a "
                 f"mode for that. Nothing was leased.",
                 next=f"`coord lock {quote(name)} --mode shared --agent {req.agent}`")
     located = with_links(tx, locate(svc, tx, req.resources, req.cwd))
-    check_count(svc, len(located))  # (a link may lead through many)
+    check_count(svc, len(located))  # links may have added resources
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located, How(reentrant=req.reentrant))
 
 
 class How(NamedTuple):
-    """How something is asked for, beside what the request says.
+    """The conditions of a request that the request itself does not state.
 
     Attributes:
-        held_before: what the one thing that is asked for held.
-        lent: leases of its parent that are handed down to it, if nothing else is in the way.
-        waits: else a refused agent waits for nobody, and takes part in no deadlock.
-        purpose: what coord itself asks for it for.
-        reentrant: what the holder has already is no other's of its name.
+        held_before: the content of the one requested resource before the agent changed it.
+        lent: leases of the agent's parent; the agent gets them if nothing else is in the way.
+        waits: False keeps the refused agent out of deadlocks, for it waits for nobody.
+        purpose: why coord itself takes the lease, or `ASKED` if the agent asks for it.
+        reentrant: True says that the asker itself took what its agent already holds. False says
+            that another thread or process of the same name may have taken it.
     """
 
     held_before: Before | None = None
@@ -122,36 +123,36 @@ def acquire_located(
     svc: Service, tx: Tx, actor: Actor, req: rq.Acquire, located: Sequence[Located],
     how: How = PLAINLY,
 ) -> rq.Acquired | Refusal:
-    """`acquire` where what the request's resources mean is known already."""
+    """Do what `acquire` does, for resources that the caller has located."""
     ttl_ms = checked_ttl(svc, req.ttl_s)
     check_wait(svc, req.wait_s)
     if not -1000 <= req.priority <= 1000:
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
     task = tasks.named(tx, req.task)
-    row = agents.may_act(tx, actor, req.agent)
+    agent_row = agents.may_act(tx, actor, req.agent)
     wanted = [(located_resource, req.mode) for located_resource in located]
-    before = (
+    own_place = (
         waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
     purpose = how.purpose
-    if before is not None and before.purpose == purposes.ASKED:
-        purpose = purposes.ASKED  # what it has asked for, it is given as that
+    if own_place is not None and own_place.purpose == purposes.ASKED:
+        purpose = purposes.ASKED  # the agent itself asked for this place
     asking = Asking(
-        req.priority, tx.now if before is None else before.asked_at,
-        None if before is None else before.acquisition_id, lent=how.lent)
+        req.priority, tx.now if own_place is None else own_place.asked_at,
+        None if own_place is None else own_place.acquisition_id, lent=how.lent)
     blockers = find_blockers(svc, tx, req.agent, wanted, asking)
-    stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
+    stays_queued = req.retry and not (req.passing and not is_there(agent_row, tx.now_ms))
     if not how.reentrant:
-        had_by_another(blockers, located, req)
+        _refuse_held_leases(blockers, located, req)
     if blockers.blocked:
-        return _queue(svc, tx, req, located, _Blocked(
-            blockers, before, stands, ttl_ms, task, purpose, row, how.waits))
+        return _refuse_and_queue(svc, tx, req, located, _Blocked(
+            blockers, own_place, stays_queued, ttl_ms, task, purpose, agent_row, how.waits))
     check_looked(svc, tx, wanted, blockers)
-    agents.noted(tx, req.agent, row)
+    agents.noted(tx, req.agent, agent_row)
     if blockers.closed:
         return quarantined(blockers)
-    if before is not None:
-        waiting_line.asked_again(tx, before, False, bool(before.held))
+    if own_place is not None:
+        waiting_line.asked_again(tx, own_place, False, bool(own_place.held))
     for lease in how.lent:
         lend(tx, lease, req.agent)
     if how.lent:
@@ -160,58 +161,58 @@ def acquire_located(
         blockers.looked = True
     granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
         ttl_ms, task, req.description, purpose, before=how.held_before))
-    if before is not None and before.held:  # whoever is held open for it hears of it, too
-        waiting_line.tell(tx, before.acquisition_id, had_already(granted))
+    if own_place is not None and own_place.held:  # tells the open requests at this place, too
+        waiting_line.tell(tx, own_place.acquisition_id, had_already(granted))
     return granted
 
 
 class _Blocked(NamedTuple):
-    """A request that something stands in the way of. `before`: its agent's place in the queue for
-    the same, if it has one; `stands`: it stays in the queue."""
+    """A request that something blocks. `own_place` is the place in the queue that its agent already
+    has for the same resources. `stays_queued`: the request stays in the queue after the answer."""
 
     blockers: Blockers
-    before: WaiterRow | None
-    stands: bool
+    own_place: WaiterRow | None
+    stays_queued: bool
     ttl_ms: int
     task: str | None
     purpose: str
-    row: AgentRow | None
+    agent_row: AgentRow | None
     waits: bool
 
 
-def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
-           blocked: _Blocked) -> Refusal:
-    """Refuse a request, and put it into the queue if it stays."""
-    before, blockers, stands = blocked.before, blocked.blockers, blocked.stands
+def _refuse_and_queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
+                      blocked: _Blocked) -> Refusal:
+    """Make the refusal of a blocked request, and put the request into the queue if it may stay."""
+    own_place, blockers = blocked.own_place, blocked.blockers
+    own_id = None if own_place is None else own_place.acquisition_id
+    stays_queued = blocked.stays_queued
     other = redirect.offer(svc, tx, req.agent)
     circle = circles.find(
         svc, tx, req.agent, blockers, [located_resource.resource for located_resource in located],
-        priority=req.priority,
-        before=before.acquisition_id if before is not None else None,
-    ) if blocked.waits and (stands or req.wait_s > 0 or not req.passing) else None
-    contents = since_asked.contents(
-        tx, located, before.acquisition_id if before is not None else None)
-    agents.noted(tx, req.agent, blocked.row)
-    # A place that a request is held open for, or a question stands at, is theirs: it stays.
-    joins = before is not None and bool(before.held)
-    keeps = before is not None and (joins or waiting_line.has_question(tx, before))
-    queues = stands or req.wait_s > 0 or keeps
-    asks = None if before is None else waiting_line.asked_again(tx, before, queues, joins)
+        priority=req.priority, before=own_id,
+    ) if blocked.waits and (stays_queued or req.wait_s > 0 or not req.passing) else None
+    contents = since_asked.contents(tx, located, own_id)
+    agents.noted(tx, req.agent, blocked.agent_row)
+    # The place stays while an open request waits at it, or an unlock request stands at it.
+    joins = own_place is not None and bool(own_place.held)
+    keeps_place = own_place is not None and (joins or waiting_line.has_question(tx, own_place))
+    enters = stays_queued or req.wait_s > 0 or keeps_place
+    kept_id = None if own_place is None else waiting_line.asked_again(tx, own_place, enters, joins)
     acquisition = None
-    if queues:
+    if enters:
         task_locks.make_real(tx, blockers.leases)
-        acquisition = asks or f"W-{tx.number('waiter')}"
-        if before is not None and asks is None:  # who asked before is told of the grant, too
-            answered.move(tx, before.acquisition_id, acquisition)
+        acquisition = kept_id or f"W-{tx.number('waiter')}"
+        if own_place is not None and kept_id is None:  # the grant answers the older request, too
+            answered.move(tx, own_place.acquisition_id, acquisition)
         if joins and req.wait_s > 0:
             tx.effects.joined.add(acquisition)
-        until = tx.later(ms(max(req.wait_s, svc.settings.leases.line_s if stands else 0)))
+        until = tx.later(ms(max(req.wait_s, svc.settings.leases.line_s if stays_queued else 0)))
         tx.record(
             ev.WaiterQueued(
                 acquisition_id=acquisition, agent=req.agent, mode=req.mode, priority=req.priority,
-                asked_at=tx.now if before is None else before.asked_at,
+                asked_at=tx.now if own_place is None else own_place.asked_at,
                 held=req.wait_s > 0 or joins,
-                until=max(until, before.until) if before is not None and keeps else until,
+                until=max(until, own_place.until) if own_place and keeps_place else until,
                 ttl_ms=blocked.ttl_ms, task=blocked.task, description=req.description,
                 resources=list(dict.fromkeys(
                     (r.resource.name, r.resource.kind, r.resource.scope) for r in located)),
@@ -224,13 +225,13 @@ def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
     refusal = redirect.locked(
         svc, tx, redirect.Unserved(req.agent, located, acquisition, blocked.task), blockers, other,
         circle)
-    if joins and stands and req.wait_s <= 0 and acquisition is not None:
+    if joins and stays_queued and req.wait_s <= 0 and acquisition is not None:
         tx.effects.stays[acquisition] = acquisition
     return refusal
 
 
-def had_by_another(blockers: Blockers, located: Sequence[Located], req: rq.Acquire) -> None:
-    """That the agent has none of this yet: who has, may be another of its name.
+def _refuse_held_leases(blockers: Blockers, located: Sequence[Located], req: rq.Acquire) -> None:
+    """Refuse what the agent holds already, for another thread of its name may have taken it.
 
     Raises:
         Refusal: LOCKED.
@@ -255,9 +256,9 @@ def had_by_another(blockers: Blockers, located: Sequence[Located], req: rq.Acqui
 
 
 def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
-    """See `requests.Release`."""
-    person = actor.row is None
-    if req.force and not person:
+    """Serve `requests.Release`."""
+    is_person = actor.row is None
+    if req.force and not is_person:
         raise Refusal(Code.UNAUTHORIZED, "Only a person may override with force.",
                       next="Ask the person who runs coord.")
     if req.force and req.keep_shared:
@@ -266,43 +267,43 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
             "`force`. Nothing was released.", next="Repeat it without one of them.",
             field="keep_shared")
     rows = chosen(svc, tx, req, ("unlock", "releases"))
-    if not person:
+    if not is_person:
         agents.acting(tx, actor, req.agent)
     rows = of_token(svc, rows, req.lease_token)
     for row in rows:
         _check_may_release(svc, tx, row, req)
-    named = {row.fencing_token for row in rows}
+    named_tokens = {row.fencing_token for row in rows}
     rows = with_other_names(svc, tx, rows)
     if svc.landing:
         check_at_rest(svc, [row.task_id for row in rows])
-    flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
-    of_tasks = {row.scope for row in rows if row.task_id is not None}
+    flagged = _flag_changes(svc, tx, rows, req) if req.force else {}
+    task_scopes = {row.scope for row in rows if row.task_id is not None}
     released = []
     for row in rows:
-        if req.keep_shared and row.fencing_token in named:
+        if req.keep_shared and row.fencing_token in named_tokens:
             released.append(lease_reply(row) if row.mode == "shared" else
                             make_shared(svc, tx, row, baselines(tx, row)))
             continue
-        # `--force` under the holder's name means that a person acts.
+        # With `force` a person acts, also under the holder's own name.
         by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
-        had = baselines(tx, row) if row.task_id is None else None
+        kept_contents = baselines(tx, row) if row.task_id is None else None
         end(tx, row, by=by)
         released.append(lease_reply(row))
         if by is not None:
             _tell_overridden(tx, row, by, flagged.get(row.locked_by))
-        elif row.task_id is None and row.scope not in of_tasks:
-            take_over(tx, row, had)
+        elif row.task_id is None and row.scope not in task_scopes:
+            take_over(tx, row, kept_contents)
     return rq.Released(released=released, reviews=[
         name for review in flagged.values() for name in (review.review, *review.others)])
 
 
 def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> None:
-    """Whether this lease is the asker's to release, and still lives.
+    """Refuse to release a lease that another holds, or that has lapsed.
 
     Raises:
         Refusal: NOT_HOLDER, STALE_TOKEN.
     """
-    # With force it is the holder who is named: by now that may be another.
+    # A request with `force` names the holder, and another agent may hold the lease by now.
     if row.locked_by != req.agent and not (req.force and tx.agent(req.agent) is None):
         place = waiting_line.place_of(tx, req.agent, row.scope)
         raise Refusal(
@@ -321,44 +322,46 @@ def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> 
         raise stale(row.file_path)
 
 
-def _tell_overridden(tx: Tx, row: LeaseRow, by: str, kept: partial_work.Flagged | None) -> None:
-    """The holder hears who has released its lease."""
+def _tell_overridden(tx: Tx, row: LeaseRow, by: str, flagged: partial_work.Flagged | None) -> None:
+    """Tell the holder who has released its lease."""
     who = "a person" if by == agents.HUMAN else by
     notices.post(
         tx, row.locked_by, "overridden",
         f"Your lease on {row.file_path} was released by {who} (override). "
-        "Do not write it without a new lease." + (kept.told("Your changes are") if kept else ""),
+        "Do not write it without a new lease."
+        + (flagged.told("Your changes are") if flagged else ""),
         resource=row.file_path,
     )
 
 
-def _flag_forced(
+def _flag_changes(
     svc: Service, tx: Tx, rows: Sequence[LeaseRow], req: rq.Release
 ) -> dict[str, partial_work.Flagged]:
-    """A person ends leases by force: what their holders had changed is flagged; holder -> review.
+    """Flag what the holders changed, before a person ends their leases by force. The result has
+    the review for each holder whose changes are flagged.
 
     Raises:
-        Unready: the files have to be looked at.
+        Unready: somebody has to look at the files first.
     """
     partial_work.look_at(svc, tx, rows)
     result = {}
     for holder in dict.fromkeys(row.locked_by for row in rows):
-        theirs = [row for row in rows if row.locked_by == holder]
-        files = partial_work.changed_since(svc, tx, theirs, shared=True)
+        holder_rows = [row for row in rows if row.locked_by == holder]
+        files = partial_work.changed_since(svc, tx, holder_rows, shared=True)
         flagged = lapse.flag_overridden(
-            svc, tx, theirs, files, req.agent if holder != req.agent else "a person")
+            svc, tx, holder_rows, files, req.agent if holder != req.agent else "a person")
         if flagged is not None:
             result[holder] = flagged
     return result
 
 
 def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
-    """See `requests.Renew`."""
+    """Serve `requests.Renew`."""
     if tx.agent(req.agent) is None:
         raise Refusal(Code.UNKNOWN_AGENT, f"No agent is called {req.agent}; nothing was renewed.")
     if req.resources or req.acquisition_id:
         rows = chosen(svc, tx, req, ("renew", "extends"))
-    else:  # all that it has: what has lapsed meanwhile is none of it
+    else:  # the request means all leases of the agent that have not lapsed
         rows = [row for row in tx.each(LeaseRow, "leases_of_holder", req.agent)
                 if row.expires_at > tx.now]
     rows = of_token(svc, rows, req.lease_token)
@@ -375,18 +378,18 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
             raise stale(row.file_path)
     ttl_ms = None if req.ttl_s is None else checked_ttl(svc, req.ttl_s)
     agents.acting(tx, actor, req.agent)
-    named = {row.fencing_token for row in rows}
-    until: list[tuple[int, str]] = []
+    named_tokens = {row.fencing_token for row in rows}
+    new_ends: list[tuple[int, str]] = []
     leases = []
     for row in with_other_names(svc, tx, rows):
-        current = from_iso(row.expires_at)
-        new = rule.renewed_until(
-            tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), current
+        old_end = from_iso(row.expires_at)
+        new_end = rule.renewed_until(
+            tx.now_ms, ttl_ms or row.ttl_ms, from_iso(row.max_until), old_end
         )
-        until.append((row.fencing_token, iso(new)))
-        if row.fencing_token not in named:
+        new_ends.append((row.fencing_token, iso(new_end)))
+        if row.fencing_token not in named_tokens:
             continue
-        leases.append(lease_reply(row, expires_at=iso(new), token=svc.seal(row.fencing_token)))
-    if until:
-        tx.record(ev.LeaseRenewed(agent=req.agent, until=until))
+        leases.append(lease_reply(row, expires_at=iso(new_end), token=svc.seal(row.fencing_token)))
+    if new_ends:
+        tx.record(ev.LeaseRenewed(agent=req.agent, until=new_ends))
     return rq.Renewed(leases=leases)
