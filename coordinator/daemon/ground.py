@@ -1,12 +1,12 @@
 """What the daemon stands on: its root, its state directory, its lock, its database, its socket.
 
-Each is known by identity (device and inode). One that was removed, renamed or replaced is not this
-daemon's any more: another daemon may be serving already what it thinks is its own. Looks only; what
-follows from it is the daemon's business. A descriptor of each is kept open, so that no other file
-can get its number.
+`Ground` knows each part by device and inode. A part that was removed, renamed or replaced does not
+belong to this daemon any more: another daemon may already serve what stands there now. `Ground`
+only looks, and the daemon decides what to do about a loss. The daemon keeps a descriptor of each
+part open, so that no other file can get the part's inode number.
 """
 
-# Paths are plain bytes here: three of them are looked at around each commit, and Path is slow.
+# Paths are plain bytes here: each commit looks at three of them, and Path is slow.
 
 from __future__ import annotations
 
@@ -20,87 +20,90 @@ from coordinator.files.identity import device_and_inode, filled, statx_buffer
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
-#: For so long (seconds) a look at the ground is good for the requests that come.
+#: The daemon trusts its last look at all parts for so long (seconds).
 FRESH_S = 0.02
 _Id = tuple[int, int]
 
 
 class Ground:
-    """One daemon's. Used from the loop's thread; `lost` from any."""
+    """What one daemon stands on. Any thread may call `lost`, only the loop's thread the rest."""
 
     def __init__(self, state: StateDir, lock: int) -> None:
         self._state = state
-        self._kept: list[int] = []
-        self._things: list[tuple[str, bytes, _Id]] = []
-        #: The database, which is never empty: what is written to it then is lost.
+        self._descriptors: list[int] = []
+        self._parts: list[tuple[str, bytes, _Id]] = []
+        #: The database is never empty; what a daemon writes into an emptied one is lost.
         self._database = os.fsencode(state.database)
-        #: What is looked at before a commit (False) and after it (True).
+        #: The parts that the daemon looks at before a commit (False) and after it (True).
         self._around_commit: dict[bool, list[tuple[bytes, _Id]]] = {False: [], True: []}
         self._buffer = statx_buffer()
-        self._seen_at = 0.0
-        self._said: str | None = None
-        #: Called once, with a sentence, as soon as something is seen to be gone.
-        self.on_loss: Callable[[str], None] = lambda said: None
+        self._looked_at = 0.0
+        self._loss: str | None = None
+        #: `Ground` calls this once, with a sentence, when it sees the first loss.
+        self.on_loss: Callable[[str], None] = lambda sentence: None
         for what, path in (("the repository", state.root), ("its state directory", state.path)):
             descriptor = os.open(path, getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_CLOEXEC)
-            self._kept.append(descriptor)
+            self._descriptors.append(descriptor)
             self._watch(what, path, os.fstat(descriptor))
-        self._watch("its lock", state.lock, os.fstat(lock), when=False)
+        self._watch("its lock", state.lock, os.fstat(lock), after_commit=False)
 
     def watch_database(self) -> None:
-        """The database is open: from now on it is a part of the ground."""
+        """Add the files of the database, which is open now, to the ground."""
         for suffix in ("", "-wal", "-shm"):
             path = self._state.database.with_name(self._state.database.name + suffix)
             self._watch("its database", path, os.lstat(path),
-                        when=True if suffix != "-shm" else None)
+                        after_commit=True if suffix != "-shm" else None)
 
     def watch_socket(self, path: Path) -> None:
-        """The socket is bound."""
+        """Add the socket, which is bound now, to the ground."""
         self._watch("its socket", path, os.lstat(path))
 
     def lost(self) -> str | None:
-        """What is gone, as a sentence; None while all is in place. Looks at everything."""
-        if self._said is None:
+        """Look at all parts. The result is a sentence that tells the loss, or None without one."""
+        if self._loss is None:
             buffer = statx_buffer()  # any thread may ask
-            for what, path, known in self._things:
+            for what, path, known in self._parts:
                 file = self._find_file(path, buffer)
                 if file != known:
                     state = "was removed" if file is None else "was replaced by another"
                     if device_and_inode(path, buffer) == known:
                         state = "was emptied"
-                    self._lose(f"{what[0].upper()}{what[1:]} ({os.fsdecode(path)}) {state}.")
+                    self._report_loss(f"{what[0].upper()}{what[1:]} ({os.fsdecode(path)}) {state}.")
                     break
-        return self._said
+        return self._loss
 
     def check(self, begun: bool) -> None:
-        """Before a commit: that the lock is this daemon's, so that nobody else writes, and that
-        all the rest is in place as of a moment ago. Before what was committed is told (`begun`):
-        that the database is the one that others will read.
+        """Check the ground before a commit, or with `begun` after it, before the answers go out.
+
+        Before a commit the lock must still be this daemon's, so that nobody else writes. The other
+        parts must have been in place within the last FRESH_S. After a commit the database must
+        still be the one that others will read.
 
         Raises:
             Refusal: SHUTTING_DOWN.
         """
-        self._look(begun)
+        self._look_around_commit(begun)
         if not begun:
-            self._look_at_all()
-        if self._said is not None:
-            raise self._refusal(begun)
+            self._look_at_all_if_stale()
+        if self._loss is not None:
+            raise self._make_refusal(begun)
 
     def check_read(self) -> None:
-        """Somebody asks what is so: lock and database are in place now, all the rest was a moment
-        ago. (Who asks for a change is held to `check`.)
+        """Check the ground for a request that only reads; `check` serves the others.
+
+        Lock and database must be in place now, the other parts within the last FRESH_S.
 
         Raises:
             Refusal: SHUTTING_DOWN.
         """
-        self._look(False)
-        self._look(True)
-        self._look_at_all()
-        if self._said is not None:
-            raise self._refusal(False)
+        self._look_around_commit(False)
+        self._look_around_commit(True)
+        self._look_at_all_if_stale()
+        if self._loss is not None:
+            raise self._make_refusal(False)
 
-    def _look(self, around: bool) -> None:
-        for path, known in self._around_commit[around]:
+    def _look_around_commit(self, after: bool) -> None:
+        for path, known in self._around_commit[after]:
             if self._find_file(path, self._buffer) != known:
                 self.lost()
                 return
@@ -108,16 +111,16 @@ class Ground:
     def _find_file(self, path: bytes, buffer: Any) -> _Id | None:
         return (filled if path == self._database else device_and_inode)(path, buffer)
 
-    def _look_at_all(self) -> None:
+    def _look_at_all_if_stale(self) -> None:
         now = time.monotonic()
-        if now - self._seen_at > FRESH_S:
+        if now - self._looked_at > FRESH_S:
             self.lost()
-            self._seen_at = now
+            self._looked_at = now
 
-    def _refusal(self, begun: bool) -> Refusal:
-        """What whoever still asks is told. What was not begun may be asked of the next one."""
+    def _make_refusal(self, begun: bool) -> Refusal:
+        """Make the refusal for a request that comes after the loss."""
         return Refusal(
-            Code.SHUTTING_DOWN, f"This coordinator has ended: {self._said} "
+            Code.SHUTTING_DOWN, f"This coordinator has ended: {self._loss} "
             + ("Whether this was carried out, the next one knows." if begun
                else "This was not carried out."),
             next="Repeat it: a new coordinator starts, with the state that is there now."
@@ -125,28 +128,28 @@ class Ground:
         )
 
     def owns(self, path: Path) -> bool:
-        """Whether what is there is what this daemon has put there."""
+        """Whether the file at this path is still the one that this daemon put there."""
         wanted = os.fsencode(path)
-        return any(at == wanted and device_and_inode(at, statx_buffer()) == identity
-                   for _, at, identity in self._things)
+        return any(watched == wanted and device_and_inode(watched, statx_buffer()) == identity
+                   for _, watched, identity in self._parts)
 
     def forget(self, path: Path) -> None:
-        """This daemon removes it itself."""
-        self._things = [thing for thing in self._things if thing[1] != os.fsencode(path)]
+        """Watch this path no longer, for the daemon itself is about to remove the file."""
+        self._parts = [part for part in self._parts if part[1] != os.fsencode(path)]
 
     def leave(self) -> None:
-        """Let go of the descriptors."""
-        for descriptor in self._kept:
+        """Close the descriptors."""
+        for descriptor in self._descriptors:
             os.close(descriptor)
-        self._kept.clear()
+        self._descriptors.clear()
 
     def _watch(self, what: str, path: Path, status: os.stat_result,
-               when: bool | None = None) -> None:
-        identity, at = (status.st_dev, status.st_ino), os.fsencode(path)
-        self._things.append((what, at, identity))
-        if when is not None:
-            self._around_commit[when].append((at, identity))
+               after_commit: bool | None = None) -> None:
+        identity, path_bytes = (status.st_dev, status.st_ino), os.fsencode(path)
+        self._parts.append((what, path_bytes, identity))
+        if after_commit is not None:
+            self._around_commit[after_commit].append((path_bytes, identity))
 
-    def _lose(self, text: str) -> None:
-        self._said = text
-        self.on_loss(text)
+    def _report_loss(self, sentence: str) -> None:
+        self._loss = sentence
+        self.on_loss(sentence)

@@ -19,7 +19,7 @@ import apsw
 
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.serving import Asker, make_job, snapshot
-from coordinator.daemon.waiting_changes import WaitingChange, WaitingChanges
+from coordinator.daemon.waiting_changes import WaitingRequest, WaitingRequests
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.files.pace import Pace
 from coordinator.kernel import errands, use_cases
@@ -120,7 +120,7 @@ class LoopEngine:
         # which then may wait for a lock that nobody there gives back, and the daemon for it.
         self._readers: dict[int, apsw.Connection] = {}
         self.halted = False
-        self.work, self.values = WaitingChanges(parts.loop), WaitingChanges(parts.loop)
+        self.work, self.values = WaitingRequests(parts.loop), WaitingRequests(parts.loop)
         self.hold: Callable[..., None] | None = None
         parts.writer.unready = self._decide_again
 
@@ -214,7 +214,7 @@ class LoopEngine:
         rest_s = None if step.rests_until is None else (
             from_iso(step.rests_until) - self._clock.now_ms()) / 1000
         waiting = self.work if step.of == "work" else self.values
-        waiting.add(WaitingChange(run.go_on, run.answer, run.asker.gone), left_s, rest_s)
+        waiting.add(WaitingRequest(run.go_on, run.answer, run.asker.gone), left_s, rest_s)
         return _LATER
 
     def _in_thread(self, threads: ThreadPoolExecutor | None, work: Callable[[], Any],

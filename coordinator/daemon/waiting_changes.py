@@ -1,7 +1,7 @@
-"""Requests that wait for a commit: for work that it offers, or for values that it changes.
+"""The list of the open requests that wait until a commit offers work or changes a value.
 
-Owns which they are: in memory, one daemon's. Each is told to look again after such a commit, or
-that its time is over. Writes nothing.
+Each daemon keeps its list in memory, and this module writes nothing. After such a commit each
+request looks again. A request whose time is over gets its last answer.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any
 
 from coordinator.words.refusals import Refusal
 
-#: How much later than its end a rest is looked at (seconds): it is over by then.
+#: An agent that has reached a limit rests for some time. Its request looks again so much later
+#: (seconds) than the rest ends, so that the rest is over by then.
 AFTER_REST_S = 0.005
 
 
-class WaitingChange:
-    """One of them. `go_on` gets whether to look again."""
+class WaitingRequest:
+    """One request that waits. `go_on` gets True to let the request look again, and False to end its
+    wait. `gone` tells whether the asker has hung up."""
 
     __slots__ = ("answer", "go_on", "gone", "timer")
 
@@ -27,44 +29,43 @@ class WaitingChange:
         self.timer: asyncio.TimerHandle | None = None
 
 
-class WaitingChanges:
-    """All that wait for one kind of change. Used from the loop's thread only."""
+class WaitingRequests:
+    """All requests that wait for one kind of change. Only the loop's thread may use them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: list[WaitingChange] = []
+        self._requests: list[WaitingRequest] = []
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._requests)
 
-    def add(self, waiting: WaitingChange, left_s: float, rest_s: float | None) -> None:
-        """Wait so long (seconds) at most, or until a rest of its own is over: no commit tells of
-        that."""
-        rests = rest_s is not None and rest_s < left_s
+    def add(self, waiting: WaitingRequest, left_s: float, rest_s: float | None) -> None:
+        """Let a request wait for `left_s` seconds, or until its agent's rest ends in `rest_s`."""
+        rest_ends_first = rest_s is not None and rest_s < left_s
         waiting.timer = self._loop.call_later(
-            rest_s + AFTER_REST_S if rests and rest_s is not None else left_s,
-            self._end, waiting, rests)
-        self._waiting.append(waiting)
+            rest_s + AFTER_REST_S if rest_ends_first and rest_s is not None else left_s,
+            self._end_wait, waiting, rest_ends_first)
+        self._requests.append(waiting)
 
     def change(self) -> None:
-        """What they wait for may be there now. Whoever has hung up is forgotten."""
-        some, self._waiting = self._waiting, []
-        for waiting in some:
+        """Let each request look again. A request whose asker has hung up is dropped."""
+        former, self._requests = self._requests, []
+        for waiting in former:
             if waiting.timer is not None:
                 waiting.timer.cancel()
             if not waiting.gone():
                 waiting.go_on(True)
 
-    def close(self, bye: Refusal) -> None:
-        """Answer all of them."""
-        some, self._waiting = self._waiting, []
-        for waiting in some:
+    def close(self, refusal: Refusal) -> None:
+        """Answer every request with this refusal."""
+        former, self._requests = self._requests, []
+        for waiting in former:
             if waiting.timer is not None:
                 waiting.timer.cancel()
-            waiting.answer(bye)
+            waiting.answer(refusal)
 
-    def _end(self, waiting: WaitingChange, again: bool) -> None:
-        if waiting in self._waiting:
-            self._waiting.remove(waiting)
+    def _end_wait(self, waiting: WaitingRequest, looks_again: bool) -> None:
+        if waiting in self._requests:
+            self._requests.remove(waiting)
             if not waiting.gone():
-                waiting.go_on(again)
+                waiting.go_on(looks_again)

@@ -29,8 +29,8 @@ from coordinator.files.plain_paths import (
     look_at,
     look_in_root,
     owner_of,
-    plainly,
-    plainly_typed,
+    parse_path,
+    parse_typed_path,
 )
 from coordinator.files.real_paths import PART_BYTES_MAX, check_parts, printable, real_path, shown
 from coordinator.files.roots import checkout, find_root, folds_case, is_prepared, linked_worktrees
@@ -120,7 +120,7 @@ class Tree:
             text = text.removeprefix(resource_names.FROM_ROOT) or resource_names.WHOLE
             cwd = None if cwd is None else self.worktree_of(cwd)
         if cwd is None and not literal and not self.fold_case:  # nearly always
-            plain = plainly_typed(text, self._base, self._bases)
+            plain = parse_typed_path(text, self._base, self._bases)
             located = self._resolve_plain(plain, seen) if plain is not None else None
             if located is not None:
                 return located
@@ -162,7 +162,7 @@ class Tree:
         start = self._base if cwd is None else self._start(cwd, text)
         if not start.isascii() and text[0] != "/":
             resource_names.check_bytes((self.relative(start) or "") + text)
-        plain = None if self.fold_case else plainly(text, start, self._bases, self._base)
+        plain = None if self.fold_case else parse_path(text, start, self._bases, self._base)
         located = self._resolve_plain(plain, seen) if plain is not None else None
         return located or self._resolve_real(text if text[0] == "/" else start + text, text, link)
 

@@ -1,6 +1,6 @@
-"""The hunks of two contents that are too large to be compared in memory, by `git diff --no-index`.
+"""`window` compares two contents that are too large for memory, by `git diff --no-index`.
 
-Its output is read as it comes: of hunks that nobody asked for only their number is kept.
+`window` reads git's output line by line. Hunks outside the window are counted and not kept.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import IO, NamedTuple
 from coordinator.files.git import clean_environment
 from coordinator.files.verdict_steps import Source
 
-#: No side may be larger (bytes).
+#: Neither content may be larger (bytes).
 SIDE_BYTES_MAX = 64 * 1024 * 1024
 #: Git may take so long (seconds).
 SECONDS = 20.0
-#: Of one hunk, and of one of its lines, no more is kept (bytes).
+#: A hunk, and a line of a hunk, is cut after so many bytes.
 HUNK_BYTES_MAX, LINE_BYTES_MAX = 40_000, 8_000
 _GIT = ("git", "-c", "core.safecrlf=false", "diff", "--no-index", "--no-ext-diff", "--no-textconv",
         "--no-color", "--diff-algorithm=histogram", "--unified=3", "--")
 
 
 class Hunk(NamedTuple):
-    """One of them: its lines with its heading, and whether that is not all of it."""
+    """One hunk: its number, its heading with its lines, and whether lines were cut off."""
 
     number: int
     text: str
@@ -35,7 +35,7 @@ class Hunk(NamedTuple):
 
 
 class Hunks(NamedTuple):
-    """Those that were asked for, and how many there are. `said`: why there are none."""
+    """The hunks in a window, and the number of all hunks. `said` tells why there are none."""
 
     items: list[Hunk]
     total: int
@@ -43,27 +43,27 @@ class Hunks(NamedTuple):
 
 
 class TooLarge(Exception):
-    """A side is larger than SIDE_BYTES_MAX, or git took too long."""
+    """A content is larger than SIDE_BYTES_MAX, or git failed or took too long."""
 
 
 def window(before: Source, after: Source, skip: int, limit: int) -> Hunks:
-    """So many hunks of the change after the first `skip`.
+    """Return at most `limit` hunks of the change, after the first `skip` ones.
 
     Raises:
         TooLarge, OSError
     """
     with ExitStack() as stack:
-        names = [_file(stack, side) for side in (before, after)]
+        names = [_make_file(stack, side) for side in (before, after)]
         if any(Path(name).stat().st_size > SIDE_BYTES_MAX for name in names):
             raise TooLarge
         process = subprocess.Popen(
             [*_GIT, *names], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, cwd=tempfile.gettempdir(), env=clean_environment())
-        assert process.stdout is not None  # it is a pipe
+        assert process.stdout is not None  # `stdout` is a pipe
         timer = Timer(SECONDS, process.kill)
         timer.start()
         try:
-            hunks = _read(process.stdout, skip, limit)
+            hunks = _read_hunks(process.stdout, skip, limit)
             process.stdout.close()
             code = process.wait()
         finally:
@@ -76,7 +76,8 @@ def window(before: Source, after: Source, skip: int, limit: int) -> Hunks:
     return hunks
 
 
-def _file(stack: ExitStack, side: Source) -> str:
+def _make_file(stack: ExitStack, side: Source) -> str:
+    """Return the path of a file with this content. Bytes go into a temporary file first."""
     if isinstance(side, Path):
         return str(side)
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="coord-hunks-"))
@@ -85,40 +86,41 @@ def _file(stack: ExitStack, side: Source) -> str:
     return str(place)
 
 
-def _read(output: IO[bytes], skip: int, limit: int) -> Hunks:
+def _read_hunks(output: IO[bytes], skip: int, limit: int) -> Hunks:
     items: list[Hunk] = []
-    total, text, size = 0, "", 0
-    open_: list[bytes] | None = None
+    total, reason, size = 0, "", 0
+    kept_lines: list[bytes] | None = None
     cut = False
 
-    def close() -> None:
-        if open_ is not None:
-            items.append(Hunk(total, b"".join(open_).decode("utf-8", "backslashreplace"), cut))
+    def finish_hunk() -> None:
+        if kept_lines is not None:
+            text = b"".join(kept_lines).decode("utf-8", "backslashreplace")
+            items.append(Hunk(total, text, cut))
 
-    for line, whole in _lines(output):
+    for line, is_whole in _read_lines(output):
         if line.startswith(b"@@ "):
-            close()
+            finish_hunk()
             total += 1
-            open_, cut, size = ([] if skip < total <= skip + limit else None), False, 0
+            kept_lines, cut, size = ([] if skip < total <= skip + limit else None), False, 0
         elif total == 0:
-            text = "It is no text." if line.startswith(b"Binary files ") else text
+            reason = "It is no text." if line.startswith(b"Binary files ") else reason
             continue
-        if open_ is not None:
+        if kept_lines is not None:
             size += len(line)
-            cut = cut or not whole or size > HUNK_BYTES_MAX
+            cut = cut or not is_whole or size > HUNK_BYTES_MAX
             if size <= HUNK_BYTES_MAX:
-                open_.append(line)
-    close()
-    return Hunks(items, total, text)
+                kept_lines.append(line)
+    finish_hunk()
+    return Hunks(items, total, reason)
 
 
-def _lines(output: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """The lines, each with its end; of long ones the beginning, and whether it is the whole."""
+def _read_lines(output: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield each line with a newline at its end, cut if long, and whether the line is whole."""
     while line := output.readline(LINE_BYTES_MAX):
-        whole = line.endswith(b"\n")
+        is_whole = line.endswith(b"\n")
         rest = line
         while not rest.endswith(b"\n"):
             rest = output.readline(1 << 20)
             if not rest:
                 break
-        yield (line if whole else line + b"\n"), whole
+        yield (line if is_whole else line + b"\n"), is_whole

@@ -1,8 +1,9 @@
-"""What a path's letters tell by themselves, without a look at the disk, and the shortest look there
-is: nearly every name that is typed is told by these alone (`canonical.py` takes the rest).
+"""Functions that tell from a path's text alone which file it means, and two quick disk looks.
+
+They settle nearly every name that somebody types; `canonical.py` settles the others.
 """
 
-# Paths are plain strings here: this runs before every write of an agent, and Path is slow.
+# Paths are plain strings here: these run before each write of an agent, and Path is slow.
 
 from __future__ import annotations
 
@@ -17,24 +18,24 @@ from coordinator.words.resource_names import Resource
 
 
 class Plain(msgspec.Struct, frozen=True, gc=False):
-    """A path by its letters alone; what is there was not looked at."""
+    """What the text of a path tells. Nobody has looked at the disk for it."""
 
     path: str
     """Absolute."""
     as_file: Resource
     above: str
-    """The directory that it lies in, without a final slash."""
+    """The directory that the path lies in, without a final slash."""
     worktree: str | None
-    """The linked worktree that it lies in."""
+    """The linked worktree that the path lies in; None in the main worktree."""
     start: int
-    """Where in the path its name within the repository begins."""
+    """The index in `path` at which the name within the repository begins."""
 
 
 @lru_cache(maxsize=4096)
-def plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> Plain | None:
-    """What the letters of a path tell; None if they do not tell what it means. `main`: which of
-    the `bases` is the main worktree's."""
-    path = text if text.startswith("/") else start + text
+def parse_path(text: str, folder: str, bases: tuple[str, ...], main: str) -> Plain | None:
+    """Read the text of a path; None if the text alone does not tell which file it means. `bases`
+    are the roots of all worktrees, and `main` is the one of the main worktree."""
+    path = text if text.startswith("/") else folder + text
     if "./" in path or "//" in path or path.endswith(("/", "/.", "/..")):
         return None
     for base in bases:
@@ -43,7 +44,7 @@ def plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> Plain |
     else:
         return None
     name = path[len(base) :]
-    if not name.isascii() or path + "/" in bases:  # a worktree itself is no entry of another
+    if not name.isascii() or path + "/" in bases:  # no file: a worktree's root
         return None
     if owner_of(name):
         return None
@@ -53,18 +54,18 @@ def plainly(text: str, start: str, bases: tuple[str, ...], main: str) -> Plain |
 
 
 @lru_cache(maxsize=4096)
-def plainly_typed(text: str, main: str, bases: tuple[str, ...]) -> Plain | None:
-    """The same of what was typed, from the root: None, too, if that is no path.
+def parse_typed_path(text: str, main: str, bases: tuple[str, ...]) -> Plain | None:
+    """Read a typed name from the root as `parse_path` does; None if the name is no path.
 
     Raises:
-        Refusal: as `resource_names.parse`.
+        Refusal: `resource_names.parse` refuses the name.
     """
-    kind, part, _ = resource_names.parse(text)
-    return plainly(part, main, bases, main) if kind in ("file", "dir") else None
+    kind, path, _ = resource_names.parse(text)
+    return parse_path(path, main, bases, main) if kind in ("file", "dir") else None
 
 
 def owner_of(name: str) -> str | None:
-    """Whose own data a file of this name in a repository is, if it is git's or coord's."""
+    """Return `git` or `coord` if a file of this name is its own data, else None."""
     if ".git" not in name and not name.startswith(STATE_DIR):
         return None
     parts = name.split("/")
@@ -72,24 +73,25 @@ def owner_of(name: str) -> str | None:
 
 
 def look_at(path: str) -> os.stat_result | None:
-    """What is there, links not followed; None for nothing. Short, for an exception that passes
-    through a long function costs more than the look."""
+    """Return the status of what stands at a path, without following a link; None if nothing does.
+    The function is short, for an exception in a long function costs more than the look."""
     try:
         return os.lstat(path)
     except FileNotFoundError:
         return None
 
 
-#: Whether this kernel and libc can tell that nothing is there without an error to be raised.
+#: Whether `os.access` can tell here, without an exception, that nothing stands at a path.
 _TELLS_ABSENCE = os.access in os.supports_follow_symlinks and os.access(
     "/", os.F_OK, follow_symlinks=False
 )
 
 
 def look_in_root(path: str) -> os.stat_result | None:
-    """`look_at` for what lies in the root itself, which coord works in, so that it may look there.
+    """Do what `look_at` does, for an entry of the root itself.
 
-    Often nothing is there, and then an exception would cost as much as the look.
+    Coord may search the root, so `os.access` fails there only if nothing stands at the path. That
+    is often so, and an exception would then cost as much as the look.
     """
     if _TELLS_ABSENCE and not os.access(path, os.F_OK, follow_symlinks=False):
         return None

@@ -1,8 +1,8 @@
-"""The process that meaning is worked out in: reads files, keeps the index, answers questions.
+"""The meaning worker reads the repository's files, keeps the index, and answers questions.
 
-Started as `python -P -m coordinator.meaning.worker ROOT INDEX` by `process`. Files are of anybody's
-making, and a judgement may take long; both end here and nowhere else. It reads below the root and
-writes the index alone.
+`process` starts this worker as `python -P -m coordinator.meaning.worker ROOT INDEX`. Anybody may
+have written the files, and a judgement may take long. So a crash or a timeout ends this process and
+no other. The worker reads only below the root, and writes only the index.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from coordinator.words.file_names import blake2b
 from coordinator.words.resource_names import resource
 from coordinator.workers import serving
 
-#: Memory that it may take (bytes).
+#: The worker may take so much memory (bytes).
 MEMORY_BYTES_MAX = 2 << 30
-#: More files are not indexed.
+#: One listing names no more files for the index than this.
 FILES_MAX = 100_000
-#: Nor is a repository that has more of any kind.
+#: The worker lists no repository that has more files, also of unknown languages.
 LISTED_MAX = 1_000_000
 #: A file that changed so lately (seconds) may change again within one tick of its clock.
 _FRESH_S = 2.0
@@ -66,44 +66,44 @@ class Worker:
         self._index = Index(index)
 
     def answer(self, question: Question) -> Answer:
-        """The answer; what the disk refused is one, too."""
+        """Answer a question. An error of the disk or the index becomes the answer `Failed`."""
         try:
             match question:
                 case Listing():
-                    return self._list()
+                    return self._list_files()
                 case Update():
-                    return self._update(question)
+                    return self._update_files(question)
                 case Judgement():
                     if question.changed:
-                        self._update(Update(question.changed))
+                        self._update_files(Update(question.changed))
                     return Judged(judge(self._index, question.path, question.old, question.new,
                                         frozenset(question.held)))
                 case Merge():
                     return Misfits(misfits(self._index, question.files))
-        except (OSError, apsw.Error) as bad:
-            return Failed(str(bad))
+        except (OSError, apsw.Error) as error:
+            return Failed(str(error))
 
-    def _list(self) -> Listed:
-        wanted = resource("./", "dir")
-        every = manifest(self._root, wanted, Ignore(Tree(Path(self._root))), LISTED_MAX)
-        there = [text for text in every if is_known(text)][:FILES_MAX]
-        gone = set(self._index.paths()) - set(there)
-        return Listed(sorted([*there, *gone]), len(there))
+    def _list_files(self) -> Listed:
+        whole = resource("./", "dir")
+        paths = manifest(self._root, whole, Ignore(Tree(Path(self._root))), LISTED_MAX)
+        to_index = [path for path in paths if is_known(path)][:FILES_MAX]
+        gone = set(self._index.paths()) - set(to_index)
+        return Listed(sorted([*to_index, *gone]), len(to_index))
 
-    def _update(self, asked: Update) -> Updated:
-        count = 0
+    def _update_files(self, asked: Update) -> Updated:
+        renewed = 0
         with self._index.batch():
             for path in asked.failed:
                 self._index.put(path, b"", Facts(note="reading it failed"))
             for path in asked.paths:
-                count += self._update_file(path)
-        return Updated(count)
+                renewed += self._update_file(path)
+        return Updated(renewed)
 
     def _update_file(self, path: str) -> bool:
-        """Bring one file up to date; whether it was read."""
-        known = self._index.known(path)
-        stamp = self._stamp(path)
-        if known is not None and stamp is not None and known[1] == stamp:
+        """Bring the index up to date with one file, and tell whether its facts were new."""
+        known_digest, known_stamp = self._index.known(path) or (None, None)
+        stamp = self._make_stamp(path)
+        if stamp is not None and known_stamp == stamp:
             return False
         content = self._files.snapshot(path, FILE_BYTES_MAX)
         if content.kind not in ("file", "large"):
@@ -112,15 +112,15 @@ class Worker:
         if content.data is None:
             self._index.put(path, b"", Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes"))
             return True
-        name = blake2b(content.data, digest_size=16).digest()
-        if known is not None and known[0] == name:
+        digest = blake2b(content.data, digest_size=16).digest()
+        if known_digest == digest:
             self._index.restamp(path, stamp or "")
             return False
-        self._index.put(path, name, facts_of(path, content.data), stamp or "")
+        self._index.put(path, digest, facts_of(path, content.data), stamp or "")
         return True
 
-    def _stamp(self, path: str) -> str | None:
-        """What tells one state of a file from another; None while that is not sure."""
+    def _make_stamp(self, path: str) -> str | None:
+        """Make a text that changes whenever the file changes; None while that is not certain."""
         status = self._files.stat(path)
         if status is None or time.time() - status.st_mtime < _FRESH_S:
             return None
@@ -128,7 +128,7 @@ class Worker:
 
 
 def main() -> None:
-    """What `process` starts."""
+    """Answer the questions of `process` until it asks no more."""
     serving.limit(MEMORY_BYTES_MAX)
     os.nice(5)
     worker = Worker(sys.argv[1], sys.argv[2])

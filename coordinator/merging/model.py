@@ -1,6 +1,6 @@
-"""What goes into a merge by region and what comes out: pure shapes.
+"""The types of what goes into a merge by region, and of what comes out of it.
 
-Knows no git, no grammar and no file.
+These types know no git, no grammar and no file.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ By = Literal["git", "regions", "conflict"]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two sides, as a conflict names it.
+    """One of the two sides of a merge, as a conflict names it.
 
     Attributes:
-        label: what stands behind its marker: a branch, a file, an agent.
-        intent: what it was about, in the words of whoever did it; may be empty.
+        label: the name that follows the side's marker: a branch, a file, an agent.
+        intent: what the change was for, in the words of its author; may be empty.
     """
 
     label: str
     intent: str = ""
 
     def told(self) -> str:
-        """One line that names both."""
+        """Return one line with the label, and with the intent in brackets if there is one."""
         return " ".join(f"{self.label} ({self.intent})".split()) if self.intent else self.label
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """What both sides changed, and what could not be shown to fit together.
+    """A region that both sides changed, and whose two changes the merge could not join.
 
     Attributes:
-        name: the region's; of a file's own part `<file>`.
-        why: the reason, a few words.
-        base, ours, theirs: the three texts; each empty or whole lines.
+        name: the region's name; `<file>` for the part of a file that no region has.
+        why: the reason, in a few words.
+        base, ours, theirs: the three texts; each is empty or made of whole lines.
     """
 
     name: str
@@ -48,28 +48,28 @@ class Clash:
     theirs: bytes
 
 
-#: A text in order: what is decided, and what is not.
+#: The parts of a merged text, in order: bytes are decided, a `Clash` is not.
 Segments = list[bytes | Clash]
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What a merge by lines came to: the text, with markers where `conflicts` is not 0."""
+    """The result of a merge by lines. Its text has markers if `conflicts` is not 0."""
 
     data: bytes
     conflicts: int
 
 
 class LineMerge(Protocol):
-    """git's merge by lines: the one act that is handed in."""
+    """git's merge by lines. The merge by region gets it as an argument, and runs no other git."""
 
     @property
     def marker_size(self) -> int:
-        """How many signs a marker has."""
+        """How many characters a marker has."""
 
     @property
     def shows_base(self) -> bool:
-        """Whether what was there before stands between the markers, too."""
+        """Whether the base text stands between the markers, too."""
 
     def __call__(
         self, base: bytes, ours: bytes, theirs: bytes, labels: tuple[str, str, str] | None = None,
@@ -77,24 +77,24 @@ class LineMerge(Protocol):
         """Merge three texts.
 
         Args:
-            labels: what stands behind the markers of ours, base and theirs.
+            labels: the texts that follow the markers of ours, base and theirs.
         """
 
 
-#: What a merge asks of a file's bytes.
+#: A function that divides the bytes of a file into regions for the merge.
 Read = Callable[[bytes], Reading]
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The outcome.
+    """The result of a merge by region.
 
     Attributes:
-        data: the merged file; with markers in it if `by` is `conflict`.
-        by: who decided: git's merge by lines, the merge by region, or nobody.
+        data: the merged file, with markers in it if `by` is `conflict`.
+        by: what decided: git's merge by lines, the merge by region, or nothing (`conflict`).
         conflicts: the regions in conflict, in order.
-        markers: how many conflicts are marked in `data`.
-        notes: what a person should know of how it came to this.
+        markers: how many conflicts have markers in `data`.
+        notes: sentences that tell a person how the merge came to this result.
     """
 
     data: bytes

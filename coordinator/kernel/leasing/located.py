@@ -80,7 +80,7 @@ def place(name: str, kind: str, worktree: str | None = None, link: Link = "itsel
     return Place(name, worktree, kind in ("file", "dir"), link if kind == "file" else "followed")
 
 
-def lies(
+def locate_name(
     view: View, name: str, kind: str, scope: str, worktree: str | None = None,
     link: Link = "itself",
 ) -> Located:

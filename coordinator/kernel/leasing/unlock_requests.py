@@ -24,7 +24,7 @@ from coordinator.kernel.leasing import (
 )
 from coordinator.kernel.leasing.blockers import Asking, find_blockers
 from coordinator.kernel.leasing.grant import Terms
-from coordinator.kernel.leasing.located import lies, locate, place
+from coordinator.kernel.leasing.located import locate, locate_name, place
 from coordinator.kernel.leasing.typed_names import held_by_link, lease_typed
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.store import events as ev
@@ -54,7 +54,7 @@ def _asked(svc: Service, tx: Tx, req: rq.RequestFile) -> list[Located]:
         svc, tx, req.resource, located[0].resource, req.cwd) if row.locked_by not in mine), None)
     if by_name is None:
         return located
-    return [lies(tx, by_name.file_path, by_name.kind, by_name.scope, by_name.worktree)]
+    return [locate_name(tx, by_name.file_path, by_name.kind, by_name.scope, by_name.worktree)]
 
 
 def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock | Refusal:

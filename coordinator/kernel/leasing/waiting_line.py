@@ -21,7 +21,7 @@ from coordinator.kernel.leasing import circles, pending_unlocks, redirect, since
 from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
 from coordinator.kernel.leasing.grant import Agreed, Terms, check_looked, grant, had_already
 from coordinator.kernel.leasing.links import as_they_lead
-from coordinator.kernel.leasing.located import Wanted, lies, once, place
+from coordinator.kernel.leasing.located import Wanted, locate_name, once, place
 from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, each_lease_near, near
 from coordinator.kernel.leasing.waits import waited_for
 from coordinator.looking.facts import Place
@@ -383,7 +383,7 @@ def _places(tx: Tx, acquisition: str) -> list[Place]:
 
 def _lie(tx: Tx, acquisition: str) -> list[Located]:
     """Where a waiter's resources lie now."""
-    return [lies(tx, row.name, row.kind, row.scope, row.worktree)
+    return [locate_name(tx, row.name, row.kind, row.scope, row.worktree)
             for row in tx.each(PlaceRow, "waiter_places_of", acquisition)]
 
 

@@ -18,7 +18,7 @@ from coordinator.kernel.leasing import lapse, task_locks
 from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
 from coordinator.kernel.leasing.grant import check_looked
 from coordinator.kernel.leasing.links import noted_links
-from coordinator.kernel.leasing.located import Wanted, lies, once_wanted, place
+from coordinator.kernel.leasing.located import Wanted, locate_name, once_wanted, place
 from coordinator.looking.facts import AnyNeed, Unready
 from coordinator.regions.languages import language_of
 from coordinator.rules import leases as rule
@@ -53,7 +53,8 @@ def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -
     needed = tx.each(NeedRow, "task_resources_of", task_id)
     tx.looked.require(_places(tx, task_id, worktree))
     return strategies.claimed(svc, once_wanted(noted_links(tx, [
-        (_divided(svc, lies(tx, need.name, need.kind, need.scope, worktree, "followed")), need.mode)
+        (_divided(svc, locate_name(
+            tx, need.name, need.kind, need.scope, worktree, "followed")), need.mode)
         for need in needed])))
 
 

@@ -171,7 +171,7 @@ def _was_held_by_another_name(svc: Service, tx: Tx, adoption: Adopted, located: 
     ended = EndedRights()
     ended.catch_up(tx)
     for name in tx.looked.twins(located.path):
-        end = ended.last(resource(name, "file", fold_case=svc.fold_case))
+        end = ended.last_overlapping(resource(name, "file", fold_case=svc.fold_case))
         if (end is not None and end.at >= iso(written)
                 and owner(tx, end.agent) != owner(tx, adoption.agent)):
             return True

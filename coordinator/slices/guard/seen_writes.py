@@ -22,7 +22,7 @@ from coordinator.slices.guard.adoption import (
     late_writer,
     writer,
 )
-from coordinator.slices.guard.ended_rights import LATE_MS, End, EndedRights, what_of
+from coordinator.slices.guard.ended_rights import LATE_MS, End, EndedRights, read_lease
 from coordinator.slices.guard.events import UnleasedWrite
 from coordinator.slices.guard.foreign_writes import Foreign, hears, is_foreign
 from coordinator.slices.guard.unleased_writes import flag, is_verdict, keep_both, note
@@ -379,7 +379,8 @@ class _Rights:
             self._own = EndedRights()  # what this transaction has ended: not in the log yet
             ends = self._tx.recorded_of(_ENDINGS)
             for number, end in enumerate(reversed(ends)):
-                self._own.note(end.at, number, str(end.agent), str(end.resource), what_of(end.data))
+                self._own.note(end.at, number, str(end.agent), str(end.resource),
+                               read_lease(end.data))
         if itself:
-            return self._own.last_of(asked) or self._ended.last_of(asked)
-        return self._own.last(asked) or self._ended.last(asked)
+            return self._own.last_exact(asked) or self._ended.last_exact(asked)
+        return self._own.last_overlapping(asked) or self._ended.last_overlapping(asked)
