@@ -4,6 +4,9 @@ from __future__ import annotations
 
 #: Module below `coordinator` -> the commands that it declares, or carries out in the program.
 MODULES = {
+    "cli.agents": (
+        "agents profiles",
+    ),
     "cli.attach": (
         "attach",
     ),
@@ -15,7 +18,6 @@ MODULES = {
     "cli.coordinators": (
         "ps",
         "down",
-        "agents profiles",
     ),
     "cli.daemon": (
         "up",

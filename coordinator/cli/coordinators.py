@@ -1,13 +1,9 @@
-"""`coord ps`, `coord down`: this user's coordinators, all of them or the repository's own.
-
-`coord agents`: who is registered; `coord agents profiles`: which agent CLIs coord knows.
-"""
+"""`coord ps`, `coord down`: this user's coordinators, all of them or the repository's own."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -20,11 +16,9 @@ from coordinator.client import running_coordinators
 from coordinator.client.connection import Wire
 from coordinator.client.locating import connect, holder, locate_root, reach
 from coordinator.commands.lists import columns
-from coordinator.commands.signatures import AsJson, Option, Quiet, command
+from coordinator.commands.signatures import AsJson, Option, command
 from coordinator.files import coordinators
 from coordinator.files.state import StateDir
-from coordinator.profiles import Profile, profiles, untrusted
-from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -212,50 +206,3 @@ def _answers(again: Callable[[], Any]) -> bool:
     if sock is not None:
         sock.close()
     return sock is not None
-
-
-@command("agents profiles")
-def list_profiles(quiet: Quiet = False, as_json: AsJson = False) -> None:
-    """Agent CLIs that coord can launch: installed, wired, and the versions that were tried."""
-    root = locate_root()
-    wirer = Wirer(StateDir(root), Path.home())
-    rows = [_facts(profile, wirer) for profile in profiles(root)]
-    for name in untrusted(root):
-        complain(f"coord: agents/{name}.toml is not used: no person has trusted it; `coord trust` "
-                 "shows it.")
-    if as_json:
-        print_json({"items": rows, "next": None})
-        return
-    if quiet:
-        for row in rows:
-            say(str(row["name"]))
-        return
-    told = []
-    for row in rows:
-        tried = row["versions_tried"]
-        told.append((str(row["name"]), "yes" if row["installed"] else "no", _wired(row),
-                     str(row["hooks"] or "-"),
-                     ", ".join(tried) if isinstance(tried, list) and tried else "-",
-                     str(row["description"])))
-    heads = ("profile", "installed", "wired", "hooks", "tried", "what")
-    for line in columns(heads, told, "====~~", width()):
-        say(line)
-    say("next: coord init --agent PROFILE wires one to this repository")
-
-
-def _facts(profile: Profile, wirer: Wirer) -> dict[str, object]:
-    program = profile.command[0] if profile.command else ""
-    return {
-        "name": profile.name, "description": profile.description,
-        "installed": bool(program) and (
-            shutil.which(program, path=os.environ.get("PATH")) is not None
-            or program == "{python}"
-        ),
-        "program": program, "wired": wirer.is_wired(profile) if profile.wire else None,
-        "hooks": profile.hooks.dialect if profile.hooks else None,
-        "versions_tried": list(profile.versions_tried), "source": profile.source,
-    }
-
-
-def _wired(row: dict[str, object]) -> str:
-    return "-" if row["wired"] is None else "yes" if row["wired"] else "no"

@@ -74,6 +74,8 @@ def _build_group(name: str) -> typer.Typer:
         if full in GROUPS:
             group.add_typer(_build_group(full), name=word)
             continue
+        if full not in COMMANDS:  # only a command below it was read in
+            continue
         command = COMMANDS[full]
         settings = {"ignore_unknown_options": command.passes_on or command.takes_all}
         group.command(word, cls=DeclaredCommand, hidden=command.hidden,

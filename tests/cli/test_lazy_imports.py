@@ -150,3 +150,22 @@ lazy.begin()
 try: import no_such_module_at_all
 except ModuleNotFoundError as no: print(no)
 ''').strip() == "No module named 'no_such_module_at_all'"
+
+
+def test_typer_takes_the_commands_of_each_module_that_is_read_alone() -> None:
+    """A mistyped command is parsed with the commands of one module, whichever those are."""
+    script = (
+        "import importlib, os, sys, traceback\n"
+        "from coordinator.cli import app, modules\n"
+        "from coordinator.cli.typer_program import build_program\n"
+        "bad = []\n"
+        "for name in modules.MODULES:\n"
+        "    if (child := os.fork()) == 0:\n"
+        "        try:\n"
+        "            importlib.import_module(f'coordinator.{name}'); build_program(); os._exit(0)\n"
+        "        except BaseException:\n"
+        "            traceback.print_exc(); os._exit(1)\n"
+        "    if os.waitpid(child, 0)[1]: bad.append(name)\n"
+        "sys.exit(', '.join(bad) or 0)\n")
+    done = subprocess.run([sys.executable, "-P", "-c", script], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
