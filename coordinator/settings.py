@@ -59,8 +59,7 @@ class Leases(Section, frozen=True):
     granularity: dict[str, Literal["region", "file"]] = msgspec.field(default_factory=dict)
     """Glob -> what an edit of such a file leases; the last one that matches counts."""
     meaning: Literal["refuse", "off"] = "refuse"  # what breaks others' callers
-    #: From an edit's permission to its end, others' edits of the file wait.
-    window_s: ClassVar[float] = 60.0
+    window_s: Seconds = 60.0  # from an edit's permission to its end, others' edits of the file wait
 
 
 class Sweeping(Section, frozen=True):
@@ -194,7 +193,7 @@ class Talking(Section, frozen=True):
     """Messages of agents and people."""
 
     keep_days: Annotated[float, Meta(gt=0, le=3650)] = 30.0  # older messages are forgotten
-    per_minute_max: Count = 10  # of one agent
+    per_minute_max: ClassVar[int] = 10  # of one agent
     per_hour_max: ClassVar[int] = 60  # of one agent
     unread_max: ClassVar[int] = 20  # of one sender that one reader has not been told of
     #: Of agents that answer each other, with no word of a person between.
@@ -264,6 +263,7 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "leases.ttl_s": (_below(30), "leases lapse while their holders still work"),
     "leases.ttl_max_s": (_below(30), "leases lapse while their holders still work"),
     "leases.max_hold_s": (_below(60), "leases end while their holders still work"),
+    "leases.window_s": (_below(5), "an edit may overwrite one that came while it was permitted"),
     "review.file_bytes_max": (_below(_REVIEW.file_bytes_max), "less partial work is kept"),
     "review.kept_bytes_max": (_below(_REVIEW.kept_bytes_max), "less partial work is kept"),
     "watch.enabled": (_is(False), "nobody sees writes that bypass coord"),
