@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.rules.globs import overlaps
-from coordinator.slices.guard.ended_rights import EndedRights, What
+from coordinator.slices.guard.ended_rights import EndedLease, EndedRights
 from coordinator.words.resource_names import Kind, Resource, kind_of, resource
 
 _PARTS = st.sampled_from(["a", "b", "a.py", "b.py"])
@@ -26,9 +26,9 @@ def meant(name: str) -> Resource:
 def test_the_last_end_is_the_last_that_overlaps(ended: list[str], path: str) -> None:
     rights = EndedRights()
     for seq, name in enumerate(ended):
-        rights.note(str(seq), seq, f"agent{seq}", name, What(meant(name).scope, meant(name).kind))
+        rights.note(str(seq), seq, f"agent{seq}", name, EndedLease(meant(name).scope, meant(name).kind))
     asked = resource(path, "file")
     last = next((seq for seq, name in reversed([*enumerate(ended)])
                  if overlaps(asked, meant(name))), None)
-    found = rights.last(asked)
+    found = rights.last_overlapping(asked)
     assert (found.seq if found else None) == last
