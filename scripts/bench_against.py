@@ -75,7 +75,8 @@ def measure_growth(command: list[str], where: Path) -> dict[str, float]:
     figures: dict[str, float] = {}
     for words, name in ((("dispatch", "--tasks", "10000", "--held", "0"), "dispatch"),
                         (("overlap", "--leases", "10000"), "overlap")):
-        for row in measure(command, where, *words)["items"]:
+        report = measure(command, where, *words)
+        for row in report.get("points") or report.get("items", []):
             label = row.get("kind") or row.get("what") or row.get("name") or ""
             for key, value in row.items():
                 if key.endswith("_us") or key == "us":
