@@ -1113,6 +1113,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/guard/git-turn": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A git command is about to change a whole working tree
+         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in
+         *         it; until its process ends, nobody else is granted anything there.
+         *
+         *         Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+         */
+        post: operations["git_turn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/guard/check": {
         parameters: {
             query?: never;
@@ -1606,29 +1629,6 @@ export interface paths {
         get: operations["health"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/guard/git-turn": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A git command is about to change a whole working tree
-         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in
-         *         it; until its process ends, nobody else is granted anything there.
-         *
-         *         Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
-         */
-        post: operations["git_turn"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3253,6 +3253,11 @@ export interface components {
             /** @description The task whose repair it waits for. */
             because: string | null;
         };
+        /** GitTurnTaken */
+        GitTurnTaken: {
+            /** @description Whose turn it is; null: nobody's who is known here. */
+            agent: string | null;
+        };
         /** GuardHeldList */
         GuardHeldList: {
             /** @description For whom that was looked at; null: a person. */
@@ -3768,11 +3773,6 @@ export interface components {
             sqlite: string;
             /** @description What could not be served and is tried again. */
             aside: components["schemas"]["Aside"][];
-        };
-        /** GitTurnTaken */
-        GitTurnTaken: {
-            /** @description Whose turn it is; null: nobody's who is known here. */
-            agent: string | null;
         };
         /** CoordinatorList */
         CoordinatorList: {
@@ -4467,6 +4467,18 @@ export interface components {
             afresh?: boolean;
         };
         /**
+         * GitTurnBody
+         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in it; until its process ends, nobody else is granted anything there. Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+         */
+        GitTurnBody: {
+            /** @description The process that becomes git, on this machine. */
+            pid: number;
+            /** @description The top of its working tree, absolute or from the root. */
+            top: string;
+            /** @description As it was called, for others to read. */
+            command: string;
+        };
+        /**
          * GuardCheckBody
          * @description Which of these files others than the committer are about to change (hold exclusively). `paths` are absolute or from the root, and of files, whatever signs they contain; what is not in the repository is left out. The committer is the token's agent, else `agent`, else the session of `profile`, else a person, to whom every agent is another. Changes nothing.
          */
@@ -4612,18 +4624,6 @@ export interface components {
          * @description Rebuild the state from the log into a fresh database and compare.
          */
         ReplayBody: Record<string, never>;
-        /**
-         * GitTurnBody
-         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in it; until its process ends, nobody else is granted anything there. Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
-         */
-        GitTurnBody: {
-            /** @description The process that becomes git, on this machine. */
-            pid: number;
-            /** @description The top of its working tree, absolute or from the root. */
-            top: string;
-            /** @description As it was called, for others to read. */
-            command: string;
-        };
         /**
          * CompactBody
          * @description Apply the retention rule to the log and the blobs now.
@@ -9310,6 +9310,56 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
+    git_turn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "pid": 4242,
+                 *       "top": "/home/maria/shop",
+                 *       "command": "git stash"
+                 *     }
+                 */
+                "application/json": components["schemas"]["GitTurnBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "ann"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["GitTurnTaken"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
     guard_check: {
         parameters: {
             query?: never;
@@ -10822,56 +10872,6 @@ export interface operations {
             404: components["responses"]["Refused404"];
             409: components["responses"]["Refused409"];
             413: components["responses"]["Refused413"];
-            500: components["responses"]["Refused500"];
-            503: components["responses"]["Refused503"];
-            507: components["responses"]["Refused507"];
-        };
-    };
-    git_turn: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "pid": 4242,
-                 *       "top": "/home/maria/shop",
-                 *       "command": "git stash"
-                 *     }
-                 */
-                "application/json": components["schemas"]["GitTurnBody"];
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "agent": "ann"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["GitTurnTaken"];
-                };
-            };
-            400: components["responses"]["Refused400"];
-            401: components["responses"]["Refused401"];
-            403: components["responses"]["Refused403"];
-            404: components["responses"]["Refused404"];
-            409: components["responses"]["Refused409"];
-            413: components["responses"]["Refused413"];
-            422: components["responses"]["Refused422"];
-            423: components["responses"]["Refused423"];
             500: components["responses"]["Refused500"];
             503: components["responses"]["Refused503"];
             507: components["responses"]["Refused507"];
