@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -40,8 +40,8 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     @classmethod
     def list_constants(cls) -> set[str]:
         """The names that could be set once."""
-        return {name for name, hint in get_type_hints(cls, include_extras=True).items()
-                if get_origin(hint) is ClassVar}
+        return {name for name, hint in cls.__annotations__.items()  # texts, as they stand above
+                if hint.startswith("ClassVar[")}
 
 
 class Leases(Section, frozen=True):
@@ -299,7 +299,7 @@ class Loaded(msgspec.Struct):
     """Values of `coord.toml` that are not used, for nobody trusted them and they weaken protection
     or name a command."""
     constant: list[str] = []
-    """Names in `coord.toml`, as `section.key`, that cannot be set any more."""
+    """Names, as `section.key`, that were set and cannot be set any more."""
 
     def warnings(self) -> list[str]:
         """A sentence for each value that is not used."""
@@ -307,8 +307,8 @@ class Loaded(msgspec.Struct):
             f"{FILE}: {key} = {json.dumps(value)} is not used, for nobody has trusted it "
             f"({WEAKENING[key][1]}); the default stays. `coord trust` shows it."
             for key, value in self.untrusted.items()
-        ] + [f"{FILE}: {key} cannot be set any more; its value is a constant. Remove the line."
-             for key in self.constant]
+        ] + [f"{key} cannot be set any more: its value is a constant. Remove it from {FILE}, or "
+             "from the environment." for key in self.constant]
 
 
 def _add_environment(raw: dict[str, Any], sources: dict[str, str], env: Mapping[str, str]) -> None:
@@ -332,7 +332,7 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     path = Path(given or root / FILE)
     sources: dict[str, str] = {}
     raw = read(path)
-    constant = _take_constants(raw)
+    constant = _take_constants(raw, env)
     weak = {} if given else weakening(raw)
     if weak:  # a mistake in them is told before anybody trusts them
         _checked(raw, {}, path)
@@ -355,14 +355,17 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     return Loaded(settings, sources, {k: v for k, v in weak.items() if k not in sources}, constant)
 
 
-def _take_constants(raw: dict[str, Any]) -> list[str]:
-    """Remove from what a file says the names that cannot be set any more, and tell which."""
-    constant = [(section, key) for section, values in raw.items()
-                if section in Settings.__struct_fields__ and isinstance(values, dict)
-                for key in type(getattr(Settings(), section)).list_constants() if key in values]
-    for section, key in constant:
-        del raw[section][key]
-    return sorted(f"{section}.{key}" for section, key in constant)
+def _take_constants(raw: dict[str, Any], env: Mapping[str, str]) -> list[str]:
+    """Remove from what a file says the names that cannot be set any more; those that it or the
+    environment sets."""
+    constant = []
+    for section in Settings.__struct_fields__:
+        for key in type(getattr(Settings(), section)).list_constants():
+            values = raw.get(section)
+            is_said = isinstance(values, dict) and values.pop(key, None) is not None
+            if is_said or f"COORD_{section}_{key}".upper() in env:
+                constant.append(f"{section}.{key}")
+    return sorted(constant)
 
 
 def _checked(raw: Mapping[str, Any], sources: Mapping[str, str], path: Path) -> Settings:

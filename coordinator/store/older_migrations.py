@@ -1,6 +1,5 @@
-"""What the first versions of the schema changed: how `migrations.MIGRATIONS` begins. Only SQL.
-
-What rows of before schema 26 are for, read once from their texts. Only SQL.
+"""What the first versions of the schema changed: how `migrations.MIGRATIONS` begins. And
+what rows of before schema 26 are for, read once from their texts. Only SQL.
 
 Until then a lease's description, and an agent's, stood for its purpose. A migration reads them for
 the last time, in the state and in the log, and a restored snapshot that is older is read alike.

@@ -55,6 +55,7 @@ def test_what_was_a_setting_once_is_told_and_the_rest_counts(tmp_path: Path) -> 
     assert (loaded.settings.leases.ttl_s, loaded.settings.leases.wait_max_s) == (77, 600)
     assert loaded.constant == ["leases.wait_max_s", "look.seconds_max"]
     assert "leases.wait_max_s cannot be set any more" in loaded.warnings()[0]
+    assert load(tmp_path, {"COORD_LAUNCH_GRACE_S": "3"}).constant == ["launch.grace_s", "leases.wait_max_s", "look.seconds_max"]
     (tmp_path / "coord.toml").write_text("[leases]\nwaits_max_s = 3\n")
     with pytest.raises(Refusal, match="`leases` has no field `waits_max_s`"):
         load(tmp_path, {})
