@@ -26,7 +26,17 @@ from coordinator.words.refusals import Code
 
 Schema = dict[str, Any]
 #: Rooms of shapes -> the tag that generated clients know them by, where that is another.
-TAGS = {"health": "story"}
+#: What a client calls the subject of a request, where the folder or module has another name.
+TAGS = {"health": "story", "status": "story", "logs": "story", "tasks": "backlog",
+        "review": "reviews", "verify": "verification"}
+#: The same for operations that share a folder with others. Generated clients name their modules
+#: after subjects.
+OPERATION_TAGS = {"limit_reached": "agents", "report": "report", "archive_search": "archive",
+                  "archive_show": "archive", "archive_index": "archive"}
+TAG_MEANINGS = {"archive": "Asking the context archive.",
+                "report": "Asking what a time of work came to: who waited for whom, which files were "
+                          "in demand.",
+                "watching": "Following what happens, and whether all is well."}
 _JSON = "application/json"
 _AT = "2026-11-21T14:32:00.000Z"
 ABOUT = """The coordinator of one repository, for programs on this machine: the same operations as \
@@ -95,7 +105,7 @@ def _operation(operation: Operation, further: HttpPath | None, method: str, path
     text = " ".join(operation.meaning.split("\n\n")[0].split())
     made: dict[str, Any] = {
         "operationId": further.operation_id if further else operation.name,
-        "tags": [_tag(request)],
+        "tags": [_tag(operation)],
         "summary": re.split(r"(?<=[.:;]) ", text)[0].rstrip(".:;"),
         "description": operation.meaning + (
             "\n\nOnly for people: an agent's token is refused." if operation.operator_only else ""),
@@ -318,8 +328,12 @@ def _structs() -> dict[str, type[Any]]:
             if isinstance(one, type) and issubclass(one, msgspec.Struct)}
 
 
-def _tag(request: type[Any]) -> str:
-    room = request.__module__.rpartition(".")[2]
+def _tag(operation: Operation) -> str:
+    """The subject of an operation: its slice, or its module where it belongs to the kernel."""
+    if tag := OPERATION_TAGS.get(operation.name):
+        return tag
+    names = operation.request.__module__.split(".")
+    room = names[-2] if names[-1] == "requests" else names[-1]
     return TAGS.get(room, room)
 
 
@@ -327,12 +341,15 @@ def _tags() -> dict[str, str]:
     """Subject -> what it is about: as the module of its requests says."""
     result: dict[str, str] = {}
     for operation in OPERATIONS.values():
+        tag = _tag(operation)
         text = inspect.getdoc(sys.modules[operation.request.__module__]) or ""
         about = " ".join(text.split("\n\n")[0].split())
-        known = result.setdefault(_tag(operation.request), about)
-        if about not in known:  # two rooms under one tag
-            result[_tag(operation.request)] = f"{known} {about}"
-    return {**result, "watching": "Following what happens, and whether all is well."}
+        if operation.name in OPERATION_TAGS:  # its module tells of the others there
+            about = TAG_MEANINGS.get(tag, "")
+        meaning = result.setdefault(tag, about)
+        if about not in meaning:  # two modules under one tag
+            result[tag] = f"{meaning} {about}"
+    return result | {"watching": TAG_MEANINGS["watching"]}
 
 
 def _more_paths() -> dict[str, Any]:

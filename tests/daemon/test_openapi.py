@@ -87,6 +87,21 @@ def test_every_refusal_stands_with_its_status() -> None:
             assert statuses >= least | ({422, 423} if OPERATIONS[one["operationId"]].writes else set()), path
 
 
+#: What release 0.2.0 called the subjects. Made clients name their modules after them.
+SUBJECTS = {
+    "limit_reached": "agents", "register": "agents", "acquire": "leases", "task_add": "backlog",
+    "tasks": "backlog", "request_file": "negotiation", "propose": "proposals", "commit_region": "regions",
+    "land": "landing", "signal_add": "signals", "message_send": "messages", "state_get": "state",
+    "changes": "state", "step_add": "steps", "dead": "steps", "guard_check": "guard", "sweep": "reviews",
+    "review_decide": "reviews", "verify": "verification", "archive_search": "archive", "health": "story",
+    "status": "story", "events": "story", "report": "report"}
+
+
+def test_subjects_keep_their_names() -> None:
+    tags = {operation["operationId"]: operation["tags"] for _, _, operation in ROUTES}
+    assert {name: tags[name] for name in SUBJECTS} == {name: [tag] for name, tag in SUBJECTS.items()}
+
+
 def test_everything_has_a_tag_that_is_told() -> None:
     tags = {tag["name"]: tag["description"] for tag in DESCRIBED["tags"]}
     used = {tag for _, _, one in ROUTES for tag in one["tags"]}
