@@ -25,7 +25,6 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 
 Schema = dict[str, Any]
-#: Rooms of shapes -> the tag that generated clients know them by, where that is another.
 #: What a client calls the subject of a request, where the folder or module has another name.
 TAGS = {"health": "story", "status": "story", "logs": "story", "tasks": "backlog",
         "review": "reviews", "verify": "verification"}
@@ -33,10 +32,11 @@ TAGS = {"health": "story", "status": "story", "logs": "story", "tasks": "backlog
 #: after subjects.
 OPERATION_TAGS = {"limit_reached": "agents", "report": "report", "archive_search": "archive",
                   "archive_show": "archive", "archive_index": "archive"}
-TAG_MEANINGS = {"archive": "Asking the context archive.",
-                "report": "Asking what a time of work came to: who waited for whom, which files were "
-                          "in demand.",
-                "watching": "Following what happens, and whether all is well."}
+TAG_MEANINGS = {
+    "archive": "Asking the context archive.",
+    "report": "Asking what a time of work came to: who waited for whom, which files were in demand.",
+    "watching": "Following what happens, and whether all is well.",
+}
 _JSON = "application/json"
 _AT = "2026-11-21T14:32:00.000Z"
 ABOUT = """The coordinator of one repository, for programs on this machine: the same operations as \
