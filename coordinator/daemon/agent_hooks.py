@@ -27,10 +27,11 @@ from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
+from coordinator.kernel.holders.families import owner
 from coordinator.profiles import OWN, Profile, load
 from coordinator.rules import commands
 from coordinator.slices.guard import shell_commands, tool_calls
-from coordinator.slices.guard.adoption import Running
+from coordinator.slices.guard.attribution import Running
 from coordinator.store.events import NoticesDelivered
 from coordinator.store.ledger import Tx
 from coordinator.words.clock import from_iso
@@ -109,6 +110,8 @@ class AgentHooks:
         self._own = own
         #: The calls of agents that run, or ran until a moment ago.
         self.calls = RunningCalls()
+        #: Agents whose commands cannot write what others hold.
+        self.confined: Callable[[], list[str]] = list
         self.comparison = CommandComparison(router, self.calls)
         self.git = GitQuestions(router)
         self._trees = CallersTrees(router)
@@ -414,8 +417,15 @@ class AgentHooks:
             elif heard.moment == "before" and not heeded.deny:
                 words = commands.words(call.command)[:WORDS_MAX] if call.kind == "shell" else ()
                 self.calls.began(
-                    Running(heeded.holder, call.kind != "write", frozenset(words), heeded.files),
+                    Running(heeded.holder, call.kind != "write", frozenset(words), heeded.files,
+                            self._is_confined(heeded.holder)),
                     heard.call_id, now)
+
+    def _is_confined(self, holder: str) -> bool:
+        """Whether commands of this agent, or of the session that it belongs to, are confined."""
+        confined = self.confined()
+        return bool(confined) and (holder in confined or self._router.look(
+            lambda view: owner(view, holder)) in confined)
 
     def _now_ms(self) -> int:
         return from_iso(self._router.now())

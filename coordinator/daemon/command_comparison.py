@@ -15,24 +15,23 @@ from functools import partial
 from coordinator.daemon import file_stamps, moved_files
 from coordinator.daemon.file_stamps import Folder, Look
 from coordinator.daemon.request_router import RequestRouter
-from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
+from coordinator.daemon.running_calls import CLOCK_MS, WORDS_MAX, RunningCalls
 from coordinator.daemon.shared_git import SharedGit, State
-from coordinator.daemon.twin_questions import Ran, RanTogether
 from coordinator.dialects.decode import HookCall
 from coordinator.files.blobs import FILE_FROM
 from coordinator.kernel import repository_files
-from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing.overlapping import holders_of_regions
 from coordinator.rules.commands import words as words_of
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.rules.versions import Watched, violated
-from coordinator.slices.guard import git_moves, renames, shell_commands
+from coordinator.slices.guard import attribution, git_moves, renames, shell_commands
+from coordinator.slices.guard.attribution import Running
 from coordinator.slices.guard.git_moves import Moved
 from coordinator.slices.guard.shell_commands import NO_FILE, UNKNOWN
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import VersionRow
-from coordinator.words.clock import from_iso, iso
+from coordinator.words.clock import iso
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import path_scope
 
@@ -64,7 +63,7 @@ class _Command:
     folders: list[Folder]
     began: int
     git: State | None
-    ran: Ran
+    running: Running
     found: set[str] | None = None
 
 
@@ -76,7 +75,6 @@ class CommandComparison:
         self._calls = calls
         self._git = SharedGit(router.service.tree.root)
         self._commands: list[_Command] = []
-        self.ran = RanTogether()
         #: Called, in a thread, with files that are different again a moment after a command.
         self.on_late: Callable[[list[str]], None] = lambda paths: None
 
@@ -90,9 +88,9 @@ class CommandComparison:
         rows = self._router.look(lambda view: file_stamps.folders(service, view, protect))
         below = rows if isinstance(rows, list) else []
         words = words_of(heard.call.command) if heard.call is not None else ()
-        ran = self.ran.begin(holder, self._owner(holder), now_ms, frozenset(words[:WORDS_MAX]))
         self._commands.append(_Command(holder, heard.session, heard.sub, heard.call_id, seen,
-                                       below, now_ms, self._git.now(), ran))
+                                       below, now_ms, self._git.now(),
+                                       Running(holder, True, frozenset(words[:WORDS_MAX]))))
         del self._commands[:-COMMANDS_MAX]
         self._keep_theirs([*seen, *(look for folder in below for look in folder.looks.values())])
 
@@ -199,7 +197,6 @@ class CommandComparison:
             ended = heard.moment == "after" and heard.call_id == command.call_id
             if ended or heard.moment in ("stop", "end", "sub stop", "prompt"):
                 command.found = matches
-                command.ran.ended = from_iso(self._router.now())
         return [(agent, list(found.values())) for agent, found in result.items()], moved
 
     async def _look_later(self, command: _Command) -> None:
@@ -260,14 +257,20 @@ class CommandComparison:
         before, look.stamp, look.hash = look.hash, stamp, now
         if not violated(seen) or not self._still_held(look.held):
             return None
-        also = self.ran.others(command.ran, look.held.name, self._owner(look.held.holder),
-                               file_stamps.changed_at(look.held.path), from_iso(self._router.now()))
         return shell_commands.Broken(look.held.name, look.held.holder, before, look.held.worktree,
-                                     now, iso(command.began), tuple(also))
+                                     now, iso(command.began), self._list_others(command, look.held))
 
-    def _owner(self, agent: str) -> str:
-        text = self._router.look(lambda view: owner(view, agent))
-        return text if isinstance(text, str) else agent
+    def _list_others(self, command: _Command, held: shell_commands.Held) -> tuple[str, ...]:
+        """Agents whose commands may have changed this file, too."""
+        changed = file_stamps.changed_at(held.path)
+        if changed is not None and command.began > changed + CLOCK_MS:
+            return ()  # it was changed before this command
+        first, last = (command.began, self._router.now_ms()) if changed is None else (
+            changed - CLOCK_MS, changed + CLOCK_MS)
+        calls = self._calls.between(first, last)
+        others = self._router.look(lambda view: attribution.list_other_writers(
+            view, held.name, command.running, held.holder, calls))
+        return tuple(others) if isinstance(others, list) else ()
 
     def _holders(self, held: shell_commands.Held) -> set[str]:
         """Whose writing it may have been: several may hold regions of a file."""

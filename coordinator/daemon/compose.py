@@ -268,7 +268,7 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop.set)
         guard.comparison.on_late = self._watch_bridge.look_at
-        guard.comparison.ran.confined = self.namespaces.agents
+        guard.confined = self.namespaces.agents
         self._watch_bridge.open()
         self._errands = Errands(self.router, self.service)
         self._landings = LandingRecovery(self._loop, self.state, self._tell_landing)

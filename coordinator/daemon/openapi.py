@@ -34,7 +34,7 @@ OPERATION_TAGS = {"limit_reached": "agents", "report": "report", "archive_search
                   "archive_show": "archive", "archive_index": "archive"}
 TAG_MEANINGS = {
     "archive": "Asking the context archive.",
-    "report": "Asking what a time of work came to: who waited for whom, which files were in demand.",
+    "report": "Asking what a time of work came to: who waited for whom, for which files.",
     "watching": "Following what happens, and whether all is well.",
 }
 _JSON = "application/json"

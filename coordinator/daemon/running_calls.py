@@ -27,10 +27,12 @@ from typing import TypeVar
 
 import msgspec
 
-from coordinator.slices.guard.adoption import Running
+from coordinator.slices.guard.attribution import Running
 
 #: How long a call that has ended, or never told its end, is remembered (ms).
 ENDED_MS, RUNNING_MS = 60_000, 600_000
+#: The kernel's clock for files runs behind by a little (ms).
+CLOCK_MS = 10
 #: For so long after a command's end what it wrote may not have been heard of yet (ms).
 RACES_MS = 500
 #: Calls that are remembered, and agents.

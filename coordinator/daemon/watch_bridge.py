@@ -15,8 +15,7 @@ from typing import Any
 
 from coordinator.daemon import moved_files
 from coordinator.daemon.request_router import RequestRouter
-from coordinator.daemon.running_calls import RunningCalls
-from coordinator.daemon.twin_questions import CLOCK_MS
+from coordinator.daemon.running_calls import CLOCK_MS, RunningCalls
 from coordinator.daemon.watcher import Change, Manner, Watcher
 from coordinator.kernel import repository_files
 from coordinator.kernel.core import Service
@@ -25,14 +24,14 @@ from coordinator.kernel.repository_files import NOTHING, Bytes
 from coordinator.slices.guard import (
     adoption,
     ended_rights,
-    foreign_writes,
     renames,
     seen_writes,
     shell_commands,
+    unleased_writes,
     unseen_writes,
 )
 from coordinator.slices.guard.adoption import Adopted
-from coordinator.slices.guard.foreign_writes import Foreign
+from coordinator.slices.guard.unleased_writes import Foreign
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.clock import from_iso, iso
@@ -375,7 +374,7 @@ def _adopt(service: Service, found_adoption: Adopted, tx: Tx) -> None:
 
 
 def _tell_of(service: Service, foreign: Foreign, busy: Collection[str], tx: Tx) -> None:
-    foreign_writes.tell_of(service, tx, foreign, busy)
+    unleased_writes.tell_of(service, tx, foreign, busy)
 
 
 def _tell_foreign(service: Service, agent: str, foreign: list[Foreign], tx: Tx) -> None:

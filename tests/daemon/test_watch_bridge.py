@@ -13,7 +13,7 @@ from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import RunningCalls
 from coordinator.daemon.watch_bridge import WatchBridge
 from coordinator.slices.guard import shell_commands
-from coordinator.slices.guard.adoption import Running
+from coordinator.slices.guard.attribution import Running
 from coordinator.store.ledger import Job
 from coordinator.store.rows import VersionRow
 from coordinator.words import requests as rq

@@ -22,10 +22,11 @@ from coordinator.kernel.repository_files import NOTHING, Bytes
 from coordinator.profiles import load
 from coordinator.settings import Hooks, Settings, Watching
 from coordinator.slices.guard import commits, ended_rights, renames, seen_writes, shell_commands
-from coordinator.slices.guard.adoption import Adopted, Running, adopt
-from coordinator.slices.guard.foreign_writes import Foreign
+from coordinator.slices.guard.adoption import Adopted, adopt
+from coordinator.slices.guard.attribution import Running
 from coordinator.slices.guard.seen_writes import Seen
 from coordinator.slices.guard.shell_commands import Broken
+from coordinator.slices.guard.unleased_writes import Foreign
 from coordinator.store.ledger import Tx
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -163,8 +163,8 @@ def test_a_stale_write_of_the_whole_file_undoes_nothing(world: World, ann: Sessi
 def test_the_watcher_knows_whose_edit_it_was(world: World, ann: Session, bob: Session) -> None:
     from coordinator.files.content import digest
     from coordinator.kernel.repository_files import Bytes
-    from coordinator.slices.guard.foreign_writes import Foreign
     from coordinator.slices.guard.seen_writes import Seen
+    from coordinator.slices.guard.unleased_writes import Foreign
 
     edits(bob, "return 3", "return 30")
     world.clock.advance(60_000)

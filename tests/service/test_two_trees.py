@@ -12,7 +12,8 @@ import pytest
 from coordinator.files.content import digest
 from coordinator.kernel.repository_files import Bytes
 from coordinator.slices.guard import ended_rights, seen_writes, shell_commands
-from coordinator.slices.guard.adoption import Running, adopt
+from coordinator.slices.guard.adoption import adopt
+from coordinator.slices.guard.attribution import Running
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code

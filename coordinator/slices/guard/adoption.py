@@ -1,14 +1,11 @@
-"""Whose write was it? A file that a session's command changed is that session's from then on.
+"""Adoption: a file that nobody held and an agent's command wrote is leased to that agent.
 
-Decides by which agents' calls ran when a file was written, as far as their hooks have told: a write
-to what nobody holds is adopted (leased to whoever made it, with what was there before), a write to
-what another holds and did not make is a violation. What cannot be told is nobody's.
+`attribution` decides whose write it was. The lease begins with what the file held before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.kernel import repository_files, tasks
@@ -19,9 +16,8 @@ from coordinator.kernel.leasing import leases
 from coordinator.kernel.leasing.blockers import find_blockers
 from coordinator.kernel.leasing.grant import Before
 from coordinator.looking.facts import Place
-from coordinator.rules.commands import may_mean
 from coordinator.slices.guard.ended_rights import EndedRights
-from coordinator.store.ledger import Tx, View
+from coordinator.store.ledger import Tx
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import iso
@@ -37,21 +33,6 @@ MOVED_AS_IT_WAS_MS = 1_000
 ADOPTED_MAX = 200
 
 
-class Running(NamedTuple):
-    """A call of an agent that ran when a file was written. `words`: what its command may name.
-    `files`: what an edit names, as resources."""
-
-    holder: str
-    is_command: bool
-    words: frozenset[str] = frozenset()
-    files: frozenset[str] = frozenset()
-
-    def may_have_written(self, path: str, fold_case: bool) -> bool:
-        """Whether this call can have written that file: an edit writes what it names."""
-        return self.is_command or not self.files or path_scope(path, fold_case) in {
-            path_scope(file, fold_case) for file in self.files}
-
-
 class Adopted(NamedTuple):
     """A write that is its writer's: `before` is the content that was last seen there, if any;
     `there`, where it was moved from."""
@@ -60,33 +41,6 @@ class Adopted(NamedTuple):
     change: Seen
     before: str | None
     there: str | None = None
-
-
-def writer(view: View, change: Seen, *, but: str = "") -> str | None:
-    """The agent whose command wrote this, if it can only have been one; `but`: not this one."""
-    left_out = owner(view, but)
-    commands = [call for call in change.calls
-                if call.is_command and owner(view, call.holder) != left_out]
-    owners = {owner(view, command.holder) for command in commands}
-    if len(owners) > 1:  # as far as their words tell
-        commands = [command for command in commands if any(may_mean(word, change.path)
-                                                           for word in command.words)]
-        owners = {owner(view, command.holder) for command in commands}
-    if len(owners) != 1:
-        return None
-    holders = {command.holder for command in commands}
-    holder = (holders if len(holders) == 1 else owners).pop()
-    row = view.agent(holder)
-    return holder if row is not None and row.state != "gone" else None
-
-
-def late_writer(view: View, change: Seen, holder: str) -> str | None:
-    """The agent that has left running what wrote this, where no command ran: only one's has ended a
-    moment before, and none of the holder's own."""
-    if any(call.is_command for call in change.calls) or any(
-            owner(view, run.holder) == owner(view, holder) for run in change.lately):
-        return None
-    return writer(view, replace(change, calls=change.lately))
 
 
 def adopt(svc: Service, tx: Tx, adoption: Adopted) -> bool:

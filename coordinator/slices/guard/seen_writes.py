@@ -14,18 +14,17 @@ from coordinator.kernel.repository_files import NOTHING, Bytes
 from coordinator.looking.facts import Between
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.slices.guard.adoption import (
-    Adopted,
+from coordinator.slices.guard.adoption import Adopted, adopt_part, doubtful
+from coordinator.slices.guard.attribution import (
     Running,
-    adopt_part,
-    doubtful,
-    late_writer,
-    writer,
+    find_late_writer,
+    find_writer,
+    has_hooks,
+    is_foreign,
 )
 from coordinator.slices.guard.ended_rights import LATE_MS, End, EndedRights, read_lease
 from coordinator.slices.guard.events import UnleasedWrite
-from coordinator.slices.guard.foreign_writes import Foreign, hears, is_foreign
-from coordinator.slices.guard.unleased_writes import flag, is_verdict, keep_both, note
+from coordinator.slices.guard.unleased_writes import Foreign, flag, is_verdict, keep_both, note
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, VersionRow
@@ -167,7 +166,7 @@ class _Recording:
     def _add_leased(self, change: Seen, holder: str, before: str | None,
                     version: VersionRow | None) -> None:
         """A holder's write of its copy elsewhere, or of parts, may be more than it has."""
-        if self._rights.is_elsewhere() and self._adopts and writer(self._tx, change) == holder:
+        if self._rights.is_elsewhere() and self._adopts and find_writer(self._tx, change) == holder:
             self.out.append(Adopted(holder, change, version.hash if version else None))
         elif self._rights.is_divided():
             self._add_divided(change, holder, before, version)
@@ -176,7 +175,7 @@ class _Recording:
                      version: VersionRow | None) -> None:
         """It is not its holder's writing."""
         tx, rights = self._tx, self._rights
-        agent = writer(tx, change, but=holder) or late_writer(tx, change, holder)
+        agent = find_writer(tx, change, but=holder) or find_late_writer(tx, change, holder)
         self.out.append(Foreign(holder, agent, change, before, rights.since(version)))
         if rights.is_divided() and before is not None and tx.has("blob_has", before):
             self.out.append(Divided(change, before))
@@ -188,7 +187,7 @@ class _Recording:
                       version: VersionRow | None) -> str | None:
         """Nobody holds it: its writer, if that is known."""
         tx = self._tx
-        agent = writer(tx, change) if self._adopts else None
+        agent = find_writer(tx, change) if self._adopts else None
         if agent is not None and change.hash is not None:
             there = (None if change.moved_from is None
                      else tx.first(VersionRow, "version_get", change.moved_from))
@@ -209,7 +208,7 @@ class _Recording:
             return
         if self._policy != "ignore":
             self.out.append(Divided(change, was))
-        if not hears(self._tx, holder):  # it may have written another's part, too
+        if not has_hooks(self._tx, holder):  # it may have written another's part, too
             self.out.append(Foreign(holder, None, change, was, self._rights.since(version)))
 
 
@@ -240,7 +239,7 @@ def beyond(svc: Service, tx: Tx, divided: Divided) -> None:
     if parts.names is None or parts.hash != divided.change.hash:
         return  # (changed again: that is seen, too)
     free = _list_free(svc, tx, path, parts.names)
-    agent = writer(tx, divided.change) if svc.settings.hooks.adopt else None
+    agent = find_writer(tx, divided.change) if svc.settings.hooks.adopt else None
     if agent is not None:
         free = [name for n, name in enumerate(free) if n >= BEYOND_MAX or not adopt_part(
             svc, tx, agent, name, divided.before)]

@@ -1,22 +1,27 @@
-"""A write that nobody had leased: recorded, and flagged for a person where that is wanted
-(`watch.unleased`).
+"""Writes without a right, recorded and told: to what nobody had leased, and to what another holds.
 
-What it was written to, and by whom, is told by the callers.
+A person sees them as reviews where `watch.unleased` says so. `attribution` decides whose write it
+was. Of a file that is held in parts, each holder is told only of the parts that were changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.kernel import repository_files
 from coordinator.kernel.core import Service, listed
-from coordinator.kernel.leasing import partial_work
+from coordinator.kernel.holders import notices
+from coordinator.kernel.leasing import changed_parts, partial_work
+from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
+from coordinator.slices.guard.attribution import is_foreign
 from coordinator.slices.guard.ended_rights import LATE_MS
 from coordinator.slices.guard.events import UnleasedWrite
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
-from coordinator.words.resource_names import path_scope
+from coordinator.words.resource_names import path_scope, resource
 
 if TYPE_CHECKING:
     from coordinator.slices.guard.seen_writes import Seen
@@ -72,3 +77,56 @@ def flag(svc: Service, tx: Tx, change: Seen, known: str | None, why: str) -> Non
     partial_work.flag(
         tx, [file],
         partial_work.Occasion("unleased", why))
+
+
+class Foreign(NamedTuple):
+    """A write to what `holder` holds, which it did not make. `agent`: who did, if that is known."""
+
+    holder: str
+    agent: str | None
+    change: Seen
+    before: str | None
+    since: str | None = None
+    """Of a file that is held in parts: when it was as before (UTC). What its holder has done since
+    is among what is different."""
+
+
+def tell_of(svc: Service, tx: Tx, foreign: Foreign, busy: Collection[str] = ()) -> None:
+    """The holder is told of a write that nobody is known to have made; of a file that is held in
+    parts, whoever has a part that it hit, and that is recorded. `busy`: agents of whom a call ran
+    since the file was as before: it may be theirs.
+
+    Raises:
+        Unready: the file has to be looked at.
+    """
+    hit = {holder: names for holder, names in _hit(svc, tx, foreign).items() if holder not in busy}
+    if hit and foreign.since is not None and not is_verdict(tx, foreign.change):
+        note(svc, tx, foreign.change, foreign.before, hit)
+    for holder, names in hit.items():
+        notices.post(
+            tx, holder, "violated",
+            f"{listed(names)}, which you hold, was changed while no command of yours ran: by a "
+            "person, or by a program in the background. Read it afresh before you write it.",
+            resource=foreign.change.path,
+        )
+
+
+def _hit(svc: Service, tx: Tx, foreign: Foreign) -> dict[str, list[str]]:
+    """What was written of what is held, by holder."""
+    path = foreign.change.path
+    if foreign.since is None:
+        return {foreign.holder: [path]}
+    file = resource(path, "file", fold_case=svc.fold_case)
+    rows = [row for row in leases_near(tx, file) if row.kind == "region"
+            and row.worktree is None and row.expires_at > tx.now
+            and is_foreign(tx, foreign.change, row.locked_by, svc.fold_case)]
+    if not rows:
+        return {}
+    parts = (None if foreign.change.hash is None else
+             changed_parts.since(svc, tx, path, foreign.before))
+    result: dict[str, list[str]] = {}
+    for row in rows:
+        held = as_resource(row.file_path, row.kind, row.scope)
+        if parts is None or any(overlaps(held, part) for part in parts):
+            result.setdefault(row.locked_by, []).append(row.file_path)
+    return result

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from coordinator.kernel.core import Service
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.slices.guard.adoption import Running
+from coordinator.slices.guard.attribution import Running
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import AgentNameRow, LeaseRow, VersionRow
