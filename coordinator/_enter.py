@@ -68,8 +68,8 @@ def is_confined(pid: int) -> bool:
 def limits(process: str) -> "dict[str, int]":
     """What a sandbox takes from its processes, as the kernel tells it."""
     with open(process + "status") as file:
-        said = dict(line.split(":", 1) for line in file)
-    return {name: int(said.get(name, "0"), 16) for name in ("CapBnd", "NoNewPrivs", "Seccomp")}
+        fields = dict(line.split(":", 1) for line in file)
+    return {name: int(fields.get(name, "0"), 16) for name in ("CapBnd", "NoNewPrivs", "Seccomp")}
 
 
 def write(path: str, text: str) -> None:
@@ -82,17 +82,17 @@ def namespaces(path: str, key: str) -> "list[int]":
     link = door()
     link.connect(path)
     link.sendall(b'{"n": 1, "do": "enter", "key": "%b"}\n' % key.encode())
-    said, result = b"", []
-    while not said.endswith(b"\n"):
+    answer, result = b"", []
+    while not answer.endswith(b"\n"):
         data, more, _, _ = link.recvmsg(65536, _socket.CMSG_SPACE(8))
         if not data:
             raise OSError("the keeper of the sessions has gone")
-        said += data
+        answer += data
         for _, _, numbers in more:
             result += [int.from_bytes(numbers[position : position + 4], sys.byteorder)
                        for position in range(0, len(numbers), 4)]
     if not result:
-        raise OSError(said.decode("utf-8", "replace").strip())
+        raise OSError(answer.decode("utf-8", "replace").strip())
     return result
 
 
@@ -144,13 +144,14 @@ def originals(root: str, text: str) -> bool:
 
 def quoted(text: str) -> bytes:
     """As it stands in a text of JSON's, without a module that takes long to load."""
-    plain = "".join(f"\\u{ord(one):04x}" if one < " " or one in '"\\' else one for one in text)
+    plain = "".join(f"\\u{ord(character):04x}" if character < " " or character in '"\\'
+                    else character for character in text)
     return plain.encode("utf-8", "replace")
 
 
-def value(said: bytes, name: bytes) -> str:
+def value(reply: bytes, name: bytes) -> str:
     """One text of a small answer."""
-    data = said.partition(b'"' + name + b'":"')[2].partition(b'"')[0]
+    data = reply.partition(b'"' + name + b'":"')[2].partition(b'"')[0]
     if b"\\" in data:
         raise OSError("an answer that is not understood")
     return data.decode()
@@ -196,13 +197,13 @@ def descriptors() -> "tuple[list[int], int] | None":
     if sys.argv[1] != "join":
         return namespaces(sys.argv[1], sys.argv[2]), os.getpid()
     while True:
-        found = session_of_agent(sys.argv[2])
-        if found is None:
+        session = session_of_agent(sys.argv[2])
+        if session is None:
             return None
         try:
-            return namespaces(*found[:2]), found[2]
+            return namespaces(*session[:2]), session[2]
         except OSError as bad:  # nobody had come to it for a while: it was just given up
-            if found == session_of_agent(sys.argv[2]):
+            if session == session_of_agent(sys.argv[2]):
                 raise bad
 
 

@@ -129,8 +129,8 @@ def main() -> int:
         parts.append(part)
     # posix keeps the environment in bytes; os, where it stands in, in text: mypy knows only os
     key = "COORD_AGENT_TOKEN" if system.__name__ == "os" else b"COORD_AGENT_TOKEN"
-    found: object = system.environ.get(key)  # type: ignore[arg-type]  # posix keeps bytes
-    token = found if isinstance(found, bytes) else str(found or "-").encode("utf-8", "replace")
+    value: object = system.environ.get(key)  # type: ignore[arg-type]  # posix keeps bytes
+    token = value if isinstance(value, bytes) else str(value or "-").encode("utf-8", "replace")
     try:
         agent = sys.argv[2].encode("utf-8", "surrogateescape")
         data = b"".join(parts)

@@ -123,24 +123,24 @@ def find() -> "str | None":
     The rule is that of `files/roots.py`: the nearest folder upwards that has a `.coord`, with a
     linked worktree standing for its place in its main one.
     """
-    at = system.getcwd().rstrip("/")
+    folder = system.getcwd().rstrip("/")
     mapped: list[str] = []
     while True:
-        top, common = _checkout(at)
+        top, common = _checkout(folder)
         main = _main_worktree(common) if common and top not in mapped else ""
         if main:
             mapped.append(top)
-            at = main + at[len(top):]
+            folder = main + folder[len(top):]
             continue
         while True:
-            if _there(at + "/.coord/") and not _everybodys(at or "/"):
-                return _socket_of(at)
-            if at in (top, ""):
+            if _there(folder + "/.coord/") and not _everybodys(folder or "/"):
+                return _socket_of(folder)
+            if folder in (top, ""):
                 break
-            at = at.rpartition("/")[0]
-        if at == "":
+            folder = folder.rpartition("/")[0]
+        if folder == "":
             return None
-        at = at.rpartition("/")[0]
+        folder = folder.rpartition("/")[0]
 
 
 def _socket_of(root: str) -> str:
@@ -178,30 +178,30 @@ def elsewhere(
     for root in named.split(b"\0"):
         path = _socket_of(root.decode("utf-8", "surrogateescape"))
         # The token is another coordinator's: here it is the session that it says it is.
-        code, said, told, other = ask(path, agent, b"-", payload, patience)
+        code, hook_out, hook_err, other = ask(path, agent, b"-", payload, patience)
         if code == 3:  # it names the first one in its turn
-            code, said = 0, said.partition(b"\0\n")[2]
-        if code or b'"deny"' in said or not (out or err):
-            code, out, err, link, other = code, said, told, other, link
+            code, hook_out = 0, hook_out.partition(b"\0\n")[2]
+        if code or b'"deny"' in hook_out or not (out or err):
+            code, out, err, link, other = code, hook_out, hook_err, other, link
             if code or b'"deny"' in out:
                 break
     return code, out, err, link
 
 
-def _checkout(at: str) -> "tuple[str, str]":
+def _checkout(folder: str) -> "tuple[str, str]":
     """The top of the git working tree around a directory (`""` for none), and, for a linked
     worktree, the git directory that it shares."""
     while True:
-        pointed = _line(at + "/.git")
-        if _there(at + "/.git/"):
-            return at, ""
+        pointed = _line(folder + "/.git")
+        if _there(folder + "/.git/"):
+            return folder, ""
         if pointed.startswith("gitdir:"):
-            git_dir = _real(_joined(at, pointed[7:].strip()))
+            git_dir = _real(_joined(folder, pointed[7:].strip()))
             shared = _line(git_dir + "/commondir") if git_dir else ""
-            return at, _real(_joined(git_dir, shared)) if shared else ""
-        if at == "":
+            return folder, _real(_joined(git_dir, shared)) if shared else ""
+        if folder == "":
             return "", ""
-        at = at.rpartition("/")[0]
+        folder = folder.rpartition("/")[0]
 
 
 def _main_worktree(common: str) -> str:

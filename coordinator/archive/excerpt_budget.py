@@ -35,9 +35,9 @@ def shares(sizes: Sequence[int], budget: int) -> list[int]:
     """Divide `budget` so that none gets more than its size and what one leaves goes to the rest."""
     given = [0] * len(sizes)
     left = max(budget, 0)
-    for place, at in enumerate(sorted(range(len(sizes)), key=lambda n: (sizes[n], n))):
-        given[at] = min(sizes[at], left // (len(sizes) - place))
-        left -= given[at]
+    for place, position in enumerate(sorted(range(len(sizes)), key=lambda n: (sizes[n], n))):
+        given[position] = min(sizes[position], left // (len(sizes) - place))
+        left -= given[position]
     return given
 
 

@@ -275,18 +275,18 @@ class ArchiveIndex:
         changed: list[str] = []
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            known = {
+            indexed = {
                 file.source: (file.size, file.mtime_ns)
                 for file in map(_KnownFile._make, self._db.execute(
                     "SELECT source, size, mtime_ns FROM file"))
             }
             seen = dict(self._files())
-            removed = sorted(known.keys() - seen.keys())
+            removed = sorted(indexed.keys() - seen.keys())
             for source in removed:
                 self._stores[0].put(source, ())
                 self._db.execute("DELETE FROM file WHERE source = ?", (source,))
             for source, (length, mtime_ns) in sorted(seen.items()):
-                if known.get(source) == (length, mtime_ns):
+                if indexed.get(source) == (length, mtime_ns):
                     continue
                 sections, remarks = self._read(source, length)
                 self._stores[0].put(source, sections)
@@ -294,7 +294,7 @@ class ArchiveIndex:
                     "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?)",
                     (source, length, mtime_ns, _packed(remarks)),
                 )
-                (changed if source in known else added).append(source)
+                (changed if source in indexed else added).append(source)
             warnings = tuple(self._warnings())
             self._db.execute("COMMIT")
         except BaseException:
@@ -363,11 +363,11 @@ class ArchiveIndex:
         return []
 
     def _show(self, ref: str) -> Section:
-        name, at, source = ref.rpartition("@")
-        if not at:
+        name, separator, source = ref.rpartition("@")
+        if not separator:
             name, source = ref, ""
         sections = self._named(name.strip(), source.strip())
-        if at and not sections:
+        if separator and not sections:
             sections = self._named(ref, "")  # a title may contain an @
         if len(sections) != 1:
             raise UnknownSection(ref, [f"{s.number}@{s.source}" for s in sections])

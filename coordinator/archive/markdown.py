@@ -167,9 +167,9 @@ def _numbers(headings: Iterable[_Heading]) -> list[str]:
 
 def _headings(tokens: list[Token]) -> Iterator[_Heading]:
     """Top-level headings; one inside a quotation or a list is part of that text."""
-    for at, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
-            pieces = tokens[at + 1].children or []
+            pieces = tokens[position + 1].children or []
             text = "".join(
                 " " if p.type in ("softbreak", "hardbreak") else p.content for p in pieces
             ).strip()

@@ -120,8 +120,8 @@ def _list_symbols(path: str) -> set[str]:
 
 def _words(name: str) -> tuple[str, ...]:
     """The words that a name is made of; short ones and numbers say too little."""
-    found = _WORD.findall(name)
-    return tuple(w for w in found if len(w) >= _WORD_LENGTH_MIN and not w.isdigit())
+    words = _WORD.findall(name)
+    return tuple(w for w in words if len(w) >= _WORD_LENGTH_MIN and not w.isdigit())
 
 
 def _above(path: str, separator: str) -> list[str]:
@@ -158,10 +158,10 @@ def _inside(pattern: str, path: str) -> bool:
 
 def tokens(text: str) -> list[str]:
     """The words of any text that full-text search can be asked for, quoted for FTS5."""
-    found: dict[str, None] = {}
+    terms: dict[str, None] = {}
     for token in _TOKEN.findall(text):
         if any(c.isalnum() for c in token):
-            found[f'"{token[:64]}"'] = None
-        if len(found) == _TOKENS_MAX:
+            terms[f'"{token[:64]}"'] = None
+        if len(terms) == _TOKENS_MAX:
             break
-    return list(found)
+    return list(terms)

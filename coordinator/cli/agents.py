@@ -31,15 +31,15 @@ def list_profiles(quiet: Quiet = False, as_json: AsJson = False) -> None:
         for row in rows:
             say(str(row["name"]))
         return
-    told = []
+    profile_rows = []
     for row in rows:
         tried = row["versions_tried"]
-        told.append((str(row["name"]), "yes" if row["installed"] else "no", _wired(row),
+        profile_rows.append((str(row["name"]), "yes" if row["installed"] else "no", _wired(row),
                      str(row["hooks"] or "-"),
                      ", ".join(tried) if isinstance(tried, list) and tried else "-",
                      str(row["description"])))
     heads = ("profile", "installed", "wired", "hooks", "tried", "what")
-    for line in columns(heads, told, "====~~", width()):
+    for line in columns(heads, profile_rows, "====~~", width()):
         say(line)
     say("next: coord init --agent PROFILE wires one to this repository")
 

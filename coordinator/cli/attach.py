@@ -52,8 +52,8 @@ def attach(
 
 
 def _not_launched(agent: str) -> Refusal:
-    known = any(row.agent == agent for row in ask(rq.Agents()).items)
-    if not known:
+    is_registered = any(row.agent == agent for row in ask(rq.Agents()).items)
+    if not is_registered:
         return Refusal(Code.UNKNOWN_AGENT, f"No agent is called {agent}.")
     return Refusal(
         Code.INVALID, f"{agent} was not started by `coord launch`, so it has a terminal of its own "

@@ -99,12 +99,12 @@ def _judged(meaning: Meaning, name: str, old: bytes | None, new: bytes | None, *
 
     shows = sys.stderr.isatty() and not quiet
 
-    def told(now: Progress) -> None:
+    def show_progress(now: Progress) -> None:
         if shows and now.read:
             sys.stderr.write(f"\rreading {now.done:,} of {now.files:,} files ")
 
     try:
-        done = meaning.read_all(told)
+        done = meaning.read_all(show_progress)
     except MeaningError as bad:
         raise Refusal(Code.STORAGE, f"The files could not be read ({bad}).") from None
     if shows and done.read:
@@ -132,10 +132,10 @@ def _committed(path: str, typed: str, commit: str) -> bytes | None:
     while not folder.is_dir():
         folder = folder.parent
     git = Git(folder)
-    known = f"{commit}^{{commit}}"
+    revision = f"{commit}^{{commit}}"
     with contextlib.suppress(GitError):
-        return git.blob(f"{known}:./{os.path.relpath(path, folder)}")
-    if commit.startswith("-") or git.maybe("rev-parse", "--verify", "--quiet", known) is None:
+        return git.blob(f"{revision}:./{os.path.relpath(path, folder)}")
+    if commit.startswith("-") or git.maybe("rev-parse", "--verify", "--quiet", revision) is None:
         raise Refusal(
             Code.INVALID, f"git knows no commit {commit!r} here.",
             next=f"`coord impact {shlex.quote(typed)} --against OLDFILE` compares with a file.",

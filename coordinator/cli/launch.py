@@ -174,10 +174,10 @@ def _options(model: str | None, max_turns: int | None, budget_usd: float | None)
             for name, value in given.items() if value is not None}
 
 
-def _or(text: str | None, default: float, of: str) -> float:
-    value = seconds(text, of)
+def _or(text: str | None, default: float, option: str) -> float:
+    value = seconds(text, option)
     if value is not None and not 0 < value < 1e7:
-        raise Refusal(Code.INVALID, f"{of} {text!r} is not a possible duration.",
+        raise Refusal(Code.INVALID, f"{option} {text!r} is not a possible duration.",
                       next="Write 45, 45s, 30m, 2h or 1h30m.")
     return default if value is None else value
 

@@ -119,7 +119,8 @@ def begin(*, short: bool = False) -> None:
 def _read_pathlib() -> None:
     module, function = LINKS
     sys.modules[module] = stand_in = ModuleType(module)
-    setattr(stand_in, function, lambda *of: getattr(import_module(module), function)(*of))
+    setattr(stand_in, function,
+            lambda *arguments: getattr(import_module(module), function)(*arguments))
     try:
         import pathlib  # noqa: F401
     finally:

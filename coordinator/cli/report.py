@@ -113,19 +113,19 @@ def _find_span(run: str | None, everything: bool) -> tuple[str, str | None, str 
     Raises:
         Refusal: INVALID: there is no such launch, or there are several.
     """
-    known = [] if everything else list(runs.records(StateDir(locate_root())))
+    runs_here = [] if everything else list(runs.records(StateDir(locate_root())))
     if run is not None and not everything:
-        known = [pair for pair in known if pair[1].run.startswith(run)]
-        if len({record.run for _, record in known}) != 1:
-            names = ", ".join(record.run for _, record in known[:5])
-            several = f"{len(known)} launches are" if known else "No launch is"
+        runs_here = [pair for pair in runs_here if pair[1].run.startswith(run)]
+        if len({record.run for _, record in runs_here}) != 1:
+            names = ", ".join(record.run for _, record in runs_here[:5])
+            several = f"{len(runs_here)} launches are" if runs_here else "No launch is"
             raise Refusal(
                 Code.INVALID, f"{several} called {in_line(run)[:60]!r}"
                 + (f": {names}." if names else "."),
                 next="`coord report --all`, or a name of `ls .coord/runs`.")
-    if not known:
+    if not runs_here:
         return "All of the log", None, None
-    record = known[0][1]
+    record = runs_here[0][1]
     return f"Launch {record.run}", record.started_at, record.ended_at
 
 
@@ -189,10 +189,10 @@ def _chart(title: str, rows: Sequence[tuple[str, float, str]], columns: int) -> 
 
 def _bars(shell: Shell, rows: Sequence[tuple[str, float, str]], columns: int) -> None:
     most = max(size for _, size, _ in rows) or 1.0
-    told = max(cell_len(text) for _, _, text in rows)
+    width = max(cell_len(text) for _, _, text in rows)
     longest = max(cell_len(in_line(name)) for name, _, _ in rows)
-    bar = min(BAR, max(4, columns - told - longest - 6))  # a name is worth more than a long bar
-    room = max(NAME // 2, columns - told - bar - 6)
+    bar = min(BAR, max(4, columns - width - longest - 6))  # a name is worth more than a long bar
+    room = max(NAME // 2, columns - width - bar - 6)
     names = [middle(in_line(name), room) for name, _, _ in rows]
     wide = max(cell_len(name) for name in names)
     for name, (_, size, text) in zip(names, rows, strict=True):

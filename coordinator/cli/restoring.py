@@ -111,9 +111,9 @@ def _tell(state: StateDir, done: salvage.Rescue, damaged: str) -> None:
               else "there was none any more")
     say(f"A new database is in place. It begins with {base}; {before}.")
     if done.events:
-        of = "damaged file" if damaged else "log that was left of it"
+        source = "damaged file" if damaged else "log that was left of it"
         say(f"Events {done.last_seq - done.events + 1} to {done.last_seq} were read from the "
-            f"{of} and came back (the last is of {done.last_at}).")
+            f"{source} and came back (the last is of {done.last_at}).")
     elif not damaged:
         say("What happened after that is lost.")
     else:

@@ -131,6 +131,6 @@ def _note(upper: StateDir, name: str) -> None:
     """For the words of the one around; it sees the folder's `.coord` by itself."""
     if not upper.path.is_dir():
         return
-    known = (ownership.read(upper.apart) or b"").split(b"\n")
-    lines = sorted({line for line in (*known, os.fsencode(name)) if line})
+    noted = (ownership.read(upper.apart) or b"").split(b"\n")
+    lines = sorted({line for line in (*noted, os.fsencode(name)) if line})
     ownership.write(upper.apart, b"\n".join(lines) + b"\n")

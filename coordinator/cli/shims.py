@@ -30,14 +30,14 @@ def install(
     In a repository that uses coord, an agent that is typed as always then runs in a session like
     that of `coord run`; elsewhere the real program runs at once.
     """
-    known = shims.programs(profile for profile in profiles(locate_root())
+    programs = shims.programs(profile for profile in profiles(locate_root())
                            if is_packaged(profile.name))
-    wanted = program or [name for name in known if shims.real(name)]
-    _check_programs(wanted, known)
+    wanted = program or [name for name in programs if shims.real(name)]
+    _check_programs(wanted, programs)
     if not wanted:
         raise Refusal(Code.INVALID, "None of the agents that coord knows is on PATH.",
                       next="`coord agents profiles` lists them.")
-    made = [name for name in wanted if shims.install(name, known[name])]
+    made = [name for name in wanted if shims.install(name, programs[name])]
     sentences = _list_left(made)
     kept = [name for name in wanted if name not in made]
     if as_json:

@@ -152,7 +152,7 @@ def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
         start_new_session=True, env={**os.environ, "COORD_CHANGE": str(given["change"])},
     )
     try:
-        told, data = started.communicate(msgspec.json.encode(given), timeout=limit)
+        output, data = started.communicate(msgspec.json.encode(given), timeout=limit)
     except subprocess.TimeoutExpired:
         raise ChangeFailed(f"it took longer than {limit:g} s and was ended") from None
     finally:
@@ -163,7 +163,7 @@ def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
     if started.returncode != 0:
         raise ChangeFailed(f"exit code {started.returncode}" + (f": {last}" if last else ""))
     try:
-        return msgspec.json.decode(told)
+        return msgspec.json.decode(output)
     except msgspec.DecodeError as bad:
         raise ChangeFailed(f"what it printed is not JSON: {bad}") from None
 

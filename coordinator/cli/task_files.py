@@ -172,8 +172,8 @@ def template(
     form: Annotated[str, Option("yaml, markdown or jsonl.", "--format")] = "yaml",
 ) -> None:
     """Print a file of tasks to start from, with remarks: `coord task template > tasks.yaml`."""
-    known: Form = one_of(form, get_args(Form), f"No format is called {form!r}")
-    sys.stdout.write(TEMPLATES[known])
+    form_name: Form = one_of(form, get_args(Form), f"No format is called {form!r}")
+    sys.stdout.write(TEMPLATES[form_name])
 
 
 @command("task schema")

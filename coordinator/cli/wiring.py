@@ -259,8 +259,8 @@ def _show(text: str, whole: bool, yes: bool) -> None:
                 for sign in ("--- ", "+++ "))
     verb = "make" if old == "/dev/null" else "remove" if new == "/dev/null" else "change"
     count = f"+{added}" + (f" -{gone}" if gone else "")
-    told = f"{verb}s" if yes else f"would {verb}"
-    say(f"{told} {new if verb != 'remove' else old} ({count} lines; --diff shows them)")
+    verb_form = f"{verb}s" if yes else f"would {verb}"
+    say(f"{verb_form} {new if verb != 'remove' else old} ({count} lines; --diff shows them)")
 
 
 def _is_alone(yes: bool) -> bool:

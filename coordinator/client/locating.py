@@ -151,9 +151,10 @@ def peer(sock: socket.socket) -> tuple[int, int] | None:
 
 def check_peer(sock: socket.socket, path: Path) -> None:
     """That the daemon is this user's, or root's: nothing is said to another."""
-    found = peer(sock)
-    if found is not None and found[1] not in (ownership.user(), 0):
-        raise ownership.foreign(path, f"is served by another user ({ownership.name_of(found[1])})",
+    peer_id = peer(sock)
+    if peer_id is not None and peer_id[1] not in (ownership.user(), 0):
+        raise ownership.foreign(path,
+                                f"is served by another user ({ownership.name_of(peer_id[1])})",
                           "Run coord as the user who started the coordinator.")
 
 

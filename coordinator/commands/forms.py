@@ -69,8 +69,8 @@ def in_short(value: Any) -> Any:
     """What a caller acts on, of a reply: plain lists, dicts and values."""
     if isinstance(value, msgspec.Struct):
         names = ACTED_ON.get(type(value).__name__) or value.__struct_fields__
-        found = ((name, in_short(getattr(value, name))) for name in names)
-        return {name: item for name, item in found  # a list is one, though it be empty
+        fields = ((name, in_short(getattr(value, name))) for name in names)
+        return {name: item for name, item in fields  # a list is one, though it be empty
                 if name == "items" or item not in (None, "", [], {}, False)}
     if isinstance(value, list | tuple):
         return [in_short(item) for item in value]

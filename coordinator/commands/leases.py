@@ -215,11 +215,12 @@ def _print_leases(shell: Shell, reply: rq.LockList, limit: int) -> None:
 
 def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
     """Of those by which one holder has several copies of one thing: which each is on, by token."""
-    of: dict[tuple[str, str], list[rq.Lease]] = {}
+    copies_by_file: dict[tuple[str, str], list[rq.Lease]] = {}
     for lease in leases:
-        of.setdefault((lease.resource, lease.locked_by), []).append(lease)
+        copies_by_file.setdefault((lease.resource, lease.locked_by), []).append(lease)
     return {lease.fencing_token: f"(in {texts.one_line(lease.worktree)})" if lease.worktree
-            else "(in the main tree)" for some in of.values() if len(some) > 1 for lease in some}
+            else "(in the main tree)" for some in copies_by_file.values() if len(some) > 1
+            for lease in some}
 
 
 def _print_waiters(shell: Shell, waiters: Sequence[rq.Waiter], nobody: str = "") -> None:

@@ -78,8 +78,8 @@ class Shell(msgspec.Struct):
 
     def say_parts(self, *parts: tuple[str, str]) -> None:
         """One line of texts, each with its style."""
-        told = "".join(self._styled(text, style) for text, style in parts)
-        self._lines.append((True, told + "\n"))
+        line = "".join(self._styled(text, style) for text, style in parts)
+        self._lines.append((True, line + "\n"))
 
     def _styled(self, text: str, style: str) -> str:
         plain = texts.harmless(file_names.shown(name_program(text, self.program)))
@@ -88,8 +88,8 @@ class Shell(msgspec.Struct):
 
     def complain(self, text: str) -> None:
         """One line on standard error."""
-        said = texts.harmless(file_names.shown(name_program(text, self.program)))
-        self._lines.append((False, said + "\n"))
+        line = texts.harmless(file_names.shown(name_program(text, self.program)))
+        self._lines.append((False, line + "\n"))
 
     def json(self, value: Any) -> None:
         """A reply as indented JSON; what could deceive on a terminal is escaped."""
@@ -280,13 +280,13 @@ def choices(request: type[Any], field: str) -> tuple[str, ...]:
     return get_args(get_type_hints(request)[field])
 
 
-def one_of(text: str, known: Iterable[Any], refused: str) -> Any:
-    """The one of `known` that was typed.
+def one_of(text: str, choices: Iterable[Any], refused: str) -> Any:
+    """The one of `choices` that was typed.
 
     Raises:
         Refusal: INVALID, with this sentence and what there is.
     """
-    words = list(known)
+    words = list(choices)
     for word in words:
         if word == text:
             return word

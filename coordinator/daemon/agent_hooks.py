@@ -258,9 +258,9 @@ class AgentHooks:
             then(())
         else:
             def found(roots: Any) -> None:
-                known = roots if isinstance(roots, list) else []
-                self._others.meet(session, known)
-                then(tuple(known))
+                other_roots = roots if isinstance(roots, list) else []
+                self._others.meet(session, other_roots)
+                then(tuple(other_roots))
 
             self._router.engine.task(self._router.engine.do(
                 lambda: self._others.roots(heeded.outside, heard.cwd)), found)
@@ -328,11 +328,11 @@ class AgentHooks:
 
     def _table(self, name: str) -> HookTable:
         root = self._router.service.tree.root
-        known = self._profiles.get(name)
-        if known is None or known[0] != _stamps(root, known[1]):
+        profile_table = self._profiles.get(name)
+        if profile_table is None or profile_table[0] != _stamps(root, profile_table[1]):
             profile = load(name, root)
-            known = self._profiles[name] = (_stamps(root, profile), profile)
-        profile = known[1]
+            profile_table = self._profiles[name] = (_stamps(root, profile), profile)
+        profile = profile_table[1]
         if profile.hooks is None:
             raise Refusal(
                 Code.INVALID, f"The profile {name} says nothing of hooks, so this call is stopped.",

@@ -54,9 +54,9 @@ class CallersTrees:
             return
 
         def found(here: Any) -> None:
-            known = here if isinstance(here, dict) else None
-            then(_refused(heard, names, bases) if known is None
-                 else _renamed(heard, names, known))
+            names_here = here if isinstance(here, dict) else None
+            then(_refused(heard, names, bases) if names_here is None
+                 else _renamed(heard, names, names_here))
 
         self._router.engine.task(self._router.engine.do(
             partial(_look, list(names.values()), caller, bases)), found)

@@ -182,8 +182,8 @@ class CommandComparison:
         for command in commands:
             matches: set[str] = set()
             different, elsewhere = await self._router.engine.do(partial(self._followed, command))
-            parts = [one.held.name for one in different
-                     if one.held.is_part and one.held.worktree is None]
+            parts = [look.held.name for look in different
+                     if look.held.is_part and look.held.worktree is None]
             if parts:
                 await self._keep([], [(None, fromkey) for fromkey in dict.fromkeys(parts)])
             moved |= elsewhere
@@ -274,9 +274,11 @@ class CommandComparison:
 
     def _holders(self, held: shell_commands.Held) -> set[str]:
         """Whose writing it may have been: several may hold regions of a file."""
-        said = set() if held.worktree is not None or held.name.endswith("/") else self._router.look(
+        if held.worktree is not None or held.name.endswith("/"):
+            return {held.holder}
+        holders = self._router.look(
             lambda view: holders_of_regions(view, held.name, self._router.service.fold_case))
-        return {held.holder} | (said if isinstance(said, set) else set())
+        return {held.holder} | (holders if isinstance(holders, set) else set())
 
     def _still_held(self, held: shell_commands.Held) -> bool:
         """Once its lease has ended, a file is anybody's to write."""

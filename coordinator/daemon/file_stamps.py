@@ -116,7 +116,7 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
         if matches is None:
             continue
         left -= len(matches)
-        known = {row.path: str(row.hash)
+        hashes = {row.path: str(row.hash)
                  for row in view.each(ContentRow, "baselines_of", held.token)}
         folder = Folder(held)
         if held.kind == "directory":
@@ -130,7 +130,7 @@ def folders(svc: Service, view: View, protect: Sequence[Held]) -> list[Folder]:
                 continue
             was: str | None = UNKNOWN
             if status.st_ctime_ns // 1_000_000 < from_iso(held.since) - CLOCK_MS:
-                was = known.get(name, UNKNOWN)
+                was = hashes.get(name, UNKNOWN)
             elif unread and status.st_size <= READ_BYTES:
                 unread -= 1
                 was = read(holding.path, 0)

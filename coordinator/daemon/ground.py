@@ -62,11 +62,11 @@ class Ground:
         """Look at all parts. The result is a sentence that tells the loss, or None without one."""
         if self._loss is None:
             buffer = statx_buffer()  # any thread may ask
-            for what, path, known in self._parts:
+            for what, path, stamp in self._parts:
                 file = self._find_file(path, buffer)
-                if file != known:
+                if file != stamp:
                     state = "was removed" if file is None else "was replaced by another"
-                    if device_and_inode(path, buffer) == known:
+                    if device_and_inode(path, buffer) == stamp:
                         state = "was emptied"
                     self._report_loss(f"{what[0].upper()}{what[1:]} ({os.fsdecode(path)}) {state}.")
                     break
@@ -103,8 +103,8 @@ class Ground:
             raise self._make_refusal(False)
 
     def _look_around_commit(self, after: bool) -> None:
-        for path, known in self._around_commit[after]:
-            if self._find_file(path, self._buffer) != known:
+        for path, stamp in self._around_commit[after]:
+            if self._find_file(path, self._buffer) != stamp:
                 self.lost()
                 return
 

@@ -52,22 +52,22 @@ class Counts:
         """All metrics now."""
         counted = view.counts("metrics", view.now)
 
-        def of(prefix: str, states: Iterable[str]) -> Values:
+        def by_state(prefix: str, states: Iterable[str]) -> Values:
             return [({"state": state}, counted.get(f"{prefix}:{state}", 0)) for state in states]
 
-        def one(name: str) -> Values:
+        def total_of(name: str) -> Values:
             return [({}, counted.get(name, 0))]
 
         rows: list[tuple[str, str, str, Values]] = [
-            ("agents", "gauge", "Registered agents, by state.", of("agents", AGENT_STATES)),
+            ("agents", "gauge", "Registered agents, by state.", by_state("agents", AGENT_STATES)),
             ("leases_held", "gauge", "Live leases, by mode.",
              [({"mode": mode}, counted.get(f"leases:{mode}", 0))
               for mode in ("exclusive", "shared")]),
-            ("waiters", "gauge", "Acquisitions that stand in line.", one("waiters")),
-            ("tasks", "gauge", "Tasks, by state.", of("tasks", rq.TASK_STATES)),
-            ("reviews_open", "gauge", "Reviews that wait for a verdict.", one("reviews")),
+            ("waiters", "gauge", "Acquisitions that stand in line.", total_of("waiters")),
+            ("tasks", "gauge", "Tasks, by state.", by_state("tasks", rq.TASK_STATES)),
+            ("reviews_open", "gauge", "Reviews that wait for a verdict.", total_of("reviews")),
             ("unlock_requests_pending", "gauge", "Unlock requests that wait for an answer.",
-             one("requests")),
+             total_of("requests")),
             ("grants_total", "counter", "Leases granted since the start.",
              [({}, self.events["lease_granted"])]),
             ("refusals_total", "counter", "Requests refused since the start, by code.",
@@ -86,8 +86,8 @@ class Counts:
             ("build_info", "gauge", "Its version; always 1.", [({"version": health.version}, 1)]),
         ]
         result: list[str] = []
-        for name, kind, said, values in rows:
-            result += _metric(f"coord_{name}", kind, said, values)
+        for name, kind, help_text, values in rows:
+            result += _metric(f"coord_{name}", kind, help_text, values)
         return "\n".join([*result, *self._histogram()]) + "\n"
 
     def _histogram(self) -> list[str]:

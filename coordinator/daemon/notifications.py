@@ -97,8 +97,8 @@ class Notifications:
 
     def begin(self) -> None:
         """From now on."""
-        found = self._look(lambda view: int(view.value("event_last") or 0))
-        self._at = found if isinstance(found, int) else None
+        last_event = self._look(lambda view: int(view.value("event_last") or 0))
+        self._at = last_event if isinstance(last_event, int) else None
 
     def events_came(self) -> None:
         """After a commit: look at what it brought with the next second."""

@@ -172,16 +172,16 @@ def _body(operation: Operation, path: str, components: dict[str, Schema],
           further: HttpPath | None) -> tuple[str, Schema]:
     """(name, schema) of a request's body: what neither its path nor its address has said."""
     schema = components[operation.request.__name__]
-    said = set(re.findall(r"{(\w+)}", path))
+    in_path = set(re.findall(r"{(\w+)}", path))
     name = operation.request.__name__
     if further is not None:
-        said |= {further.names[0], *further.fixed}
+        in_path |= {further.names[0], *further.fixed}
         name = "".join(part.capitalize() for part in further.operation_id.split("_"))
     return f"{name}Body", {
         "type": "object", "title": f"{name}Body",
         "description": schema.get("description", ""),
-        "properties": {k: v for k, v in schema["properties"].items() if k not in said},
-        "required": [item for item in schema.get("required", ()) if item not in said],
+        "properties": {k: v for k, v in schema["properties"].items() if k not in in_path},
+        "required": [item for item in schema.get("required", ()) if item not in in_path],
         "additionalProperties": False,
     }
 
@@ -323,9 +323,9 @@ def _bare(hint: Any) -> Any:
 
 
 def _structs() -> dict[str, type[Any]]:
-    known = ((name, getattr(rq, name)) for name in dir(rq))
-    return {name: one for name, one in known
-            if isinstance(one, type) and issubclass(one, msgspec.Struct)}
+    members = ((name, getattr(rq, name)) for name in dir(rq))
+    return {name: shape for name, shape in members
+            if isinstance(shape, type) and issubclass(shape, msgspec.Struct)}
 
 
 def _tag(operation: Operation) -> str:

@@ -164,11 +164,11 @@ class ObservationFile:
         """What the daemon before has noted; None: nothing that can be read."""
         try:
             data = self._path.read_bytes()
-            found = msgspec.json.decode(data, type=shape)
+            value = msgspec.json.decode(data, type=shape)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
         self._written = data
-        return found
+        return value
 
     def write(self, value: object) -> None:
         """Note this in its place."""

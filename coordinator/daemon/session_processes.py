@@ -242,11 +242,11 @@ def _runs(pid: int, program: str) -> bool:
 def processes_above(pid: int) -> Iterator[Process]:
     """A process and those that it was started by, as far as they live; without the first of all."""
     for _ in range(DEPTH_MAX):
-        found = _stat(pid)
-        if pid <= 1 or found is None:
+        process = _stat(pid)
+        if pid <= 1 or process is None:
             return
-        yield Process(pid, found[1])
-        pid = found[0]
+        yield Process(pid, process[1])
+        pid = process[0]
 
 
 def has_prefix(pid: int) -> bool:
@@ -269,8 +269,8 @@ def _environment(pid: int) -> list[tuple[bytes, bytes]]:
 
 def process_of(pid: int) -> Process | None:
     """The process that has this number now; None: none, or it has ended."""
-    found = _stat(pid)
-    return None if found is None else Process(pid, found[1])
+    process = _stat(pid)
+    return None if process is None else Process(pid, process[1])
 
 
 def _stat(pid: int) -> tuple[int, str] | None:
@@ -374,13 +374,13 @@ class AgentsAlive:
         #: Those whose turn is over; who began to rest last stands last.
         self._resting: dict[str, None] = {}
 
-    def add(self, known: Known) -> None:
+    def add(self, source: Known) -> None:
         """Somebody who knows processes of agents."""
-        self._known.append(known)
+        self._known.append(source)
 
     def beat(self) -> None:
         """An agent lives while its process does, however long it says nothing."""
-        for agent in {agent for known in self._known for agent in known()}:
+        for agent in {agent for source in self._known for agent in source()}:
             self._ask(rq.Heartbeat(agent=agent))
 
     def rests(self, agent: str, at_rest: bool) -> None:

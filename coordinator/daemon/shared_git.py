@@ -73,13 +73,13 @@ class SharedGit:
         """What is different, with the files that a commit has changed. For a thread: it runs git.
         """
         heads: list[HeadMove] = []
-        at = before.commit
+        old_commit = before.commit
         for old, new, what in self._logged(before.log):
-            at = new
+            old_commit = new
             if old != new or what.startswith("checkout"):
                 heads.append(self._move(old, new, what))
-        if at != now.commit:
-            heads.append(self._move(at, now.commit, ""))
+        if old_commit != now.commit:
+            heads.append(self._move(old_commit, now.commit, ""))
         elif before.head != now.head and not heads:
             heads.append(HeadMove(f"HEAD was put on {now.head or now.commit}", False, []))
         return Moved(_named(before), heads[-MOVES_MAX:], self._index_changes(before, now))
@@ -174,8 +174,8 @@ class SharedGit:
 
 
 def _named(state: State) -> str:
-    at = f"at {state.commit}" if state.commit else "without a commit"
-    return f"HEAD was on {state.head}, {at}" if state.head else f"HEAD was {at}, on no branch"
+    where = f"at {state.commit}" if state.commit else "without a commit"
+    return f"HEAD was on {state.head}, {where}" if state.head else f"HEAD was {where}, on no branch"
 
 
 def _stamp(path: Path) -> _Stamp | None:

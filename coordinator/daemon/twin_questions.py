@@ -58,16 +58,16 @@ class TwinQuestions:
             return name, None
         self._forget()
         asked = self._asked[key] = _Asked({door})
-        return name, lambda said: self._answered(asked, said, answer)
+        return name, lambda reply: self._answered(asked, reply, answer)
 
     # ------------------------------------------------------------ inside
 
-    def _answered(self, asked: _Asked, said: Answer, answer: Told) -> None:
-        asked.answer, asked.at = said, self._now_ms()
+    def _answered(self, asked: _Asked, reply: Answer, answer: Told) -> None:
+        asked.answer, asked.at = reply, self._now_ms()
         waiting, asked.waiting = asked.waiting, []
-        answer(said)
-        for one in waiting:
-            one(_same(said))
+        answer(reply)
+        for twin in waiting:
+            twin(_same(reply))
 
     def _is_new(self, asked: _Asked) -> bool:
         return asked.answer is None or self._now_ms() - asked.at <= TWIN_MS

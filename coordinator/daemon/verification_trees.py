@@ -310,12 +310,12 @@ class VerificationTrees:
             return set()
         data = b"".join(os.fsencode(name) + b"\0" for name in names)
         try:
-            said = self._git.run("check-ignore", "-z", "--stdin", data=data)
+            output = self._git.run("check-ignore", "-z", "--stdin", data=data)
         except GitError as bad:
             if bad.code == 1:  # none of them
                 return set()
             raise
-        return {os.fsdecode(name) for name in said.split(b"\0") if name}
+        return {os.fsdecode(name) for name in output.split(b"\0") if name}
 
     def _change(self, left: Left, path: str, name: str) -> Change:
         content = left.contents[path]
@@ -335,14 +335,14 @@ class VerificationTrees:
                 "review.kept_bytes_max, or not readable), so nothing was verified. When it is "
                 "committed, `coord verify --afresh` begins with that.")
         if is_link(content):
-            said = self._git.run("hash-object", "-w", "--stdin", data=data)
-            return Change(LINK, said.decode().strip())
-        said = self._git.run("hash-object", "-w", "--stdin", f"--path={name}", data=data)
+            output = self._git.run("hash-object", "-w", "--stdin", data=data)
+            return Change(LINK, output.decode().strip())
+        output = self._git.run("hash-object", "-w", "--stdin", f"--path={name}", data=data)
         executable = content.endswith(EXECUTABLE)
-        return Change(EXECUTABLE_MODE if executable else _PLAIN_MODE, said.decode().strip())
+        return Change(EXECUTABLE_MODE if executable else _PLAIN_MODE, output.decode().strip())
 
     def _between(self, base: str, before: str, after: str, later: set[str],
-                 leased: Callable[[str], bool], known: Mapping[str, set[Change]],
+                 leased: Callable[[str], bool], left_out: Mapping[str, set[Change]],
                  ) -> tuple[dict[str, Change], bool]:
         """What was committed between two commits and is not told of by finished work; and whether
         something of it has to wait, for an unfinished task holds it.
@@ -357,9 +357,9 @@ class VerificationTrees:
                  in self._git.changes(base, after)}
         for entry in entries:
             change = Change(entry.new_mode, entry.new)
-            if entry.path in later or change in known.get(entry.path, ()):
+            if entry.path in later or change in left_out.get(entry.path, ()):
                 continue
-            if entry.path not in known and entry.path not in there:
+            if entry.path not in left_out and entry.path not in there:
                 continue  # the base has it already
             if leased(self._from_root(entry.path)):
                 skipped = True

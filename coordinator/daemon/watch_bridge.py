@@ -313,11 +313,11 @@ class WatchBridge:
             return [(self._router.now_ms(), repository_files.look(
                 self._service, None, change.path, keep=keeps)) for change in changes]
 
-        found = await self._router.engine.do(look)
-        if isinstance(found, Refusal):
+        looks = await self._router.engine.do(look)
+        if isinstance(looks, Refusal):
             return []
         now_ms, result = self._router.now_ms(), list[seen_writes.Seen]()
-        for sighting, (looked_ms, now) in zip(changes, found, strict=True):
+        for sighting, (looked_ms, now) in zip(changes, looks, strict=True):
             fresh = replace(sighting, looked_ms=looked_ms)
             if now.stamp != sighting.now.stamp:  # others may have run when that was written
                 fresh = self._with_calls(replace(fresh, now=now, calls=(), lately=()), now_ms)
@@ -334,17 +334,17 @@ class WatchBridge:
             return False
         return not any(self._is_compared(agent, other.change.path) for agent in by)
 
-    async def _follow_up(self, found: Sequence[
+    async def _follow_up(self, writes: Sequence[
             Adopted | Foreign | seen_writes.Divided | seen_writes.Outdated]) -> None:
         """What is to be done about writes whose writer is known, each by itself."""
         engine, service = self._router.engine, self._service
-        for part in found:
+        for part in writes:
             if isinstance(part, seen_writes.Divided):
                 await engine.decide(partial(_beyond, service, part))
-        for adopted in adoption.most([write for write in found if isinstance(write, Adopted)]):
+        for adopted in adoption.most([write for write in writes if isinstance(write, Adopted)]):
             await engine.decide(partial(_adopt, service, adopted))
         by_agent: dict[str | None, list[Foreign]] = {}
-        for other in found:
+        for other in writes:
             if isinstance(other, Foreign) and self._is_to_be_told(other):
                 by_agent.setdefault(other.agent, []).append(other)
         for agent, foreign in by_agent.items():

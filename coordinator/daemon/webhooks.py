@@ -57,8 +57,8 @@ class Webhooks:
             noted = view.value("webhook_last")
             return int(noted if noted is not None else (view.value("event_last") or 0))
 
-        found = self._look(last)
-        self._at = found if isinstance(found, int) else None
+        last_event = self._look(last)
+        self._at = last_event if isinstance(last_event, int) else None
 
     def events_came(self) -> None:
         """After a commit: note whom to tell of what."""

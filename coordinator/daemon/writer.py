@@ -138,12 +138,12 @@ class Writer:
             self._awake = True
             self._loop.call_soon(self._stay_awake)
 
-    def follow(self, told: Callable[[], None]) -> None:
+    def follow(self, callback: Callable[[], None]) -> None:
         """Call this a moment after what is being committed now was answered."""
         if self._telling:
-            self._after.append(told)
+            self._after.append(callback)
         else:
-            self._loop.call_soon(told)
+            self._loop.call_soon(callback)
 
     def _tell(self, batch: list[tuple[Job, Answer, Looked | None]], answers: list[Any],
               after: list[Callable[[], None]]) -> None:
@@ -155,8 +155,8 @@ class Writer:
                     answer(value)
             except Exception:  # one broken connection must not silence the others
                 log.exception("an answer could not be given")
-        for told in after:
-            self._loop.call_soon(told)
+        for callback in after:
+            self._loop.call_soon(callback)
 
     def _stay_awake(self) -> None:
         if time.perf_counter() < self._awake_until:

@@ -49,7 +49,7 @@ def rest_asked(table: LimitTable | None, output: str, now_ms: int) -> tuple[floa
     """For how many seconds an agent that failed with this output has to rest, and the line that
     says so; None: it says nothing of a limit."""
     table = table or LimitTable()
-    found: tuple[float, str] | None = None
+    longest: tuple[float, str] | None = None
     for line in output.splitlines()[-LINES_MAX:]:
         for pattern in (*table.patterns, *(GENERAL if table.general else ())):
             met = re.search(pattern, line[:2000])
@@ -58,8 +58,8 @@ def rest_asked(table: LimitTable | None, output: str, now_ms: int) -> tuple[floa
             asked = _asked_s(met, now_ms)
             if asked is not None:
                 return min(asked, REST_MAX_S), line.strip()[:200]
-            found = found or (min(table.rest_s, REST_MAX_S), line.strip()[:200])
-    return found
+            longest = longest or (min(table.rest_s, REST_MAX_S), line.strip()[:200])
+    return longest
 
 
 def _asked_s(met: re.Match[str], now_ms: int) -> float | None:
@@ -77,5 +77,5 @@ def _asked_s(met: re.Match[str], now_ms: int) -> float | None:
 
 
 def _instant_s(text: str) -> float | None:
-    at = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return at.timestamp() if at.tzinfo is not None else None
+    instant = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return instant.timestamp() if instant.tzinfo is not None else None

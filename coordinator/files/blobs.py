@@ -226,14 +226,14 @@ class BlobFolder:
         elif size:
             syscalls.write_out(fresh.fd, max(0, size - CHUNK_BYTES), CHUNK_BYTES)
         with self._lock:
-            known = self._sum()
+            total = self._sum()
             twice = any(fresh.target == target for fresh in self._unsettled)
             more = 0 if twice or target.exists() else size
             if self._at_once:
                 fresh.path.rename(target)
             elif not twice:
                 self._unsettled.append(fresh)
-            self._bytes = known + more
+            self._bytes = total + more
         if self._at_once:
             sync_directory(str(self.path))
 

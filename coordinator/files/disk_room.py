@@ -16,11 +16,11 @@ def little(folder: Path) -> str | None:
     """What to do where little is left for this folder, in words; None: there is enough, or nobody
     can tell."""
     try:
-        found = os.statvfs(folder)
+        filesystem = os.statvfs(folder)
     except OSError:
         return None
-    left = found.f_bavail * found.f_frsize
-    if left >= LITTLE_BYTES and (found.f_favail or not found.f_files):
+    left = filesystem.f_bavail * filesystem.f_frsize
+    if left >= LITTLE_BYTES and (filesystem.f_favail or not filesystem.f_files):
         return None
     what = f"{left // 1000:,} KB" if left < LITTLE_BYTES else "no inode (`df -i`)"
     return (f"the disk of {folder} has {what} left: where there is no room, what is to be written "

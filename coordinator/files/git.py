@@ -248,13 +248,14 @@ class Git:
             GitError: git cannot read them.
             OSError: what `take` raises.
         """
-        def one(asked: tuple[str, str]) -> T:
+        def read_content(asked: tuple[str, str]) -> T:
             return self._stream(take, "cat-file", "--filters", f"--path={asked[1]}", asked[0])
 
         from concurrent.futures import ThreadPoolExecutor  # seldom wanted
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            return dict(zip((path for _, path in files), pool.map(one, files), strict=True))
+            return dict(zip((path for _, path in files), pool.map(read_content, files),
+                            strict=True))
 
     def blob(self, name: str) -> bytes:
         """The bytes of a blob as git has them: of a link, its target.

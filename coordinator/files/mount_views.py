@@ -60,11 +60,11 @@ def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, s
         OSError: that process cannot be looked at.
     """
     theirs, mine = mounts(pid), mounts()
-    known = [(base, on_disk(base, mine)) for base in bases]
+    views = [(base, on_disk(base, mine)) for base in bases]
     result = {}
     for path in paths:
         place = on_disk(_real(path, f"/proc/{pid}/root"), theirs)
-        for base, itself in known:
+        for base, itself in views:
             if place is None or itself is None or place[0] != itself[0]:
                 continue
             if place[1] == itself[1] or place[1].startswith(itself[1].rstrip("/") + "/"):

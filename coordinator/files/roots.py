@@ -145,11 +145,11 @@ def own_repository(root: str, directory: str, made: str = "") -> str | None:
             f"{found_checkout.common}/refs"))):
         return None  # git passes over such a `.git`, and goes on upwards
     for config in (f"{found_checkout.common}/config", f"{found_checkout.common}/config.worktree"):
-        text, said = _read(config).lower(), _core_worktree(config)
-        if "[include" in text or (not said and re.search(r"\bworktree\s*=", text)):
+        text, work_tree = _read(config).lower(), _core_worktree(config)
+        if "[include" in text or (not work_tree and re.search(r"\bworktree\s*=", text)):
             return None
-        if said and os.path.realpath(os.path.join(found_checkout.common,
-                                                  said)) != found_checkout.top:
+        if work_tree and os.path.realpath(os.path.join(found_checkout.common,
+                                                  work_tree)) != found_checkout.top:
             return None
     return found_checkout.top
 

@@ -174,9 +174,9 @@ class StateDir(msgspec.Struct, frozen=True):
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16] + ".sock"
         with suppress(OSError, Refusal):
             # As the daemon has it: it was started with another XDG_RUNTIME_DIR, perhaps.
-            known = os.fsdecode(ownership.read(self.socket_path) or b"")
-            if known.endswith(f"/{name}"):
-                return Path(known)
+            pointer = os.fsdecode(ownership.read(self.socket_path) or b"")
+            if pointer.endswith(f"/{name}"):
+                return Path(pointer)
         return ownership.temporary_folder() / name
 
     def create(self, *, asked: bool = True, separate: Path | None = None) -> None:

@@ -41,9 +41,9 @@ def polling_observer(skip: Skip, interval_s: float) -> BaseObserver:
     """An observer that compares the tree with what it was, every `interval_s` seconds."""
 
     def entries(directory: str | None) -> Iterator[os.DirEntry[str]]:
-        with os.scandir(directory) as found:
+        with os.scandir(directory) as scan:
             kept = [
-                entry for entry in found
+                entry for entry in scan
                 if not (entry.is_dir(follow_symlinks=False) and skip(entry.path))
             ]
         return iter(kept)

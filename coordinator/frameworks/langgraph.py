@@ -395,12 +395,12 @@ def _lease(state: Any, key: str) -> Any:
     Raises:
         Refusal: UNKNOWN_LEASE.
     """
-    found = _get(state, key)
-    if not isinstance(found, Mapping) or "step" not in found:
+    lease_id = _get(state, key)
+    if not isinstance(lease_id, Mapping) or "step" not in lease_id:
         raise Refusal(
             Code.UNKNOWN_LEASE, f"The graph's state has no lease under {key!r}. The node was not "
             "run.", next=f"Put lease_node(…, key={key!r}) before it, and route_blocked(…) between.")
-    return found
+    return lease_id
 
 
 def _listed(resources: Resources) -> list[str]:

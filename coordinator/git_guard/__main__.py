@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     hook, rest = (arguments or [""])[0], arguments[1:]
     if hook in ("turn", "commit"):
         return turn.main(rest) if hook == "turn" else turn.commit(rest)
-    told = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
+    push_lines = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
     judge = top = None
     try:
         # (A commit may see a scratch tree in place of the working tree: commit.py.)
@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> int:
         if top is None:
             return 0  # a bare repository has no files that anybody could hold
         judge = CommitCheck(top, os.environ)
-        text = judge.push(rest[0] if rest else "", told) if hook == "pre-push" else judge.commit()
+        text = judge.push(rest[0] if rest else "",
+                          push_lines) if hook == "pre-push" else judge.commit()
     except Refusal as refusal:
         if judge is None or top is None:
             return _cannot_tell(refusal)

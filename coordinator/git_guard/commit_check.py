@@ -344,8 +344,8 @@ def _describe_holder(what: str, held: Sequence[rq.GuardHeld], step: str, command
     for item in held[:LISTED_MAX]:
         description = item.description and quoted(item.description)
         why = " ".join(part for part in (item.task or "", description) if part)
-        of = "" if item.resource == item.path else f" (as {item.resource})"
-        lines.append(f"  {item.path}{of}: held by {item.holder} until {item.until[11:16]}Z"
+        by_name = "" if item.resource == item.path else f" (as {item.resource})"
+        lines.append(f"  {item.path}{by_name}: held by {item.holder} until {item.until[11:16]}Z"
                      + (f": {why}" if why else ""))
     if len(held) > LISTED_MAX:
         lines.append(f"  … and {len(held) - LISTED_MAX} more")

@@ -161,9 +161,9 @@ def pushes(text: str) -> list[Push]:
 
 def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
     """Files that the commits to be pushed changed since an instant -> when last (Unix seconds)."""
-    known = not set(push.remote) <= _NOTHING and maybe(
+    has_remote = not set(push.remote) <= _NOTHING and maybe(
         "cat-file", "-e", f"{push.remote}^{{commit}}", cwd=place) is not None
-    without = [f"^{push.remote}"] if known else ["--not", f"--remotes={remote}"]
+    without = [f"^{push.remote}"] if has_remote else ["--not", f"--remotes={remote}"]
     data = git("log", "-z", "-c", "--no-renames", "--name-only", f"--since={since}",
                "--format=%x01%ct%x00", push.local, *without, "--", cwd=place)
     result: dict[str, int] = {}

@@ -310,10 +310,10 @@ def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set
     that it would have as they are in the working tree, not only in the index. Where nobody can tell
     that beforehand, all that differ."""
     everything = ["commit", *_ALL["commit"]]
-    known = not git_commands.asks_the_user(rest) and not _reads_names(rest)
+    is_plain = not git_commands.asks_the_user(rest) and not _reads_names(rest)
     listed: list[str] = []
     saved: set[str] = set()
-    for words in ([rest] if known else []) + [everything]:
+    for words in ([rest] if is_plain else []) + [everything]:
         shown = git.says(*git_commands.with_options(words, _LISTED), ended=(0, 1))
         with contextlib.suppress(ValueError):
             if shown is not None:

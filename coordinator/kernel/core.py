@@ -219,8 +219,8 @@ def last_before(view: View, instant: str) -> int:
     low, high = 0, int(view.value("event_last") or 0)
     while low < high:
         middle = (low + high) // 2
-        at = view.value("event_at_from", middle + 1)
-        if at is not None and at < instant:
+        asked_at = view.value("event_at_from", middle + 1)
+        if asked_at is not None and asked_at < instant:
             low = middle + 1
         else:
             high = middle

@@ -207,8 +207,8 @@ def from_git(svc: Service, git: Git, entries: Mapping[str, tuple[str, str]]) -> 
         if mode == LINK:
             target = git.blob(name)
             result[path] = Bytes(link_digest(target), target, 0o777, len(target))
-        elif mode == EXECUTABLE_MODE and (found := result[path]).hash is not None:
-            result[path] = replace(found, hash=f"{found.hash}{EXECUTABLE}")
+        elif mode == EXECUTABLE_MODE and (content := result[path]).hash is not None:
+            result[path] = replace(content, hash=f"{content.hash}{EXECUTABLE}")
     return result
 
 

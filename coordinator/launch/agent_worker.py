@@ -251,10 +251,10 @@ class AgentWorker(threading.Thread):
     def _session_heard(self) -> str | None:
         """The session that its hooks told last; None: not known."""
         try:
-            known = self._enrolment.row()
+            row = self._enrolment.row()
         except Refusal:
             return None
-        return known.session if known is not None else None
+        return row.session if row is not None else None
 
     def _record(self, task: rq.Task, pid: int, mark: str | None, *, taken_over: bool = False
                 ) -> None:

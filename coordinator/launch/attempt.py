@@ -149,9 +149,9 @@ def supervise(attempt: Attempted, hard: Stop,
                          "the launch was stopped")
         if wanted() and watch.may_be_taken_over():
             return watch.stopped_for_a_person(process.stop(limits.grace_s))
-        found = watch.look()
-        if found is not None:
-            how, why, grace_s = found
+        end = watch.look()
+        if end is not None:
+            how, why, grace_s = end
             return Ended(how, process.stop(grace_s), why, told=watch.told())
     return watch.ended(process.finish())
 
@@ -260,16 +260,16 @@ class _Watch:
         # The words must differ from beat to beat: that is what tells moving from being alive.
         text = (message.doing if message is not None else last_line(self._log))[:200]
         progress = f"{text} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
-        found = self._claim.renewed(progress if self._moves else None, now - self._moved_at)
+        renewal = self._claim.renewed(progress if self._moves else None, now - self._moved_at)
         if self._claim.answered_at >= now:
             self._moves = False
-        if found is None:
+        if renewal is None:
             silent = now - self._claim.answered_at
             if silent > limits.patience_s:
                 return ("cut off", f"the coordinator could not be reached for "
                         f"{limits.patience_s:g} s", limits.grace_s)
             return None
-        how, why = found
+        how, why = renewal
         if how == "lapsed":
             return how, why, limits.grace_s
         self._closed_at = now

@@ -135,8 +135,8 @@ class Door:
                 link.close()
 
     def _hear(self, link: socket.socket) -> None:
-        known = peer(link)
-        if known is not None and known[1] not in (ownership.user(), 0):
+        peer_id = peer(link)
+        if peer_id is not None and peer_id[1] not in (ownership.user(), 0):
             raise OSError("another user")
         link.settimeout(ASK_S)
         wish = msgspec.json.decode(_line(link), type=Wish)

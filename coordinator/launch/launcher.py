@@ -336,10 +336,10 @@ def _left(left: dict[str, str]) -> str:
 
 
 def _format(path: Path) -> Literal["yaml", "jsonl", "markdown"]:
-    found = FORMATS.get(path.suffix.lower())
-    if found is None:
+    format_name = FORMATS.get(path.suffix.lower())
+    if format_name is None:
         raise Refusal(
             Code.INVALID, f"The kind of {path.name} cannot be told from its name. "
             "Nothing was started.", next=f"Name it {' or '.join(('.yaml', '.jsonl', '.md'))}.",
         )
-    return found
+    return format_name

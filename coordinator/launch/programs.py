@@ -127,8 +127,8 @@ class Programs:
                 "python": sys.executable}
 
     def _environment(self, post: Post, facts: dict[str, str]) -> dict[str, str]:
-        known = attempt.environment(post.client, post.claimed.task, self._launch.state.socket())
-        return known | self._profile.environment(facts)
+        variables = attempt.environment(post.client, post.claimed.task, self._launch.state.socket())
+        return variables | self._profile.environment(facts)
 
     def _in_session(self, post: Post, argv: list[str], env: dict[str, str]) -> list[str]:
         """The command, run so that it cannot write what others hold."""

@@ -182,8 +182,8 @@ def reviewed(client: Client, kept: Sequence[KeptWork]) -> list[KeptWork]:
 
 
 def _sum(counts: Sequence[N | None]) -> N | None:
-    known = [count for count in counts if count is not None]
-    return sum(known[1:], known[0]) if known else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers[1:], numbers[0]) if numbers else None
 
 
 def all_tasks(client: Client) -> list[rq.Task]:

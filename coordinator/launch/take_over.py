@@ -108,5 +108,5 @@ def accompany(person: AtTerminal, claim: Claim, limits: Limits, hard: threading.
 def _look(claim: Claim, progress: str) -> Ended | None:
     """Renew the claim; how it ended, if it has. Nobody is sent away for that: a person may go on
     talking. (A coordinator that does not answer now does so later.)"""
-    found = claim.renewed(progress)
-    return None if found is None else Ended(found[0], 0, found[1])
+    renewal = claim.renewed(progress)
+    return None if renewal is None else Ended(renewal[0], 0, renewal[1])

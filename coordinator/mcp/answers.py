@@ -55,10 +55,10 @@ def render_reply_text(reply: Any, notices: Iterable[rq.Notice] = ()) -> tuple[st
     besides = [harmless(f"[coord] {_as_tools(notice.text)}") for notice in notices]
     if not besides:
         return text, data
-    said = "\n".join([text, *besides])
+    text_lines = "\n".join([text, *besides])
     if "message" in data:  # some clients show their model only the data
-        return said, {**data, "message": said}
-    return said, {**data, "notices": besides}
+        return text_lines, {**data, "message": text_lines}
+    return text_lines, {**data, "notices": besides}
 
 
 def in_words(reply: Any) -> str:

@@ -59,19 +59,19 @@ class Tool:
         """The shape of what the model gives."""
         hints = typing.get_type_hints(self.request, include_extras=True)
         made: list[Any] = []
-        for known in msgspec.structs.fields(self.request):
-            if known.name not in self.takes:
+        for parameter in msgspec.structs.fields(self.request):
+            if parameter.name not in self.takes:
                 continue
             message = _ANNOTATED[
-                self.typed.get(known.name, _without_none(hints[known.name])),
-                msgspec.Meta(description=self.takes[known.name]),
+                self.typed.get(parameter.name, _without_none(hints[parameter.name])),
+                msgspec.Meta(description=self.takes[parameter.name]),
             ]
-            if known.name in self.preset:
-                made.append((known.name, message, self.preset[known.name]))
-            elif known.required or known.name in self.typed:
-                made.append((known.name, message))
+            if parameter.name in self.preset:
+                made.append((parameter.name, message, self.preset[parameter.name]))
+            elif parameter.required or parameter.name in self.typed:
+                made.append((parameter.name, message))
             else:
-                made.append((known.name, message | msgspec.UnsetType, msgspec.UNSET))
+                made.append((parameter.name, message | msgspec.UnsetType, msgspec.UNSET))
         return msgspec.defstruct(self.name, made, forbid_unknown_fields=True, kw_only=True)
 
     @cached_property

@@ -123,37 +123,37 @@ def open_path(path: bytes) -> int:
     return _call(_OPENAT2, -1, path, how, len(how))
 
 
-def mount_read_only(at: int, over: int | None = None) -> None:
+def mount_read_only(source: int, over: int | None = None) -> None:
     """Put a read-only view of what a descriptor (`open_path`) names in its place, or over what
     another one names. It is never writable in between.
 
     Raises:
         OSError.
     """
-    _mount(at, at if over is None else over, (_MOUNT_ATTR_RDONLY, 0, 0, 0))
+    _mount(source, source if over is None else over, (_MOUNT_ATTR_RDONLY, 0, 0, 0))
 
 
-def mount_apart(at: int, over: int) -> None:
+def mount_apart(source: int, over: int) -> None:
     """Show what a descriptor names where another one lies, too; what is mounted over it at its own
     place does not come along.
 
     Raises:
         OSError.
     """
-    _mount(at, over, (0, 0, _MS_PRIVATE, 0))
+    _mount(source, over, (0, 0, _MS_PRIVATE, 0))
 
 
-def mount_as_it_is(at: int, over: int) -> None:
+def mount_as_it_is(source: int, over: int) -> None:
     """Show what a descriptor names, which was opened before, over what has covered it since.
 
     Raises:
         OSError.
     """
-    _mount(at, over, (0, 0, 0, 0))
+    _mount(source, over, (0, 0, 0, 0))
 
 
-def _mount(at: int, over: int, wanted: tuple[int, int, int, int]) -> None:
-    tree = _call(_OPEN_TREE, at, b"", _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_EMPTY_PATH
+def _mount(source: int, over: int, wanted: tuple[int, int, int, int]) -> None:
+    tree = _call(_OPEN_TREE, source, b"", _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_EMPTY_PATH
                  | _AT_RECURSIVE)
     try:
         attributes = struct.pack("QQQQ", *wanted)
@@ -165,14 +165,14 @@ def _mount(at: int, over: int, wanted: tuple[int, int, int, int]) -> None:
         os.close(tree)
 
 
-def unmount(at: int) -> None:
+def unmount(descriptor: int) -> None:
     """Take away the mount that a descriptor (`open_path`, opened after it was made) names the top
     of; who has files open there keeps them.
 
     Raises:
         OSError.
     """
-    _check(_lib().umount2(b"/proc/self/fd/%d" % at, _MNT_DETACH))
+    _check(_lib().umount2(b"/proc/self/fd/%d" % descriptor, _MNT_DETACH))
 
 
 def mount_of(descriptor: int) -> int:
@@ -226,19 +226,19 @@ def seen(inotify: int) -> Iterator[tuple[int, int, bytes]]:
             data = os.read(inotify, 65536)
         except BlockingIOError:
             return
-        at = 0
-        while at < len(data):
-            number, mask, _, length = struct.unpack_from("iIII", data, at)
-            at += 16
-            yield number, mask, data[at : at + length].rstrip(b"\0")
-            at += length
+        position = 0
+        while position < len(data):
+            number, mask, _, length = struct.unpack_from("iIII", data, position)
+            position += 16
+            yield number, mask, data[position : position + length].rstrip(b"\0")
+            position += length
 
 
 def _lib() -> ctypes.CDLL:
-    found = _libc()
-    if found is None:
+    library = _libc()
+    if library is None:
         raise OSError(errno.ENOSYS, "there are no namespaces here")
-    return found
+    return library
 
 
 def _call(number: int, *given: int | bytes | None) -> int:

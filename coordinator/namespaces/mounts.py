@@ -74,13 +74,13 @@ class Session:
         """
         opened = []
         try:
-            def at(path: str) -> int:
+            def open_path(path: str) -> int:
                 opened.append(kernel.open_path(os.fsencode(path)))
                 return opened[-1]
 
-            kernel.mount_read_only(at(folder))
-            kernel.mount_apart(at(program), at(f"{folder}/git"))
-            kernel.mount_read_only(at(f"{folder}/ask"), at(program))
+            kernel.mount_read_only(open_path(folder))
+            kernel.mount_apart(open_path(program), open_path(f"{folder}/git"))
+            kernel.mount_read_only(open_path(f"{folder}/ask"), open_path(program))
         finally:
             for descriptor in opened:
                 os.close(descriptor)
@@ -209,7 +209,7 @@ def _places(number: int) -> Iterable[bytes]:
 
 def _make_namespace() -> int:
     """A descriptor of a new mount namespace; a child makes it, and ends."""
-    ready, told = os.pipe()
+    ready, ready_write = os.pipe()
     held, release = os.pipe()
     child = os.fork()
     if child == 0:
@@ -218,14 +218,14 @@ def _make_namespace() -> int:
             os.close(release)
             kernel.unshare(kernel.CLONE_NEWNS)
             kernel.make_tree_shared()
-            os.write(told, b"+")
+            os.write(ready_write, b"+")
             os.read(held, 1)
             code = 0
         except OSError as bad:
-            os.write(told, (bad.strerror or "?").encode())
+            os.write(ready_write, (bad.strerror or "?").encode())
         finally:
             os._exit(code)
-    os.close(told)
+    os.close(ready_write)
     os.close(held)
     try:
         data = os.read(ready, 200)

@@ -57,9 +57,9 @@ def _meant(field: str, text: str) -> str:
     return ".".join(filter(None, (field, match[1]))) if match is not None else field
 
 
-def no_operation(name: str, known: Iterable[str]) -> Refusal:
+def no_operation(name: str, names: Iterable[str]) -> Refusal:
     """INVALID for an operation that there is not."""
-    near = get_close_matches(name[:60], list(known), 1)
+    near = get_close_matches(name[:60], list(names), 1)
     return Refusal(
         Code.INVALID, f"There is no operation called {name[:60]!r}.",
         next=(f"Did you mean `{near[0]}`? " if near else "") + "Over HTTP GET /openapi.json lists "

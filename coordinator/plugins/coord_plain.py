@@ -22,13 +22,13 @@ class Unanswered(OSError):
     """Nobody answers: what is about to be written is not guarded."""
 
 
-def ask(profile: str, event: str, **said: Any) -> dict[str, Any]:
+def ask(profile: str, event: str, **fields: Any) -> dict[str, Any]:
     """The coordinator's answer: `deny` or `context`, if any.
 
     Raises:
         Unanswered.
     """
-    body = json.dumps({"session_id": SESSION, "cwd": os.getcwd(), **said}).encode()
+    body = json.dumps({"session_id": SESSION, "cwd": os.getcwd(), **fields}).encode()
     token = os.environ.get("COORD_AGENT_TOKEN") or "-"
     try:
         with socket.socket(socket.AF_UNIX) as link:
@@ -48,8 +48,8 @@ def ask(profile: str, event: str, **said: Any) -> dict[str, Any]:
         ) from None
     if code:
         return {"deny": words.decode("utf-8", "replace")}
-    found = json.loads(text) if text else {}
-    return found if isinstance(found, dict) else {}
+    answer_fields = json.loads(text) if text else {}
+    return answer_fields if isinstance(answer_fields, dict) else {}
 
 
 def _check(path: str) -> None:
@@ -81,15 +81,15 @@ def _socket() -> str:
     given = os.environ.get("COORD_SOCKET")
     if given:
         return given
-    at = os.getcwd()
+    folder = os.getcwd()
     while True:
         try:
-            with open(os.path.join(at, ".coord", "socket.path"), "rb") as file:
+            with open(os.path.join(folder, ".coord", "socket.path"), "rb") as file:
                 text = os.fsdecode(file.read().strip())
-            return os.path.join(at, ".coord", "socket") if _is_originals(at, text) else text
+            return os.path.join(folder, ".coord", "socket") if _is_originals(folder, text) else text
         except OSError:
             pass
-        above = os.path.dirname(at)
-        if above == at:
+        above = os.path.dirname(folder)
+        if above == folder:
             raise FileNotFoundError("no .coord here or above")
-        at = above
+        folder = above

@@ -215,8 +215,8 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
 
 
 def _filled(word: str, facts: Mapping[str, str]) -> str:
-    known = {"plugins": str(PLUGINS), **facts}
-    return _BRACED.sub(lambda match: known.get(match[1], match[0]), word)
+    values = {"plugins": str(PLUGINS), **facts}
+    return _BRACED.sub(lambda match: values.get(match[1], match[0]), word)
 
 
 def load(name: str, root: Path) -> Profile:
@@ -344,8 +344,8 @@ def check(profile: Profile) -> None:
     Raises:
         Refusal: INVALID.
     """
-    used = [found for word in (*profile.command, *profile.resume, *profile.take_over)
-            for found in _BRACED.findall(word)]
+    used = [placeholder for word in (*profile.command, *profile.resume, *profile.take_over)
+            for placeholder in _BRACED.findall(word)]
     unknown = [name for name in used if name not in PLACEHOLDERS]
     if unknown:
         raise _bad(

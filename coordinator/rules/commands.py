@@ -93,8 +93,8 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
         if words[:1] != ["git"]:
             continue
         bare = _bare(words)
-        known = _either(below, bare) in files
-        if git_commands.wide(_of_folder(below, bare), (lambda word: False) if known else None):
+        is_file = _either(below, bare) in files
+        if git_commands.wide(_of_folder(below, bare), (lambda word: False) if is_file else None):
             wide.append((tuple(words), " ".join(words if "<" in words else bare)))
     if not wide:
         return []

@@ -71,10 +71,10 @@ def _applied(data: bytes, edit: Edit, position: int) -> tuple[bytes, int] | None
 def _lines(data: bytes, edit: Edit, old: bytes, new: bytes, position: int,
            crlf: bool) -> tuple[bytes, int] | None:
     for anchor in edit.anchors:
-        found = _line_like(data, anchor.strip().encode("utf-8", "surrogatepass"), position)
-        if found is None:
+        position_found = _line_like(data, anchor.strip().encode("utf-8", "surrogatepass"), position)
+        if position_found is None:
             return None
-        position = found
+        position = position_found
     if not old:  # nothing but additions: behind the anchors, else at the end
         if not edit.anchors:
             position = len(data)

@@ -75,13 +75,14 @@ def reaches(pattern: str, directory: str) -> bool:
         Refusal: see `check`.
     """
     parts = _compiled(pattern).parts
-    at = _skip(parts, {0})
+    positions = _skip(parts, {0})
     if directory:
         for name in directory.split("/"):
-            at = _skip(parts, _step(parts, at, name))
-            if not at:
+            positions = _skip(parts, _step(parts, positions, name))
+            if not positions:
                 return False
-    return any(i < len(parts) and all(p is None or _possible(p) for p in parts[i:]) for i in at)
+    return any(i < len(parts) and all(p is None or _possible(p) for p in parts[i:]) for i
+               in positions)
 
 
 @lru_cache(maxsize=8192)
@@ -204,20 +205,20 @@ def _possible(part: Part) -> bool:
     return () not in part
 
 
-def _skip(parts: Sequence[Part | None], at: set[int]) -> set[int]:
-    """The states `at`, and those behind a `**` that matches no directory."""
-    result = set(at)
-    for i in sorted(at):
+def _skip(parts: Sequence[Part | None], positions: set[int]) -> set[int]:
+    """The states `positions`, and those behind a `**` that matches no directory."""
+    result = set(positions)
+    for i in sorted(positions):
         while i < len(parts) and parts[i] is None:
             i += 1
             result.add(i)
     return result
 
 
-def _step(parts: Sequence[Part | None], at: set[int], name: str) -> set[int]:
+def _step(parts: Sequence[Part | None], positions: set[int], name: str) -> set[int]:
     """The states after the directory `name`."""
     result = set()
-    for i in at:
+    for i in positions:
         if i == len(parts):
             continue
         part = parts[i]

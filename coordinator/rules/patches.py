@@ -96,9 +96,10 @@ def _end_of_file(patch: str, hunks: list[_Hunk]) -> None:
 def _place(lines: list[str], hunk: _Hunk, done: int, n: int) -> int:
     """Where a hunk goes: at or behind `done`."""
     size = len(hunk.old)
-    said = hunk.at - 1 if size else hunk.at
-    if said >= done and lines[said : said + size] == hunk.old and said <= len(lines):
-        return said
+    expected = hunk.at - 1 if size else hunk.at
+    if expected >= done and lines[expected : expected
+                                  + size] == hunk.old and expected <= len(lines):
+        return expected
     if not size:
         raise DoesNotApply(f"its hunk {n} stands at line {hunk.at}, which is not there")
     matches = [position for position in range(done, len(lines) - size + 1)

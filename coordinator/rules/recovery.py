@@ -36,8 +36,8 @@ REMEDIES: dict[str, Remedy] = {
 def remedy(outcome: str, rounds: int, rounds_max: int) -> Remedy:
     """The remedy for an outcome; `rounds`: attempts in a row, with this one, of which nothing was
     written."""
-    found = REMEDIES[outcome]
-    return found if found == "none" or rounds < rounds_max else "person"
+    choices = REMEDIES[outcome]
+    return choices if choices == "none" or rounds < rounds_max else "person"
 
 
 def describe_remedy(remedy: str) -> str:

@@ -151,9 +151,9 @@ def superseded(files: Mapping[int, frozenset[str]], n: int,
     return frozenset[str]().union(*(files[other] for other in there if other > n))
 
 
-def meets(one: frozenset[str], other: frozenset[str]) -> bool:
+def meets(units: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two sets of paths have one in common, or one that lies below one of the other."""
-    return not (_with_above(one).isdisjoint(other) and one.isdisjoint(_with_above(other)))
+    return not (_with_above(units).isdisjoint(other) and units.isdisjoint(_with_above(other)))
 
 
 def _with_above(paths: frozenset[str]) -> set[str]:

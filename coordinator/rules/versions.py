@@ -40,11 +40,13 @@ def replaced(knowledge: Known, agent: str) -> bool:
     return not knowledge.held_since_read or knowledge.by_others
 
 
-def carries(base: str, told: str, now: str, new: str) -> bool:
-    """Whether a new content carries the change from `base` to `told`, as far as `now` still has it:
-    every line that came is there as often, and no line that went is back. A change that only moves
-    lines, or blank ones, cannot be seen in a content that lacks it."""
-    counts = [Counter(filter(str.strip, text.splitlines())) for text in (base, told, now, new)]
+def carries(base: str, shown: str, now: str, new: str) -> bool:
+    """Whether a new content carries the change from `base` to `shown`, as far as `now` has it.
+
+    Every line that the change added is there as often, and no line that it removed is back. A
+    change that only moves lines, or blank ones, leaves no trace here.
+    """
+    counts = [Counter(filter(str.strip, text.splitlines())) for text in (base, shown, now, new)]
     before, after, here, there = counts
     came = [line for line in after if after[line] > before[line]]
     went = [line for line in before if before[line] > after[line]]

@@ -308,17 +308,17 @@ class Tx(View):
         if self.kept is not None:
             self.kept.add(digest)
 
-    def _narrow(self, digest: str, known: int | None, mode: int) -> None:
+    def _narrow(self, digest: str, mode_before: int | None, mode: int) -> None:
         """One content, several files: what is put back is open to no more people than any was."""
-        both = mode if known is None else known & mode
-        if both != known:
+        both = mode if mode_before is None else mode_before & mode
+        if both != mode_before:
             self.db.execute(Q["blob_mode"], (digest, both))
 
-    def keep_found(self, found: Bytes) -> bool:
+    def keep_found(self, content: Bytes) -> bool:
         """Keep what a look has found, if its bytes came along; whether they are kept then."""
-        if found.hash is None or found.kept or found.data is None:
-            return self.has("blob_has", found.hash)  # (nothing has no name)
-        self.keep(found.hash, found.data, found.mode)
+        if content.hash is None or content.kept or content.data is None:
+            return self.has("blob_has", content.hash)  # (nothing has no name)
+        self.keep(content.hash, content.data, content.mode)
         return True
 
     def keep_packed(self, digest: str, size: int, packed: bytes, mode: int | None) -> None:
@@ -416,7 +416,7 @@ class Ledger:
     def run_all(self, jobs: Sequence[Job], now_ms: int) -> list[Any]:
         """All jobs, in order, at one instant; a value, a `Refusal` or an `Unready` for each."""
         answers: list[Any] = []
-        at = -1  # of the job that runs
+        position = -1  # of the job that runs
         ended = self.ends.last
         try:
             self.db.execute("BEGIN IMMEDIATE")
@@ -424,11 +424,11 @@ class Ledger:
                 self._cache = WriterCache()  # nobody else should write; somebody did
             tx = Tx(self.db, now_ms, self._cache, self.ends)
             tx.kept = self.kept
-            for at, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
+            for position, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 answers.append(self._answer(job, tx))
                 if tx.ended:
                     tx.note_ends()
-            at = -1
+            position = -1
             tx.flush()
             self.db.execute("COMMIT")
             self._version = self.db.data_version()
@@ -438,16 +438,16 @@ class Ledger:
             self._rollback()
             if len(jobs) == 1:
                 return [self._as_refusal(bad)]
-            if at < 0:  # the disk refused all of them together
+            if position < 0:  # the disk refused all of them together
                 log.warning("a batch of %d failed (%s: %s); each is run again on its own",
                             len(jobs), type(bad).__name__, bad)
                 return [self.run_all([job], now_ms)[0] for job in jobs]
             if not isinstance(bad, Refusal | Unready):
                 log.warning("a job failed (%s: %s); it is run again by itself",
                             type(bad).__name__, bad)
-            rest = self.run_all([*jobs[:at], *jobs[at + 1 :]], now_ms)
-            alone = bad if isinstance(bad, Unready) else self.run_all([jobs[at]], now_ms)[0]
-            return [*rest[:at], alone, *rest[at:]]
+            rest = self.run_all([*jobs[:position], *jobs[position + 1 :]], now_ms)
+            alone = bad if isinstance(bad, Unready) else self.run_all([jobs[position]], now_ms)[0]
+            return [*rest[:position], alone, *rest[position:]]
         if tx.recorded and self.on_commit is not None:
             try:
                 self.on_commit(tx.effects)

@@ -113,9 +113,10 @@ class Wreck:
         asked: list[tuple[str, tuple[int, ...]]] = [(Q["event_newest"], ())]
         asked += [(Q["event_from"], (seq + (1 << n),)) for n in range(FAR)]
         for sql, params in asked:
-            found = self._number(sql, *params)
-            if found is not None and found > max(seq, best or 0) and self._event(found) is not None:
-                best = found
+            number = self._number(sql, *params)
+            if number is not None and number > max(seq,
+                                                   best or 0) and self._event(number) is not None:
+                best = number
         return best
 
     def snapshot(self) -> tuple[int, bytes] | None:
@@ -298,10 +299,10 @@ def _bring_blobs(db: apsw.Connection, wreck: Wreck) -> int:
 def _raise_counters(
     db: apsw.Connection, wreck: Wreck, floor: dict[str, int], done: Rescue, instant: str
 ) -> None:
-    known = View(db, 0).counts("counters_all")
+    counters = View(db, 0).counts("counters_all")
     for name, statement in COUNTERS.items():
         shown = int(db.execute(statement).get)
-        seen = max(known.get(name, 0), wreck.counter(name), floor.get(name, 0), shown)
+        seen = max(counters.get(name, 0), wreck.counter(name), floor.get(name, 0), shown)
         done.counters[name] = seen + STEP
         db.execute(Q["counter_put"], (name, seen + STEP))
     event = ev.CountersRaised(above=done.counters)

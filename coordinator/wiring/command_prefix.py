@@ -84,8 +84,8 @@ def make(root: Path | None, hook: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     words = {"python": shlex.quote(sys.executable), "enter": shlex.quote(str(orders.ENTER)),
              "root": shlex.quote(str(root))}
-    told = " ".join(str(root or "for every repository").split())
-    text = _SCRIPT.format(**words | {"root": told},
+    root_text = " ".join(str(root or "for every repository").split())
+    text = _SCRIPT.format(**words | {"root": root_text},
                           hook=shlex.quote(str(hook)),
                           find=(_ANY if root is None else _THIS).format(**words))
     write_atomic(path, text.encode("utf-8", "surrogateescape"), 0o700)

@@ -115,19 +115,19 @@ def _insert(text: str, around: Span, value: Any, key: str | None) -> str:
         lead = text[line:begin]
         own_line = not lead.strip()
         margin = lead if own_line else ""
-        said = _rendered(value, key, margin, unit, flat=not own_line)
+        text_of_value = _rendered(value, key, margin, unit, flat=not own_line)
         comma = _blank(text, last.end)
         trailing = text[comma : comma + 1] == ","
         gap = f"\n{margin}" if own_line else " "
         if trailing:  # their style is kept
-            return f"{text[: comma + 1]}{gap}{said},{text[comma + 1 :]}"
-        return f"{text[: last.end]},{gap}{said}{text[last.end :]}"
+            return f"{text[: comma + 1]}{gap}{text_of_value},{text[comma + 1 :]}"
+        return f"{text[: last.end]},{gap}{text_of_value}{text[last.end :]}"
     line = text.rfind("\n", 0, around.start) + 1
     margin = text[line : len(text) - len(text[line:].lstrip(" \t"))]
     inner = margin + unit
-    said = _rendered(value, key, inner, unit, flat=False)
+    text_of_value = _rendered(value, key, inner, unit, flat=False)
     kept = text[around.start + 1 : around.end - 1].rstrip()  # comments, perhaps
-    return (f"{text[: around.start + 1]}{kept}\n{inner}{said}\n{margin}"
+    return (f"{text[: around.start + 1]}{kept}\n{inner}{text_of_value}\n{margin}"
             f"{text[around.end - 1 :]}")
 
 

@@ -129,9 +129,9 @@ def _text(
 def _is_roots(path: Path) -> bool:
     """Whether nobody but root can write to what is there of a path, or to a folder above it."""
     real = path.resolve()
-    for at in (real, *real.parents):
+    for folder in (real, *real.parents):
         try:
-            status = at.stat()
+            status = folder.stat()
         except FileNotFoundError:
             continue
         if status.st_uid != 0 or status.st_mode & 0o022:

@@ -403,8 +403,8 @@ def _stripped(path: Path, text: str) -> str | None:
     try:
         if _is_toml(path):
             return toml.stripped(text, _MARKS)
-        while (found := _doomed(jsonc.parse(text))) is not None:
-            text = jsonc.without(text, *found)
+        while (entry := _doomed(jsonc.parse(text))) is not None:
+            text = jsonc.without(text, *entry)
         return text if jsonc.parse(text).value != {} or "/" in text else None
     except (jsonc.BadJson, toml.BadToml) as bad:
         raise _broken(path, bad) from None

@@ -56,10 +56,10 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
         made.comment(MARK)
     around[path[-1]] = made
     inside[path[-1]] = value
-    said = tomlkit.dumps(document)
-    if _plain(said) != wanted:
+    written = tomlkit.dumps(document)
+    if _plain(written) != wanted:
         raise BadToml(f"`{'.'.join(path)}` cannot be put in without a change to something else")
-    return said
+    return written
 
 
 def stripped(text: str, marks: Sequence[str]) -> str | None:
@@ -77,8 +77,8 @@ def stripped(text: str, marks: Sequence[str]) -> str | None:
     _plain(without)
     document = tomlkit.parse(without)
     _strip(document, before, marks)
-    said = tomlkit.dumps(document)
-    return said if said.strip() else None
+    written = tomlkit.dumps(document)
+    return written if written.strip() else None
 
 
 def _strip(

@@ -77,10 +77,10 @@ def one_line(text: str) -> str:
 def quoted(text: str, most: int = 200) -> str:
     """Somebody's words within a sentence of coord's: one line in double quotes, at most `most`
     characters of it."""
-    said = one_line(text[: 4 * most]).replace('"', "'")
-    if len(said) > most or len(text) > 4 * most:
-        said = said[: most - 1].rstrip() + "…"
-    return f'"{said}"'
+    line = one_line(text[: 4 * most]).replace('"', "'")
+    if len(line) > most or len(text) > 4 * most:
+        line = line[: most - 1].rstrip() + "…"
+    return f'"{line}"'
 
 
 def block(text: str) -> str:

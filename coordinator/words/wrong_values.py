@@ -49,7 +49,7 @@ def choices(bad: Exception, kind: Any) -> list[str]:
     """
     if not _ODD.match(str(bad)):
         return []
-    return [str(value) for one in _met(bad, kind) for value in _values(one)]
+    return [str(value) for constraint in _met(bad, kind) for value in _values(constraint)]
 
 
 def fields(bad: Exception, kind: Any) -> list[str]:
@@ -57,7 +57,7 @@ def fields(bad: Exception, kind: Any) -> list[str]:
     another; else nothing. `kind`: as above."""
     if not _OBJECT.match(str(bad)) or not sentence(bad)[0]:
         return []
-    return [field.encode_name for one in _met(bad, kind) for field in _fields(one)]
+    return [field.encode_name for constraint in _met(bad, kind) for field in _fields(constraint)]
 
 
 def _met(bad: Exception, kind: Any) -> list[msgspec.inspect.Type]:

@@ -148,16 +148,16 @@ class Dashboard(SessionApp[str | None]):
         for warning in list(status.health.get("warnings", []))[:1]:
             head.append(f"  warning: {in_line(str(warning))}", "yellow")
         self.query_one("#head", Static).update(head)
-        at = self._row()
+        row = self._row()
         self.rows = _ROWS[self.chosen](self)
-        self._fill(at)
+        self._fill(row)
 
     def _tabs(self, counts: Mapping[str, int | None], before: str, counted: bool) -> Text:
         tabs = Text(no_wrap=True, overflow="ellipsis")
         for n, (name, count) in enumerate(counts.items(), 1):
-            of = f" {count}" if counted and count is not None else ""
+            total = f" {count}" if counted and count is not None else ""
             waits = bool(count) and name in ("reviews", "requests")
-            tabs.append(f"{before}{n} {name}{of} ", "reverse" if name == self.chosen else
+            tabs.append(f"{before}{n} {name}{total} ", "reverse" if name == self.chosen else
                         "bold yellow" if waits else "")
         return tabs
 
@@ -170,7 +170,7 @@ class Dashboard(SessionApp[str | None]):
         wide[-1] = max(8, self.size.width - 1 - sum(w + 2 for w in wide[:-1]) - 2)
         return wide
 
-    def _fill(self, at: Row | None) -> None:
+    def _fill(self, chosen: Row | None) -> None:
         table = self.query_one(DataTable)
         line, scroll = table.cursor_row, table.scroll_y
         heads = LISTS[self.chosen]
@@ -186,7 +186,7 @@ class Dashboard(SessionApp[str | None]):
                 table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
         keys = [row.key for row in self.rows]
         if self.rows:
-            line = keys.index(at.key) if at is not None and at.key in keys else line
+            line = keys.index(chosen.key) if chosen is not None and chosen.key in keys else line
             table.move_cursor(row=min(line, len(keys) - 1), animate=False)
             table.scroll_to(y=scroll, animate=False)
 
@@ -391,8 +391,8 @@ def _task(about: Any) -> str | None:
     """The task that it belongs to."""
     if isinstance(about, rq.AgentRow):
         return about.tasks[0] if about.tasks else None
-    found = getattr(about, "task", None)
-    return str(found) if found else None
+    task = getattr(about, "task", None)
+    return str(task) if task else None
 
 
 def run() -> None:

@@ -154,8 +154,8 @@ def story(row: rq.Review, task: rq.Task | None) -> Text:
     return text
 
 
-def _head(out: Text, text: str) -> None:
-    out.append(f"\n{text}\n", "bold")
+def _head(page: Text, text: str) -> None:
+    page.append(f"\n{text}\n", "bold")
 
 
 R = TypeVar("R")

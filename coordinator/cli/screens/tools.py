@@ -50,8 +50,8 @@ def edit(place: Path, line: int | None, where: Path | None = None) -> int:
     except ValueError as bad:
         raise Refusal(Code.INVALID, f"The editor {command!r} cannot be read as a command: {bad}. "
                       "Nothing was changed.", next="`GIT_EDITOR=nano coord …`") from None
-    at = [f"+{line}"] if line and words and Path(words[0]).name in TAKES_A_LINE else []
-    return _run(["sh", "-c", f'{command} "$@"', command, *at, str(place)], where)
+    line_option = [f"+{line}"] if line and words and Path(words[0]).name in TAKES_A_LINE else []
+    return _run(["sh", "-c", f'{command} "$@"', command, *line_option, str(place)], where)
 
 
 def _chosen(where: Path) -> bool:

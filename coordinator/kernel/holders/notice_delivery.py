@@ -31,10 +31,10 @@ def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[s
     result = []
     for notice, facts in box.standing:
         kind, text = notice.kind, notice.text
-        said = f"[coord] {text}"
+        line = f"[coord] {text}"
         if kind == "granted":
-            said += _changes(svc, tx, agent, facts.get("resources", []), receipt)
-        result.append(said)
+            line += _changes(svc, tx, agent, facts.get("resources", []), receipt)
+        result.append(line)
     receipt.append(ev.NoticesDelivered(agent=agent, up_to=box.last))
     return result
 

@@ -249,7 +249,8 @@ class _Search:
                 before.append((theirs, waiter))
         mine = min(_places(tx, self.holder, asked, mode, step), default=None) if before else None
         if mine is not None:
-            before = [(at, waiter) for at, waiter in before if (*at, waiter.acquisition_id) < mine]
+            before = [(asked_at, waiter) for asked_at,
+                      waiter in before if (*asked_at, waiter.acquisition_id) < mine]
         return before
 
     def _is_in_the_queue(self, waiter: NearWaiter, asked: Resource, mode: str) -> bool:
@@ -332,12 +333,12 @@ def _find_by_inode(svc: Service, tx: Tx, located: Located, inode: str,
 
 
 def _twins_rivals(
-    svc: Service, tx: Tx, located: Located, known: Collection[int]
+    svc: Service, tx: Tx, located: Located, tokens: Collection[int]
 ) -> list[tuple[LeaseRow, str]]:
     """Leases on what contains another name of the same file: a directory that it is linked into."""
     assert located.path is not None
     matches = {lease.fencing_token: lease for lease in _of_names(
-        svc, tx, tx.looked.twins(located.path)) if lease.fencing_token not in known}
+        svc, tx, tx.looked.twins(located.path)) if lease.fencing_token not in tokens}
     return [(_renamed(svc, lease, located.resource), lease.scope) for lease in matches.values()]
 
 

@@ -59,9 +59,9 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
         whole = tx.value("baseline_get", lease.fencing_token, name)
     if asked.kind == "file" or whole is None:
         return whole, None
-    found = tx.looked.part(path, region_of(asked.name), of=whole)
-    tx.keep_found(found)
-    return found.hash, [(resource_names.path_of(asked.name, asked.kind), whole)]
+    content = tx.looked.part(path, region_of(asked.name), of=whole)
+    tx.keep_found(content)
+    return content.hash, [(resource_names.path_of(asked.name, asked.kind), whole)]
 
 
 def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | None]:
@@ -148,8 +148,8 @@ def further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
             if not theirs:
                 continue
             whole = whole_of(tx, max(theirs, key=age))
-            known = tx.value("baseline_get", wide.fencing_token, path)
-            was = wide.content_hash if wide.kind == "file" else known
+            baseline = tx.value("baseline_get", wide.fencing_token, path)
+            was = wide.content_hash if wide.kind == "file" else baseline
             alone = svc.is_launched_worktree(wide.worktree)
             first = whole_of(tx, min(theirs, key=age)) if alone else None
             base = first or was or whole

@@ -264,15 +264,15 @@ def _baseline(
     if asked.kind in ("file", "region"):
         if not located.has_content:
             return None, None, []
-        found = _content_of(tx, located)
-        kept = tx.keep_found(found) or found.hash is None
+        content = _content_of(tx, located)
+        kept = tx.keep_found(content) or content.hash is None
         lost = [] if kept else [asked.name]
         if asked.kind == "file":
-            return found.hash, None, lost
+            return content.hash, None, lost
         assert located.path is not None, "it lies somewhere"
         whole = tx.looked.content(located.path)
         tx.keep_found(whole)
-        return found.hash, _around(asked, whole), lost
+        return content.hash, _around(asked, whole), lost
     if asked.kind not in ("dir", "glob"):
         return None, None, []
     listing = tx.looked.below(below(svc, located))
@@ -356,14 +356,14 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str, lent_by: str | None = None) -> 
     """The lease is another holder's from now on, under a new token: it was never free between, so
     nobody who waits for it is passed over. Between a session and its sub-agents, and where a task
     is handed over."""
-    known = baselines(tx, row)
+    contents = baselines(tx, row)
     tx.record(
         ev.LeaseReleased(
             fencing_token=row.fencing_token, resource=row.file_path, scope=row.scope,
             agent=row.locked_by, lease_kind=row.kind, task=row.task_id, by=agent,
         )
     )
-    in_its_place(tx, msgspec.structs.replace(row, locked_by=agent, lent_by=lent_by), known)
+    in_its_place(tx, msgspec.structs.replace(row, locked_by=agent, lent_by=lent_by), contents)
     pending_unlocks.follow(tx, row, agent)
     # It may stand in line for this very thing.
     tx.effects.wake.update({
@@ -381,10 +381,10 @@ class NeedingClaimRow(Row, frozen=True):
 
 
 def take_over(
-    tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None
+    tx: Tx, row: LeaseRow, contents: list[tuple[str, str]] | None
 ) -> int | None:
     """An agent gives back what it had leased before it claimed a task that needs it, too: the task
-    goes on with a lease of its own, judged from where that one began (`known`: what lay below it
+    goes on with a lease of its own, judged from where that one began (`contents`: what lay below it
     then, as `baselines` gave it before that lease ended). Its token; None: there is no such
     task."""
     need = tx.first(NeedingClaimRow, "claim_that_needs", row.locked_by, row.file_path, row.kind,
@@ -398,17 +398,17 @@ def take_over(
     return in_its_place(tx, msgspec.structs.replace(
         row, mode=row.mode if row.agreed_as is not None else need.mode,
         expires_at=need.claim_until, max_until=need.claim_max, ttl_ms=need.ttl_ms,
-        task_id=need.task_id), known)
+        task_id=need.task_id), contents)
 
 
 def make_shared(
-    svc: Service, tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None
+    svc: Service, tx: Tx, row: LeaseRow, contents: list[tuple[str, str]] | None
 ) -> rq.Lease:
     """Its holder gives back the right to write, and only reads from now on: its lease as it is
     then. What it has written is finished, as with a release; and it keeps the right that a task of
-    its own needs. `known`: as of `take_over`."""
+    its own needs. `contents`: as of `take_over`."""
     end(tx, row)
-    token = take_over(tx, row, known) if row.task_id is None else None
+    token = take_over(tx, row, contents) if row.task_id is None else None
     if token is None:
         token = in_its_place(
             tx, msgspec.structs.replace(
@@ -419,12 +419,12 @@ def make_shared(
 
 
 def in_its_place(
-    tx: Tx, row: LeaseRow, known: list[tuple[str, str]] | None, acquisition: str | None = None
+    tx: Tx, row: LeaseRow, contents: list[tuple[str, str]] | None, acquisition: str | None = None
 ) -> int:
     """Record this lease, made of one that has just ended, under a token of its own: that.
 
     Args:
-        known: what lay below it when its work began, as `baselines` gives it.
+        contents: what lay below it when its work began, as `baselines` gives it.
         acquisition: that it belongs to; None: one of its own.
     """
     token = tx.number("fencing")
@@ -436,7 +436,7 @@ def in_its_place(
             mode=row.mode, scope=row.scope, inode=row.inode, worktree=row.worktree,
             slot=free_slot(tx, row.locked_by, asked, row.mode, row.worktree), task=row.task_id,
             acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
-            max_until=row.max_until, content_hash=row.content_hash, baselines=known,
+            max_until=row.max_until, content_hash=row.content_hash, baselines=contents,
             agreed_as=row.agreed_as, goes_with=row.goes_with, lent_by=row.lent_by,
             began_at=row.began, purpose=intern(row.purpose),
         )

@@ -108,12 +108,13 @@ def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> 
         Refusal: STALE_TOKEN, UNKNOWN_LEASE.
     """
     first = acquisition.removeprefix("A-")
-    known = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
+    is_number = len(first) < NUMBER_DIGITS and first.isascii() and first.isdigit()
     most = 2 * svc.settings.leases.resources_max  # (a link, and what it leads to)
-    rows = tx.each(LeaseRow, "leases_of_acquisition", int(first) if known else 0, most, acquisition)
+    rows = tx.each(LeaseRow, "leases_of_acquisition", int(first) if is_number else 0, most,
+                   acquisition)
     if rows:
         return rows
-    if renews and known and int(first) <= tx.last_number("fencing"):
+    if renews and is_number and int(first) <= tx.last_number("fencing"):
         raise Refusal(Code.STALE_TOKEN, f"What {acquisition} held has ended.")
     raise Refusal(Code.UNKNOWN_LEASE, f"No live lease belongs to {acquisition}.")
 
@@ -137,7 +138,7 @@ def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
            ) -> Iterator[tuple[Located, list[LeaseRow]]]:
     """What these texts mean, each once; with the leases that bear the very name, where that leads
     elsewhere: a link's own, as the lists show it."""
-    told: set[tuple[str, str]] = set()
+    keys: set[tuple[str, str]] = set()
     by_name = {text: held_by_name(svc, tx, text, cwd) for text in resources}
     try:
         locate(svc, tx, resources, cwd)
@@ -157,8 +158,8 @@ def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
             rows = [row for row in rows if row.file_path != located.resource.name]
         scope = rows[0].scope if rows else located.resource.scope
         key = scope, located.resource.name if located.resource.kind == "glob" else ""
-        if key not in told:
-            told.add(key)
+        if key not in keys:
+            keys.add(key)
             yield located, rows
 
 

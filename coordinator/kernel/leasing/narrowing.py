@@ -93,16 +93,17 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
     leases = []
     first: str | None = None
     for kept_item in parts:
-        part, of = kept_item.part.resource, kept_item.of
-        if any(row.locked_by == of.locked_by and row.kind == part.kind
+        part, kept_lease = kept_item.part.resource, kept_item.of
+        if any(row.locked_by == kept_lease.locked_by and row.kind == part.kind
                and row.file_path == part.name and row.worktree == kept_item.part.worktree
                for row in tx.each(LeaseRow, "leases_at_scope", part.scope)):
             continue  # it has a lease of its own on that, which stays
         content_hash, baselines = kept_item.was
         token = in_its_place(tx, msgspec.structs.replace(
-            of, file_path=part.name, kind=part.kind, scope=part.scope, inode=kept_item.part.inode,
+            kept_lease, file_path=part.name, kind=part.kind, scope=part.scope,
+            inode=kept_item.part.inode,
             content_hash=content_hash,
-            goes_with=of.goes_with if part.name == of.file_path else None),
+            goes_with=kept_lease.goes_with if part.name == kept_lease.file_path else None),
             baselines, first)
         first = first or f"A-{token}"
         lease = tx.first(LeaseRow, "lease_by_token", token)

@@ -42,8 +42,8 @@ def find(view: View, text: str, resource: str | None = None) -> UnlockRow:
         row = view.first(UnlockRow, "unlock_get", candidate)
         if row is not None and resource in (None, row.resource):
             return row
-    of = f" and is for {resource[:200]}" if resource else ""
-    raise unknown(Code.UNKNOWN_REQUEST, "unlock request", "U", name, of)
+    about = f" and is for {resource[:200]}" if resource else ""
+    raise unknown(Code.UNKNOWN_REQUEST, "unlock request", "U", name, about)
 
 
 def pending(view: View, place: str) -> UnlockRow | None:
@@ -211,10 +211,10 @@ def words(text: str, what: str) -> str:
     Raises:
         Refusal: LIMIT.
     """
-    said = " ".join(text.split())
-    if len(said) > WORDS_CHARS_MAX:
+    line = " ".join(text.split())
+    if len(line) > WORDS_CHARS_MAX:
         raise Refusal(
-            Code.LIMIT, f"The {what} has {len(said)} characters; {WORDS_CHARS_MAX} are the most. "
+            Code.LIMIT, f"The {what} has {len(line)} characters; {WORDS_CHARS_MAX} are the most. "
             "Nothing was done.", next="Say it shorter.",
         )
-    return said
+    return line

@@ -44,12 +44,12 @@ def check_known(svc: Service, tx: Tx, places: Sequence[Located], agent: str, cwd
         raise _unknown(svc, name, known_names, agent, cwd, proposed)
 
 
-def _unknown(svc: Service, name: str, known: Sequence[str], agent: str, cwd: str | None,
+def _unknown(svc: Service, name: str, region_names: Sequence[str], agent: str, cwd: str | None,
              proposed: bool) -> Refusal:
-    """REGION_UNKNOWN. `known`: what the file has."""
+    """REGION_UNKNOWN. `region_names`: what the file has."""
     nothing = f"Nothing was {'written' if proposed else 'leased'}."
     path, wanted = path_of(name, "region"), region_of(name)
-    if not known:
+    if not region_names:
         return Refusal(
             Code.REGION_UNKNOWN,
             f"{file_names.shown(path)} has no regions: it is "
@@ -58,7 +58,7 @@ def _unknown(svc: Service, name: str, known: Sequence[str], agent: str, cwd: str
             f"--agent {agent}`",
             resource=name, nearest=[path],
         )
-    near = nearest(wanted, known)
+    near = nearest(wanted, region_names)
     return Refusal(
         Code.REGION_UNKNOWN,
         f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "

@@ -42,11 +42,11 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
                 whole and not tx.looked.has(Content(located_resource.path))):
             continue
         try:
-            found = tx.looked.content(located_resource.path)
+            content = tx.looked.content(located_resource.path)
         except Refusal:
             continue
-        if found.hash is not None and tx.keep_found(found):
-            result[located_resource.resource.name] = found.hash
+        if content.hash is not None and tx.keep_found(content):
+            result[located_resource.resource.name] = content.hash
     return result
 
 

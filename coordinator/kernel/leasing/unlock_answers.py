@@ -249,16 +249,17 @@ def _handed(row: UnlockRow, by: str, text: str, changed: list[ev.FlaggedFile], o
             flagged: partial_work.Flagged | None) -> str:
     """What the asker is told of what it gets: whose it was, and whether that left it as it was."""
     if override:
-        told = f"{by} (override) took {row.resource} from {row.holder} for you ({row.request_id})"
+        sentence = (f"{by} (override) took {row.resource} from {row.holder} for you "
+                    f"({row.request_id})")
     else:
-        told = f"{by} gave up {row.resource}, as you asked ({row.request_id})"
-    told += f": {quoted(text, 500)}." if text else "."
+        sentence = f"{by} gave up {row.resource}, as you asked ({row.request_id})"
+    sentence += f": {quoted(text, 500)}." if text else "."
     if changed:
         state = " in the middle of its work" if override else ""
         names = listed([file.path for file in changed])
-        told += (f" {row.holder} had changed {names}{state}: what is there now is what "
+        sentence += (f" {row.holder} had changed {names}{state}: what is there now is what "
                  f"you start from.{_say_kept(flagged, 'That is')}")
-    return told
+    return sentence
 
 
 def _all_handed(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> list[LeaseRow]:

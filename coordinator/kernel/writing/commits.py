@@ -120,8 +120,8 @@ def _note_versions(svc: Service, tx: Tx, journal: Journal, agent: str) -> None:
     trees = {step.path: step.worktree for step in journal.steps}
     seen: list[tuple[str, str | None, str | None]] = [
         (step.path, step.new_hash, agent) for step in journal.steps if step.worktree is None]
-    noted, known = _noted(journal.verdict.note)
-    for name, now in (*noted, *known):
+    noted, versions_before = _noted(journal.verdict.note)
+    for name, now in (*noted, *versions_before):
         tree = trees.get(path_of(name, "region") or name)
         seen += [(text, now, agent) for text in _seen_as(svc, tx, agent, name, tree)]
     blackboard.committed(svc, tx, agent, noted)
@@ -194,10 +194,11 @@ def _note(plan: Plan) -> str:
 def _noted(note: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, str | None]]]:
     """What is written, and what is known by that."""
     written: list[tuple[str, str | None]] = []
-    known: list[tuple[str, str | None]] = []
+    versions: list[tuple[str, str | None]] = []
     for line in note.splitlines():
         if line.startswith(WARNED):
             continue
         now, _, name = line.removeprefix(KNOWN).partition(" ")
-        (known if line.startswith(KNOWN) else written).append((name, None if now == "-" else now))
-    return written, known
+        (versions if line.startswith(KNOWN)
+         else written).append((name, None if now == "-" else now))
+    return written, versions

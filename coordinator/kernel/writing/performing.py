@@ -164,10 +164,10 @@ class _Writers:
         return self._made.setdefault(worktree, made)
 
     def _source(self, name: str) -> Source:
-        found = self._view.source(name)
-        if found is None:
+        source = self._view.source(name)
+        if source is None:
             raise OSError(f"its bytes ({name[:20]}…) are not kept any more")
-        return found
+        return source
 
     def sync(self) -> tuple[str, Outcome] | None:
         """Bring to the disk what was renamed; why that cannot be done."""

@@ -29,16 +29,16 @@ class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]  # its package h
         call = {"tool_name": "bash", "tool_input": {"command": command}, "cwd": where,
                 "tool_use_id": str(action.get("tool_call_id", ""))}
         try:
-            said = coord_plain.ask("mini", "before", **call)
+            before = coord_plain.ask("mini", "before", **call)
         except coord_plain.Unanswered as bad:
-            said = {"deny": str(bad)}
-        if said.get("deny"):
-            return {"output": said["deny"], "returncode": 126, "exception_info": ""}
+            before = {"deny": str(bad)}
+        if before.get("deny"):
+            return {"output": before["deny"], "returncode": 126, "exception_info": ""}
         done: dict[str, Any] = super().execute(action, cwd, **more)
         try:
-            told = coord_plain.ask("mini", "after", **call, tool_response=done.get("output", ""))
+            after = coord_plain.ask("mini", "after", **call, tool_response=done.get("output", ""))
         except coord_plain.Unanswered:
-            told = {}
-        if told.get("context"):
-            done["output"] = f"{done.get('output', '')}\n{told['context']}"
+            after = {}
+        if after.get("context"):
+            done["output"] = f"{done.get('output', '')}\n{after['context']}"
         return done

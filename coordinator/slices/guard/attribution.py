@@ -77,9 +77,9 @@ def list_other_writers(view: View, path: str, command: Running, holder: str,
                        calls: Iterable[Running]) -> list[str]:
     """The agents beside `command`'s whose commands may have written a file that `holder` holds;
     none where this command alone names the file. `calls`: what ran when the file was written."""
-    known = {owner(view, command.holder), owner(view, holder)}
+    own_agents = {owner(view, command.holder), owner(view, holder)}
     others = [call for call in calls if call.is_command and not call.confined
-              and owner(view, call.holder) not in known]
+              and owner(view, call.holder) not in own_agents]
     naming = [call for call in others if call.names(path)]
     if naming or command.names(path):
         others = naming

@@ -107,13 +107,13 @@ def _judged(svc: Service, located: Located, need: Proposed) -> Outcome | str:
 
 
 def _regions(svc: Service, tx: Tx, agent: str, located: Located,
-             found: Mapping[str, str]) -> Broken:
+             regions: Mapping[str, str]) -> Broken:
     """These places (`path::Region` -> why), as far as nobody of the agent's has them."""
     breakage = Broken()
     places = {name: Place(svc.where(located.worktree, name.partition("::")[0]), None, True)
-              for name in found}
+              for name in regions}
     tx.looked.require(set(places.values()))
-    for name, why in found.items():
+    for name, why in regions.items():
         region = name.partition("::")[2]
         try:
             there = tx.looked.located(places[name])

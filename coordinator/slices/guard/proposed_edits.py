@@ -83,11 +83,11 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
             except Refusal:
                 continue  # it lies outside, or cannot be looked at: as for the file itself
     for located in files:
-        known = proposed.get((located.resource.scope, located.worktree))
-        if known is None:
+        proposal = proposed.get((located.resource.scope, located.worktree))
+        if proposal is None:
             _need(tx, agent, result, located, [located])
             continue
-        edit, parts = known
+        edit, parts = proposal
         broken = broken_callers.broken(svc, tx, agent, located, edit, parts)
         result.why |= broken.why
         beside += broken.resources
@@ -114,14 +114,14 @@ def explained(refusal: Refusal, unplaced: Collection[str]) -> Refusal:
         next="Read the file before you edit it again.", **refusal.facts)
 
 
-def _need(tx: Tx, agent: str, out: Wanted, file: Located, places: Sequence[Located]) -> None:
+def _need(tx: Tx, agent: str, needs: Wanted, file: Located, places: Sequence[Located]) -> None:
     """All of these have to be leased, but what the agent writes by an agreement with others."""
     for place in places:
         if agreements.by_which(tx, agent, place.resource) is None:
-            out.resources.append(place)
+            needs.resources.append(place)
         else:
-            out.windows.add(file.resource.name)
-            out.agreed.add(file.resource.name)
+            needs.windows.add(file.resource.name)
+            needs.agreed.add(file.resource.name)
 
 
 def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall,

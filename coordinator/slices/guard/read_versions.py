@@ -373,8 +373,8 @@ def _carries(tx: Tx, read: ReadRow, now: Bytes, text: str | None) -> bool:
     """Whether a new content of a file has what the agent was told of and has not read."""
     if text is None:
         return False
-    base, told = (_text(tx.source(name or None)) for name in (read.base, read.told))
-    return carries(base, told, _text(now.data or tx.source(now.hash)), text)
+    base, shown = (_text(tx.source(name or None)) for name in (read.base, read.told))
+    return carries(base, shown, _text(now.data or tx.source(now.hash)), text)
 
 
 def unread(tx: Tx, agent: str, files: Sequence[Located], agreed: Collection[str]) -> Refusal | None:

@@ -397,8 +397,8 @@ def _parts_of_others(svc: Service, tx: Tx, agent: str, breakage: Broken) -> list
     rows = [row for row in leases_near(tx, resource(
         breakage.name, "file", fold_case=svc.fold_case)) if row.worktree is None
         and row.expires_at > tx.now and row.locked_by not in mine]
-    known = breakage.holder in {row.locked_by for row in rows}
-    return rows if known and all(row.kind == "region" for row in rows) else []
+    is_holder = breakage.holder in {row.locked_by for row in rows}
+    return rows if is_holder and all(row.kind == "region" for row in rows) else []
 
 
 def _keep(svc: Service, tx: Tx, breakage: Broken, content: Bytes) -> ev.FlaggedFile:
@@ -417,12 +417,13 @@ def _keep(svc: Service, tx: Tx, breakage: Broken, content: Bytes) -> ev.FlaggedF
     )
 
 
-def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken], found: Mapping[Broken, Bytes],
+def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken],
+          contents: Mapping[Broken, Bytes],
           also: tuple[str, ...]) -> str:
     """Open the review of these, and tell their holders; its name."""
     files = []
     for breakage in broken:
-        file = _keep(svc, tx, breakage, found[breakage])
+        file = _keep(svc, tx, breakage, contents[breakage])
         files.append(file)
         tx.record(UnleasedWrite(resource=file.path, hash=file.flagged_hash, agent=agent))
     held = _holders(svc, tx, agent, broken)

@@ -32,11 +32,11 @@ def is_verdict(tx: Tx, change: Seen) -> bool:
     return change.hash in tx.values("review_written_last", change.path)
 
 
-def note(svc: Service, tx: Tx, change: Seen, known: str | None,
+def note(svc: Service, tx: Tx, change: Seen, before: str | None,
          held: Mapping[str, Sequence[str]] | None = None) -> None:
-    """Record it. `known`: what was there before, by its name; `held`: what it was written to of
+    """Record it. `before`: what was there before, by its name; `held`: what it was written to of
     what agents hold, by holder."""
-    if (change.hash is None and known is None and change.before.hash is None
+    if (change.hash is None and before is None and change.before.hash is None
             and not change.is_in_git):
         return  # it came and went: nothing was there, as far as is known
     tx.record(UnleasedWrite(resource=change.path, hash=change.hash))
@@ -45,34 +45,34 @@ def note(svc: Service, tx: Tx, change: Seen, known: str | None,
     why = " ".join(f"{listed(names)}, which {holder} holds, was changed while no command of "
                    f"{holder} ran." for holder, names in (held or {}).items())
     why = why or f"{change.path} was changed while agents were active and nobody had leased it."
-    if known is None:
-        known = change.before.hash
-        if known == change.hash:
+    if before is None:
+        before = change.before.hash
+        if before == change.hash:
             return  # back to what is committed
         repository_files.keep(tx, change.before)
-    flag(svc, tx, change, known, why)
+    flag(svc, tx, change, before, why)
 
 
-def keep_both(svc: Service, tx: Tx, change: Seen, known: str | None, seen_at: str | None, *,
+def keep_both(svc: Service, tx: Tx, change: Seen, before: str | None, seen_at: str | None, *,
               flagged: bool) -> None:
     """Commands of several agents write one file at the same time: what each left is kept, and shown
     to a person where one has overwritten the other."""
     repository_files.keep(tx, change.now)
-    if (flagged or known is None or seen_at is None or seen_at < tx.later(-LATE_MS)
-            or not tx.has("blob_has", known)):
+    if (flagged or before is None or seen_at is None or seen_at < tx.later(-LATE_MS)
+            or not tx.has("blob_has", before)):
         return
-    flag(svc, tx, change, known, f"{change.path} was written twice while commands of several "
+    flag(svc, tx, change, before, f"{change.path} was written twice while commands of several "
           "agents ran, and nobody had leased it: what the earlier write left is kept.")
 
 
-def flag(svc: Service, tx: Tx, change: Seen, known: str | None, why: str) -> None:
-    """Show it to a person, who can put back what was there before (`known`)."""
+def flag(svc: Service, tx: Tx, change: Seen, before: str | None, why: str) -> None:
+    """Show it to a person, who can put back what was there before (`before`)."""
     repository_files.keep(tx, change.now)
-    kept = change.now.kept and (known is None or tx.has("blob_has", known))
-    kind = "created" if known is None else "deleted" if change.hash is None else "modified"
+    kept = change.now.kept and (before is None or tx.has("blob_has", before))
+    kind = "created" if before is None else "deleted" if change.hash is None else "modified"
     file = ev.FlaggedFile(
         path=change.path, scope=path_scope(change.path, svc.fold_case), change=kind,
-        kept=kept, baseline_hash=known, flagged_hash=change.hash,
+        kept=kept, baseline_hash=before, flagged_hash=change.hash,
     )
     partial_work.flag(
         tx, [file],

@@ -50,10 +50,10 @@ def _is_among(svc: Service, path: str, globs: Sequence[Resource]) -> bool:
     return asked is not None and any(overlaps(asked, glob) for glob in globs)
 
 
-def note(tx: Tx, found: Iterable[tuple[str, str | None]]) -> None:
+def note(tx: Tx, contents: Iterable[tuple[str, str | None]]) -> None:
     """What is there by now (paths, and the names of their contents)."""
     versions: list[tuple[str, str | None, str | None]] = []
-    for path, digest in found:
+    for path, digest in contents:
         last = tx.first(VersionRow, "version_get", path)
         if last is not None and last.hash != digest:
             versions.append((path, digest, None))

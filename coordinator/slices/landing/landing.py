@@ -283,10 +283,10 @@ def _baseline(svc: Service, tx: Tx, row: LeaseRow,
     """What the holder starts from there; the bytes are kept (invariant 6)."""
     need = _needed(svc, row, root)
     if not isinstance(need, Below):
-        found = (tx.looked.part(need.path, need.name) if isinstance(need, Part)
+        content = (tx.looked.part(need.path, need.name) if isinstance(need, Part)
                  else tx.looked.content(need.path))
-        tx.keep_found(found)
-        return found.hash, None
+        tx.keep_found(content)
+        return content.hash, None
     return None, list(tx.looked.below(need).files.items())
 
 

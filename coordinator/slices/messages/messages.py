@@ -182,16 +182,16 @@ def _checked(text: str) -> str:
     """Raises:
     Refusal: INVALID, LIMIT.
     """
-    said = text.strip()
-    if not said:
+    body = text.strip()
+    if not body:
         raise Refusal(Code.INVALID, "A message says something. Nothing was said.",
                       next="`coord tell WHO TEXT`")
-    if len(said) > TEXT_MAX:
+    if len(body) > TEXT_MAX:
         raise Refusal(
-            Code.LIMIT, f"The message has {len(said)} characters; {TEXT_MAX} are the most. "
+            Code.LIMIT, f"The message has {len(body)} characters; {TEXT_MAX} are the most. "
             "Nothing was said.", next="Say it shorter, or name a file that has the rest.",
         )
-    return said
+    return body
 
 
 def _hearers(tx: Tx, sender: str, to: str) -> list[str]:

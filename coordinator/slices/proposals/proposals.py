@@ -348,8 +348,8 @@ def _breaks(svc: Service, view: View, agent: str, path: str, before: bytes,
     """Whom it breaks elsewhere: told, not refused, for nobody holds anything here."""
     if svc.impact is None or svc.settings.leases.meaning == "off" or not is_known(path):
         return []
-    found = svc.impact.judge(path, before, after, set(), 2.0)
-    refusal = svc.impact.refuse(found, set()) if not isinstance(found, str) else None
+    judgement = svc.impact.judge(path, before, after, set(), 2.0)
+    refusal = svc.impact.refuse(judgement, set()) if not isinstance(judgement, str) else None
     if refusal is None or refusal.code is not Code.REQUIRE_ADDITIONAL_LOCKS:
         return []
     return [f"It may break what uses it: {', '.join(refusal.facts['required'][:8])}."]

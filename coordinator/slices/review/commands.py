@@ -41,11 +41,11 @@ def listing(
                      limit=limit):
         return
     if not reply.items:
-        of = "".join((f" of {agent}" if agent is not None else "",
+        condition = "".join((f" of {agent}" if agent is not None else "",
                       f" of task {task}" if task is not None else ""))
-        shell.say(f"Nothing{of} waits for a verdict." if state == "open"
-                  else f"There is no review{of}." if state == "all"
-                  else f"No review{of} is {state}.")
+        shell.say(f"Nothing{condition} waits for a verdict." if state == "open"
+                  else f"There is no review{condition}." if state == "all"
+                  else f"No review{condition} is {state}.")
         return
     now = shell.now_ms
     rows = [

@@ -186,11 +186,11 @@ class _Look:
                            if is_link(file.flagged_hash or "") or is_link(file.baseline_hash or "")}
         self._roots: dict[str | None, Root | None] = {}
 
-    def take_out(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
+    def take_out(self, files: list[ReviewFileRow], plan: Plan) -> list[_Wanted]:
         """Each to its baseline; where somebody changed it since, only the partial work goes out."""
         wanted = []
         for file in files:
-            held = self._held_parts(file, out.what)
+            held = self._held_parts(file, plan.what)
             now = self._now(file)
             if now.hash == file.baseline_hash:
                 continue
@@ -206,12 +206,12 @@ class _Look:
                 )
             new = file.baseline_hash
             if now.hash != file.flagged_hash:
-                new = self._merged(file, now, out)
-            self._beside(held, file, now, new, out)
+                new = self._merged(file, now, plan)
+            self._beside(held, file, now, new, plan)
             wanted.append(_Wanted(file, now, new))
         return wanted
 
-    def undo(self, files: list[ReviewFileRow], out: Plan) -> list[_Wanted]:
+    def undo(self, files: list[ReviewFileRow], plan: Plan) -> list[_Wanted]:
         """Each that the verdict wrote to what was there before."""
         wanted, changed = [], []
         written = _done("revert" if self._row.state == "reverted" else "keep")
@@ -233,11 +233,11 @@ class _Look:
             new, mode = file.verdict_hash, file.verdict_mode
             if now.hash != file.written_hash:  # what the revert took out is put back beside it
                 new, mode = self._merge(file.path, now, file.verdict_hash, file.written_hash,
-                                        out), None
+                                        plan), None
                 if new is None:
                     changed.append(file.path)
                     continue
-            self._beside(held, file, now, new, out)
+            self._beside(held, file, now, new, plan)
             wanted.append(_Wanted(file, now, new, mode))
         if changed:
             names = listed([file_names.shown(path) for path in changed], NAMED_MAX)
@@ -253,7 +253,7 @@ class _Look:
             )
         return wanted
 
-    def write_down(self, wanted: list[_Wanted], out: Plan) -> None:
+    def write_down(self, wanted: list[_Wanted], plan: Plan) -> None:
         """The steps: what goes first, so that its place is free for what comes."""
         wanted.sort(key=lambda wanted: wanted.new is not None)
         for n, other_wanted in enumerate(wanted):
@@ -263,13 +263,13 @@ class _Look:
                     Code.LIMIT,
                     f"What is at {file_names.shown(file.path)} now could not be kept (more than "
                     "review.kept_bytes_max is, or the disk is full), so the verdict could not be "
-                    f"undone. Nothing was {_done(out.what)}.",
+                    f"undone. Nothing was {_done(plan.what)}.",
                     next="`coord compact` removes what nothing needs; or raise the limit.",
                 )
             root = self._roots[file.worktree]
-            out.inodes[file.path] = here = root.identity(file.path) if root is not None else None
-            out.keeps.append(now)
-            out.steps.append(ev.VerdictStep(
+            plan.inodes[file.path] = here = root.identity(file.path) if root is not None else None
+            plan.keeps.append(now)
+            plan.steps.append(ev.VerdictStep(
                 path=file.path, scope=file.scope, worktree=file.worktree, old=now.hash,
                 old_mode=now.mode, new=other_wanted.new, new_mode=self._mode(other_wanted),
                 aside=f".coord-{self._row.review_id}-{n}-{secrets.token_hex(4)}.tmp",
@@ -346,7 +346,7 @@ class _Look:
         return None if broken else names
 
     def _beside(self, held: Sequence[LeaseRow], file: ReviewFileRow, now: Bytes, new: str | None,
-                out: Plan) -> None:
+                plan: Plan) -> None:
         """A file of which others hold parts is written beside these, as a commit of regions is.
 
         Raises:
@@ -355,14 +355,14 @@ class _Look:
         if not held:
             return
         after = None if new is None else (
-            next((keep.data for keep in out.keeps if keep.hash == new), None) or self._blob(new))
+            next((keep.data for keep in plan.keeps if keep.hash == new), None) or self._blob(new))
         names = self._list_changed(file.path, now, after)
         parts = [resource(f"{file.path}::{name}", "region", fold_case=self._svc.fold_case)
                  for name in names or ()]
         for lease in held:
             if not parts or not _is_beside(lease, parts):
-                raise _held(lease, file.path, out.what)
-        out.beside[file.path] = parts
+                raise _held(lease, file.path, plan.what)
+        plan.beside[file.path] = parts
 
     def _mode(self, wanted: _Wanted) -> int:
         """Permission bits of the new file: those of the one that is there, as far as they fit."""
@@ -374,26 +374,26 @@ class _Look:
         now = wanted.now
         if now.hash is not None and not is_link(now.hash) and _fits(now.mode, wanted.new):
             return now.mode
-        known = self._view.blob_mode(wanted.new)
-        if known is not None and _fits(known, wanted.new):
-            return known
+        mode = self._view.blob_mode(wanted.new)
+        if mode is not None and _fits(mode, wanted.new):
+            return mode
         there = now.hash is not None and not is_link(now.hash)
         return fitting_mode(now.mode if there else PLAIN_MODE, wanted.new)
 
-    def _merged(self, file: ReviewFileRow, now: Bytes, out: Plan) -> str:
+    def _merged(self, file: ReviewFileRow, now: Bytes, plan: Plan) -> str:
         """What is there now without the partial work; its name.
 
         Raises:
             Refusal: VERSION_CHANGED: that is not possible without destroying later work.
         """
         name = self._merge(file.path, now, file.baseline_hash,
-                           file.flagged_hash or file.last_hash, out)
+                           file.flagged_hash or file.last_hash, plan)
         if name is None:
             raise Refusal(
                 Code.VERSION_CHANGED,
                 f"{file_names.shown(file.path)} was changed after it was flagged, in the same "
-                f"lines: {'reverting' if out.what == 'revert' else 'overwriting'} it would destroy "
-                f"that. Nothing was {_done(out.what)}.",
+                f"lines: {'reverting' if plan.what == 'revert' else 'overwriting'} it would "
+                f"destroy that. Nothing was {_done(plan.what)}.",
                 next=f"`coord review show {self._row.review_id}`, settle "
                 f"{file_names.shown(file.path)} by hand, then "
                 f"`coord review keep {self._row.review_id}`.",
@@ -402,7 +402,7 @@ class _Look:
         return name
 
     def _merge(self, path: str, now: Bytes, to: str | None, from_: str | None,
-               out: Plan) -> str | None:
+               plan: Plan) -> str | None:
         """What is there now with the change from one content to another; its name. None: that is
         not possible without destroying later work."""
         wanted, left = (self._blob(name) if repository_files.can_merge(name) else None
@@ -414,7 +414,7 @@ class _Look:
         assert now.hash is not None and from_ and to
         here, theirs = is_executable(now.hash), is_executable(from_)
         name = digest(data, executable=here if here != theirs else is_executable(to))
-        out.keeps.append(repository_files.stow(self._svc, name, data))
+        plan.keeps.append(repository_files.stow(self._svc, name, data))
         return name
 
     def _blob(self, name: str | None) -> bytes | None:

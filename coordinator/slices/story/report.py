@@ -189,8 +189,8 @@ class Gathered:
         self.wanted_by[name].add(agent)
 
     def _lease_moved(self, data: dict[str, Any], instant: str) -> None:
-        if (known := self.held.get(data["fencing_token"])) is not None:
-            self.held[data["fencing_token"]] = known[0], data["resource"], known[2]
+        if (lease := self.held.get(data["fencing_token"])) is not None:
+            self.held[data["fencing_token"]] = lease[0], data["resource"], lease[2]
 
     def _lease_released(self, data: dict[str, Any], instant: str) -> None:
         self._ended(data["fencing_token"], self.now_ms)
@@ -200,8 +200,8 @@ class Gathered:
 
     def _ended(self, token: int, ms: int) -> None:
         self.earlier.pop(token, None)
-        if (known := self.held.pop(token, None)) is not None:
-            agent, name, since = known
+        if (lease := self.held.pop(token, None)) is not None:
+            agent, name, since = lease
             self.agents[agent]["held"] += max(0, ms - since)
             self.files[name]["held"] += max(0, ms - since)
 
@@ -334,10 +334,10 @@ def _files(gathered: Gathered) -> list[rq.HotFile]:
 
 def _agents(gathered: Gathered) -> list[rq.AgentsPart]:
     return [rq.AgentsPart(
-        agent=name, claimed=one["claimed"], done=one["done"], failed=one["failed"],
-        in_review=one["in_review"], grants=one["grants"], refused=one["refused"],
-        held_s=_s(one["held"]), waited_s=_s(one["waited"]), stood_s=_s(one["stood"]),
-    ) for name, one in sorted(gathered.agents.items())]
+        agent=name, claimed=counts["claimed"], done=counts["done"], failed=counts["failed"],
+        in_review=counts["in_review"], grants=counts["grants"], refused=counts["refused"],
+        held_s=_s(counts["held"]), waited_s=_s(counts["waited"]), stood_s=_s(counts["stood"]),
+    ) for name, counts in sorted(gathered.agents.items())]
 
 
 def _s(ms: int) -> float:

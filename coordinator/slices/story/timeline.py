@@ -175,11 +175,12 @@ def moment(svc: Service, view: View, actor: Actor, req: rq.Moment) -> rq.MomentR
 def _find(view: View, req: rq.Moment, last: int) -> tuple[int, int]:
     """The last event before the moment that is asked about, and the moment itself (ms)."""
     if req.event is not None and req.at is not None:
-        raise Refusal(Code.INVALID, "moment: `event` and `at` are both given. Nothing was told.",
+        raise Refusal(Code.INVALID,
+                      "moment: `event` and `event_at` are both given. Nothing was told.",
                       next="Give one of them.", field="at")
     if req.event is not None:
-        at = view.value("event_at", req.event)
-        return req.event, from_iso(at) if at is not None else view.now_ms
+        event_at = view.value("event_at", req.event)
+        return req.event, from_iso(event_at) if event_at is not None else view.now_ms
     instant = read_instant("moment", "at", req.at)
     if instant is None or instant >= view.now:
         return last, view.now_ms
@@ -190,9 +191,9 @@ def _find(view: View, req: rq.Moment, last: int) -> tuple[int, int]:
 def _sentences(view: View) -> Iterator[str]:
     """How things are, in sentences: what nobody has closed."""
     for lease in view.each(LeaseRow, "leases_live", view.now, 0, None, SENTENCES_MAX):
-        of = f" for {lease.task_id}" if lease.task_id else ""
-        of += f" in {one_line(lease.worktree)}" if lease.worktree else ""
-        yield (f"{lease.locked_by} holds {lease.file_path} ({lease.mode}){of} until "
+        for_task = f" for {lease.task_id}" if lease.task_id else ""
+        for_task += f" in {one_line(lease.worktree)}" if lease.worktree else ""
+        yield (f"{lease.locked_by} holds {lease.file_path} ({lease.mode}){for_task} until "
                f"{lease.expires_at[:19]}Z")
     for waiter in view.each(WaiterRow, "waiters_all"):
         yield f"{waiter.agent} stands in line as {waiter.acquisition_id}"

@@ -114,9 +114,9 @@ def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]
     for path, whole in contents.items():
         if path in left:
             continue
-        found = tx.looked.content(whole.path)
-        if path in begun or found.hash != before[path]:
-            left[path] = _kept(tx, found)
+        content = tx.looked.content(whole.path)
+        if path in begun or content.hash != before[path]:
+            left[path] = _kept(tx, content)
     for path in left.keys() & beside.keys():
         with suppress(Refusal):  # if it cannot be divided: as it is
             left[path] = _kept(tx, tx.looked.made(beside[path]))
@@ -124,9 +124,9 @@ def _changed(svc: Service, tx: Tx, task: TaskRow) -> list[tuple[str, str | None]
                   if not path.startswith(STATE_DIR + "/"))
 
 
-def _kept(tx: Tx, found: Bytes) -> str | None:
-    tx.keep_found(found)
-    return found.hash
+def _kept(tx: Tx, content: Bytes) -> str | None:
+    tx.keep_found(content)
+    return content.hash
 
 
 def _of_partial_work(tx: Tx, task: TaskRow) -> list[str]:

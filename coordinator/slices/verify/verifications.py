@@ -227,9 +227,9 @@ def _reopen(tx: Tx, row: VerificationRow, culprit: Culprit, agent: str) -> None:
             "changed, twice, and passed without it. coord takes nothing back: correct it in the "
             "working tree. (What a person has edited there counts once it is committed.)")
     output = harmless(culprit.tail).strip()
-    told = f"{text} Last output:\n{output}" if output else text
+    text_with_output = f"{text} Last output:\n{output}" if output else text
     state = tasks.broke(tx, task, why=f"{row.verification_id}: the command {culprit.how}",
-                        result=told[:10_000])
+                        result=text_with_output[:10_000])
     room = 2000 - len(text) - 20
     short = f"{text} Last output:\n{output[-min(room, TAIL_CHARS):]}" if output else text
     blackboard.note(tx, task, agent, Code.VERIFY_FAILED,
