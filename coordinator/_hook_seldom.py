@@ -1,7 +1,8 @@
-"""What the hook seldom needs: to find the coordinator's socket, to start it if need be, and to ask
-other repositories' coordinators.
+"""The slow path of the hook: it finds the coordinator's socket, starts the coordinator, and asks
+the coordinators of other repositories.
 
-Loaded by `_hook.py`, under the same rule: only modules that are built into the interpreter.
+`_hook.py` loads this module only when it is needed. Both import only modules that are built into
+the interpreter.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""What the quick `coord` and the coordinator agree on, and what both tell of Ctrl-C.
+"""What the quick `coord` and the coordinator agree on, and what both say about Ctrl-C.
 
-Read by `_command.py`, under its rule: only modules that are built into the interpreter.
+`_command.py` imports this module, so it imports only modules that are built into the interpreter.
 """
 
 try:

@@ -1,7 +1,8 @@
-"""What travels with the package: `schema.sql` and `agents/`, and which version it is.
+"""The files that travel with the package, `schema.sql` and `agents/`, and the version of the
+program.
 
-In a wheel they lie in `coordinator/_data/`; in a checkout (and an editable install) at the
-repository root. Nothing else may guess their place.
+In a wheel they are in `coordinator/_data/`. In a checkout or an editable install they are at the
+repository root. No other module may guess their place.
 """
 
 from functools import cache

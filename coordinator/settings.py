@@ -1,12 +1,12 @@
-"""What can be set in `coord.toml`, with its defaults, its limits and where each value came from.
+"""The settings of `coord.toml`: defaults, limits, and where each value came from.
 
-Order: defaults, then `coord.toml` in the repository root (or `COORD_CONFIG`), then environment
-variables `COORD_<SECTION>_<KEY>`. Only the daemon and the launcher read it; nothing below them
-sees a file or the environment.
+The order is defaults, then `coord.toml` in the repository root or `COORD_CONFIG`, then the
+environment variables `COORD_<SECTION>_<KEY>`. Only the daemon and the launcher read them; nothing
+below sees a file or the environment.
 
-`coord.toml` comes with the repository, from whoever wrote that. Values that weaken protection
-or name a command (`WEAKENING`) count only when a person has trusted them (`coord trust`); till then
-the default is in force. What a person says by `COORD_CONFIG` or a variable needs no trust.
+`coord.toml` comes with the repository, from an unknown author. Values that weaken protection or
+name a command (`WEAKENING`) count only after a person has trusted them (`coord trust`). Until then
+the default holds. `COORD_CONFIG` and variables come from the user and need no trust.
 """
 
 from __future__ import annotations

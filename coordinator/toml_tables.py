@@ -1,9 +1,9 @@
-"""What the TOML files say that travel with coord, read before: `toml_tables.json`, made from them
+"""The contents of the TOML files that travel with coord, parsed beforehand into `toml_tables.json`
 by `make docs`.
 
-Python's parser takes longer to be read in, and to read eleven profiles, than all else that a
-command does. What is looked for is found by the digest of the file's bytes, so a file that was
-changed since is read as any other.
+Loading Python's parser and parsing eleven profiles take longer than everything else that a command
+does. An entry is found by the digest of the file's bytes, so a file that was changed since is
+parsed as any other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which sections explain the resources that an agent was refused, and how much of each to quote.
+"""Choosing the sections that explain the refused resources, and how much of each is quoted.
 
-Owns the choice and its order. Reads shelves, never files; the same index and question always give
-the same answer.
+The module decides the choice and its order. It reads shelves and no files. The same index and the
+same question always give the same answer.
 """
 
 from __future__ import annotations

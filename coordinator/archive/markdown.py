@@ -1,12 +1,12 @@
-"""Markdown read as numbered sections, each tied to the code that it speaks of.
+"""Reading Markdown as numbered sections, each tied to the code that it mentions.
 
-Owns how headings become section numbers, what front matter may say, and which code spans, links
-and bare paths count as a mention. Never reads a file, never judges whether a path exists, and
-never raises on what a person wrote: what cannot be understood becomes a `Remark`.
+The module decides how headings become section numbers, what front matter may contain, and which
+code spans, links and bare paths count as a mention. It reads no file and does not check whether a
+path exists. Text that cannot be understood becomes a `Remark`; no text raises an error.
 
-A section is a heading and the text under it up to the next heading of any level: excerpts must be
-short, so a section never carries its subsections. Numbers come from position, because nobody keeps
-numbers up by hand; but a number that somebody did write is the one others will quote, so it wins.
+A section is a heading and the text under it up to the next heading of any level. Excerpts must be
+short, so a section never contains its subsections. The number of a section comes from its position.
+A number that a person wrote into the heading wins, because other people quote it.
 """
 
 from __future__ import annotations

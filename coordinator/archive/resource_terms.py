@@ -1,6 +1,7 @@
-"""What a contended resource can be known by in prose, and how strong each kind of tie is.
+"""The terms by which prose may mention a contended resource, and how strong each kind of tie is.
 
-Owns the order of ties and the reasons given for them. Pure: strings in, terms and ranks out.
+The module decides the order of ties and the reasons that are given for them. It is pure: texts go
+in, terms and ranks come out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How a file's difference looks: unified as `git diff` shows it, or side by side, each line beside
-the one that it became; what changed within a line stands out.
+"""Showing a file's difference on a terminal: unified as `git diff` does, or side by side.
 
-Owns colours and columns. What belongs together is known to `commands/differences.py`. Gives lines
-of text; prints nothing.
+The module decides colours and columns, and marks what changed within a line.
+`commands/differences.py` decides which lines belong together. The functions return lines of text
+and print nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rich's console for texts that agents and files have written. Asks nobody."""
+"""Rich's console for texts that agents and files have written. It sends no request."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Modules that a short command names and seldom uses: each is read in when
-something of it is asked for.
+"""Modules that a short command names and seldom uses. Each is loaded when one of its names is used.
 
-Half of a command's time went into them. Owns which modules these are, and how they are read in
-later (PEP 451's way; the library's own `LazyLoader` reads a module in when it is imported a second
-time). Never changes what a module is once it has been read.
+Loading them took half of a command's time. The table lists these modules and how each is loaded
+later, by the means of PEP 451. The library's own `LazyLoader` does not fit, because it loads a
+module when it is imported a second time. A loaded module is never changed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Where each command is declared, so that one is found without reading in the others; and what is
-said of a command that does not exist: ours that is near, or that another program calls so.
+"""The table of which module declares which command, so that the program loads only that module.
+
+The module also words the answer to an unknown command. It names a near command of coord's own, or
+coord's name for a command that other programs have.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""`coord regions FILE`: the parts of a file by their names; and `coord commit-region`.
+"""`coord regions`, `coord commit-region` and `coord propose`.
 
-The first asks no coordinator: what a file is divided into follows from its bytes alone. What is
-written, the coordinator writes.
-
-`coord propose`: a change without a lease, applied if what it was made from still stands.
+`coord regions FILE` lists the parts of a file by name and asks no coordinator, because they follow
+from the bytes alone. The other two commands change files: the coordinator writes them. `coord
+propose` applies a change without a lease if the content that it was made from is still there.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""`coord report`: what a launch came to, as charts on the terminal or as one HTML file.
+"""`coord report`: the result of a launch, as charts on the terminal or as one HTML file.
 
-`coord report --html`: a time of work as one file that needs no network.
-
-The file is the browser page's own time line, built into the package by `make web`, with its data in
-it. Its policy runs that one script and asks nobody. What agents and files chose stands in a block
-of JSON, which no browser runs, and nothing in it can end that block.
+The HTML file needs no network. It is the browser page's own time line, which `make web` builds into
+the package, with its data in it. Its policy runs that one script and allows no request. Texts that
+agents and files chose are in a block of JSON, which no browser runs, and no text can end that
+block.
 """
 
 from __future__ import annotations

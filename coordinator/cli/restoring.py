@@ -1,7 +1,8 @@
-"""`coord doctor --restore`, `coord init --adopt`: a database made anew, and state taken over.
+"""`coord doctor --restore` makes a database anew, and `coord init --adopt` takes over foreign
+state.
 
-Both change what a coordinator stands on, so both hold its lock while they work. The new database is
-whole before it takes the damaged one's place, and the damaged one is kept.
+Both commands change files that a coordinator depends on, so both hold its lock while they work. A
+new database is complete before it replaces the damaged one. The damaged one is kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""`coord review …`: flagged work, and a human's verdict on it.
+"""`coord review …`: flagged work, and a person's verdict on it.
 
-A long answer on a terminal, through the pager that git would take.
-
-Owns which pager, and when there is one: `$GIT_PAGER`, git's `core.pager`, `$PAGER`, `less`; never
-into a pipe, never on a dumb terminal. A pager that cannot be started costs nobody the answer.
+A long answer on a terminal goes through a pager. The order is `$GIT_PAGER`, git's `core.pager`,
+`$PAGER`, `less`. There is no pager in a pipe or on a dumb terminal. If the pager cannot be started,
+the answer is printed without it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`coord verify`: the command of `verify.command` on what tasks have finished, now; or what the
-last verifications told.
+"""`coord verify`: runs `verify.command` on finished tasks now, or shows what the last runs found.
 
-Asks, waits for the end by asking again (a verification survives the coordinator's end), prints.
+The command asks for a verification and then asks again until it has ended. A verification survives
+a restart of the coordinator.
 """
 
 from __future__ import annotations

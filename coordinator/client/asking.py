@@ -1,7 +1,7 @@
-"""What both clients have in common: how something may be asked, how it goes over the wire (one line
-out, one line in, told apart by their numbers), and what the generated methods stand on.
+"""What the blocking and the asynchronous client share: idempotency, retries, and the wire format.
 
-Owns no connection; `Client` and `AsyncClient` do.
+A request is one line and a reply is one line; a number ties them together. The generated methods
+build on this module. `Client` and `AsyncClient` own the connections.
 """
 
 from __future__ import annotations

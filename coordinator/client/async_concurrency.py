@@ -1,6 +1,6 @@
-"""What runs beside what in an event loop: connections, renewing, bodies, work to be finished.
+"""Running things side by side in an event loop: connections, renewals, bodies, unfinished work.
 
-Has the names of `concurrency`, which is the same for threads.
+`concurrency` has the same names for threads.
 """
 
 from __future__ import annotations

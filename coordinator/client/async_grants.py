@@ -1,9 +1,8 @@
-"""Asking for what can be granted (leases, tasks), so that who is cancelled meanwhile keeps nothing.
+"""Asking for leases and tasks in such a way that a cancelled caller keeps nothing.
 
-Owns what becomes of a grant that nobody waits for any more. Several of one client may ask for the
-same at once: what was granted to one of them, who has gone, is the next one's who is told of it, or
-is given back. What was granted is never guessed: the coordinator keeps the answer under the
-question's idempotency key.
+A grant may arrive after its caller was cancelled. Then the next caller of the same client that
+asked for the same gets it, or it is given back. Nothing is guessed about what was granted, because
+the coordinator keeps each answer under the idempotency key of its question.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The asynchronous side of the wire: many questions at once over one connection, no threads.
+"""The asynchronous connection: many questions at once over one socket, without threads.
 
-Has the names of `transport`. Answers are told apart by their numbers, so a question that waits
-holds up no other, a lease's renewal least of all.
+`transport` has the same names for threads. A number ties each answer to its question. So a question
+that waits never delays another one, such as the renewal of a lease.
 """
 
 from __future__ import annotations

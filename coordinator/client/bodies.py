@@ -1,8 +1,9 @@
-"""Who holds what a body of `lease` holds: a holder of its own, for each thread, task and process.
+"""Giving each thread, task and process a holder of its own while it is in the body of a `lease`.
 
-A client is one agent, and the coordinator keeps agents apart. So each body that is entered is a
-sub-agent of the client's agent. Sub-agents are used again: a client has as many as it ever had
-bodies at once. Bodies within a body, in the same thread or task, are one holder. Asks nothing.
+A client is one agent, and the coordinator keeps agents apart. So each body that is entered becomes
+a sub-agent of the client's agent. Sub-agents are used again, so a client has at most as many as it
+ever had bodies at once. Nested bodies of one thread or task are one holder. The module sends no
+request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What runs beside what, in threads: connections, renewing, bodies that an exception may end at any
-instant.
+"""Running things side by side in threads: connections, renewals, and bodies that an exception may
+end.
 
-Has the names of `async_concurrency`, which is the same for an event loop.
+`async_concurrency` has the same names for an event loop.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Where the coordinator of a repository is, and whether it is this user's own.
+"""Finding the coordinator of a repository, and checking that this user runs it.
 
-Owns finding the root and the socket, and the look at who serves there. Starts nothing.
+The module finds the root and the socket and looks at the process that serves there. It starts
+nothing.
 """
 
 from __future__ import annotations

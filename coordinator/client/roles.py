@@ -1,12 +1,12 @@
-"""Carrying a task by roles: planner, editor, recovery and validator, each for a user to fill.
+"""Carrying out a task by roles: planner, editor, recovery and validator. A user supplies each of
+them.
 
     carry(client, editor=MyEditor(), validator=Command("make check"))
 
-The blackboard that they share is the task itself, in the coordinator: its intent (title and
-prompt), its lock plan (resources), what was tried, and what came of that. So whoever takes the task
-after a crash goes on where the last one was. What follows from a refusal the coordinator has
-decided already (`rules/recovery.py`); a recovery of one's own may decide otherwise. Runs nothing by
-itself but `Command`.
+The roles share a blackboard, which is the task itself in the coordinator: its title and prompt, its
+resources, the attempts and their outcomes. So an agent that takes the task after a crash continues
+where the last one stopped. `rules/recovery.py` decides what follows a refusal, unless the user's
+own recovery decides otherwise. The module runs no program except a `Command`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The coordinators that this user runs, of all repositories: each is asked how it is.
+"""Listing the coordinators of this user in all repositories, with the health of each.
 
-Who they are stands in notes that each leaves of itself (`files.coordinators`). A note may be older
-than the process, so whoever answers has to be the one that it is about.
+Each coordinator leaves a note about itself (`files.coordinators`). A note may be older than the
+process, so a reply counts only if it comes from the coordinator that the note names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What commands ask and what they print, without a terminal: each is written once, and carried out
-either by the `coord` program (`coordinator.cli`) or by the coordinator itself, which then sends the
-finished text to a client that need not load anything (`daemon.command_lines`).
+"""Commands without a terminal: what they ask of the coordinator, and the text that they print.
 
-A command is a generator: it asks by yielding a request, is sent the reply, and says lines. It reads
-no file, starts no process and looks at no environment but its `Shell`.
+Each command is written once. Either the `coord` program (`coordinator.cli`) runs it, or the
+coordinator itself runs it and sends the finished text to a client that has to load nothing
+(`daemon.command_lines`). A command is a generator: it yields a request, receives the reply, and
+says lines. It reads no file, starts no process, and knows no environment except its `Shell`.
 """

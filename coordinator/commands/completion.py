@@ -1,8 +1,8 @@
-"""What may come next on a command line: words, options, and names of what there is just now.
+"""Completing a command line: words, options, and the names of tasks, agents and the like.
 
-The commands and their options are told by the program itself (`words.json`, by `make docs`); names
-of tasks, agents and the like are asked for. Where files come, the shell's own completion is better:
-nothing is said then.
+The commands and options come from the program itself, in `words.json`, which `make docs` writes.
+The names come from the coordinator. For file names the module answers nothing, because the shell
+completes them better.
 """
 
 from __future__ import annotations

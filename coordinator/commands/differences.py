@@ -1,8 +1,7 @@
-"""A unified diff read back: its hunks, which old line stands beside which new one, and what changed
-within two lines.
+"""Reading a unified diff: its hunks, the pairs of old and new lines, and the changes within a pair.
 
-Owns these three questions, and nothing of how the answer looks (`cli/difference_views.py`). Works
-on text that is at hand; asks nobody.
+The module works on text and sends no request. `cli/difference_views.py` decides how the answer
+looks.
 """
 
 from __future__ import annotations

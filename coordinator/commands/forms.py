@@ -1,6 +1,6 @@
-"""The forms in which a reading command answers: a table, JSON, JSON in short, or ids only.
+"""The forms in which a reading command answers: a table, JSON, short JSON, or ids only.
 
-Owns what the short form leaves out. Asks nobody, and prints nothing by itself.
+The module decides what the short form leaves out. It sends no request and prints nothing.
 """
 
 from __future__ import annotations

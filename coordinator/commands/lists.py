@@ -1,4 +1,4 @@
-"""How instants, spans, bars, names and tables look as plain text. Formats only; asks nobody."""
+"""Formatting instants, durations, bars, names and tables as plain text. It sends no request."""
 
 from __future__ import annotations
 

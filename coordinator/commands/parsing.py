@@ -1,5 +1,6 @@
-"""The words of a command, by its signature. What is not understood is nobody's here: Typer then
-parses the words itself, and says what is wrong with them.
+"""Parsing the words of a command by its signature.
+
+Words that do not fit are left to Typer, which parses them again and says what is wrong.
 """
 
 from __future__ import annotations

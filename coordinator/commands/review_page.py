@@ -1,7 +1,8 @@
-"""One review on a page: what happened, the differences, the agent's last words, what to type next.
+"""One review as a page of text: what happened, the differences, the agent's last words, what to
+type.
 
-Owns the order and the words of that page. How a difference looks on a terminal is in
-`coordinator/cli/difference_views.py`; nobody is asked here, and nothing printed.
+The module decides the order and the words of that page. `coordinator/cli/difference_views.py`
+decides how a difference looks on a terminal. No request is sent and nothing is printed here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The shell that a command was typed in, as far as a command may know it; and what it says there.
+"""The shell that a command was typed in, as far as a command may know it, and the lines it prints.
 
-Commands are generators of requests (`Asking`): whoever carries one out asks them, and prints what
-was said. Knows no terminal and no connection.
+Commands are generators of requests (`Asking`). Whoever runs one sends the requests and prints the
+lines. The module knows no terminal and no connection.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How a command is declared: once, by the annotated signature of the function that carries it out.
+"""Declaring a command by the annotated signature of the function that carries it out.
 
-`Annotated[str, Argument(…)]` is an argument, `Annotated[bool, Option(…)]` an option; `@command`
-notes the function under the words that the command is typed with. Parsers, help, completion and
-the documents are made from what is noted here. A signature is read when it is first asked for.
-Knows no parser and no terminal.
+`Annotated[str, Argument(…)]` is an argument and `Annotated[bool, Option(…)]` an option. `@command`
+registers the function under the words that a person types. Parsers, help, completion and documents
+are all made from this one declaration. A signature is read when it is first needed. The module
+knows no parser and no terminal.
 """
 
 from __future__ import annotations

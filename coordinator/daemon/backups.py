@@ -1,7 +1,7 @@
-"""When the database is copied: soon after the first writes, then ever more seldom.
+"""Copying the database: soon after the first writes, then at longer and longer intervals.
 
-Owns the copies and their rhythm; they are made in a thread. Never touches the database itself. No
-coordinator begins with nothing where a copy tells of a database that was there.
+The module owns the copies and their rhythm, and makes them in a thread. It never changes the
+database. A coordinator does not start with an empty database while a copy shows that there was one.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The same tree under another path: what a hook names, as it is called here.
+"""Translating the paths of a hook that sees the repository elsewhere, and finding other
+repositories.
 
-A hook that comes through this coordinator's door may see the repository elsewhere: in a container,
-by a bind mount. What it names is looked up in its own tree of mounts and asked about in this one;
-where that cannot be looked at, a write is refused: it is never waved through as somebody else's.
+A hook may come from a container or see the tree through a bind mount. Its paths are resolved by its
+own mounts and then looked up in this tree. Where that is impossible the write is refused; it never
+passes as a write to some other tree.
 
-Files of other repositories in a session of this one (`--add-dir`, absolute paths, links).
-
-What lies outside of this repository is none of its coordinator's business; it may be another's. The
-hook is told which, and asks there itself, with the same words: so that coordinator sees the
-agent's own process, registers the session under its own name, and ends it with that process.
+A session may also write files of other repositories (`--add-dir`, absolute paths, links). This
+coordinator does not judge those files. It names the other repositories to the hook, and the hook
+asks their coordinators with the same words. So each of them sees the agent's own process, registers
+the session under its own name, and ends it with that process.
 """
 
 from __future__ import annotations

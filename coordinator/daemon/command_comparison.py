@@ -1,8 +1,8 @@
-"""What commands of agents did all the same: looked at before them, and again when they have ended.
+"""Comparing files before and after an agent's command, to find what it changed without a lease.
 
-Owns what was seen before each command that runs now: the files that others hold, and what all share
-in git. Observations, in memory: a restart loses them; the watcher still sees what was written.
-Whether a difference is a violation is for the rules to say.
+Before each command the module notes the files that others hold and what all share in git. The notes
+are kept in memory. A restart loses them, but the watcher still sees each write. `rules.versions`
+decides whether a difference is a violation.
 """
 
 from __future__ import annotations

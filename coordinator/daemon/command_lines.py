@@ -1,9 +1,9 @@
-"""Commands that the coordinator carries out for the `coord` program, which then loads nothing: the
-words that were typed come in a frame (hook_protocol.py), the finished text goes back in one.
+"""Running commands for the `coord` program, which then has to load nothing.
 
-Only commands that ask the coordinator and print (`coordinator.commands`). Nothing here reads a file
-or starts a program on anybody's word: who sits in a sandbox gets no further through this. What the
-table does not understand is answered NOT_SERVED, and the program goes on by itself.
+The typed words arrive in a frame (hook_protocol.py), and the finished text goes back in another.
+Only commands that ask the coordinator and print are run here (`coordinator.commands`). They read no
+file and start no program, so a process in a sandbox gains nothing by asking. Words that the table
+does not understand are answered NOT_SERVED, and the program continues by itself.
 """
 
 from __future__ import annotations

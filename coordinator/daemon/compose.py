@@ -1,8 +1,8 @@
-"""The daemon, composed in one place: database, service, writer, doors, watcher, schedule.
+"""Composing the daemon in one place: database, service, writer, doors, watcher, schedule.
 
-Starts only if it gets the repository's lock (one daemon each), and says why when it cannot start.
-SIGTERM and SIGINT drain: what was asked is answered, what waits is told, then it goes. It ends by
-itself when what it stands on is not its own any more, and when nobody has needed it for a while.
+A daemon starts only if it gets the repository's lock, so a repository has one. Otherwise it says
+why it cannot start. SIGTERM and SIGINT drain it: it answers open requests, tells waiters, and ends.
+It also ends when its files are no longer its own, and when it has not been needed for a while.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""What the daemon does for steps of its own: deliveries to webhooks, proposals that were kept,
-what the person on this machine is told.
+"""Work that the daemon does by itself: it delivers webhooks, retries proposals, and tells the
+person on this machine.
 
-Owns that they run; when each is due, and what becomes of it, stands in the database.
-
-Proposals that others were in the way of: tried again by the daemon when their time has come.
-
-Owns when. What becomes of one is for `slices.proposals` to say; it is carried out like one that
-an agent has just made, in the agent's name.
-
-What a daemon records of itself. Each is a job of the one writer.
+The database says when each errand is due and what becomes of it. A kept proposal is applied in the
+name of the agent that made it, by the same steps as a new one (`slices.proposals`). What the daemon
+records about itself is a job of the one writer, too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What others hold, as it looked before a command, and what is different after it.
+"""The files that others hold, as they were before a command, and the differences after it.
 
-Observations only: stamps (time, size, inode) of each file, and contents where they are needed.
-Files below a leased directory are told by their stamps, up to `BELOW_MAX` of them for one command;
-what was in them is known from the lease's baseline, and only what the holder has changed since is
-read beforehand. Whether a difference is a violation is for the rule to say (`rules.versions`).
+The module observes stamps, which are time, size and inode, and reads contents where they are
+needed. Below a leased directory it stamps up to `BELOW_MAX` files for one command. The baseline of
+the lease tells what these contained, so only files that the holder has changed since are read
+beforehand. `rules.versions` decides whether a difference is a violation.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""Does a commit, or what is taken into git's index, concern nobody else? Answered at once.
+"""Answering at once whether a commit, or an addition to git's index, touches what others hold.
 
-A git that agents run, and git's hooks of commits, ask this before anything else: sh and a bare
-interpreter do it in a fraction of what the whole check (git_guard/) takes to start. "No" is never
-said here: wherever others hold something of it, or the question is not a plain one, the whole check
-is asked for, which weighs it and has the words.
+Agents' git and git's commit hooks ask this first, by sh and a bare interpreter, because the full
+check (git_guard/) takes much longer to start. The answer is never "no". If others hold something of
+it, or if the question is not simple, the answer is to run the full check, which decides and
+explains.
 
     TOP NUL SUBCOMMAND NUL <what git says that it would take in> NUL <git's exit code>
 
-Git commands that have the turn: it ends when their process does.
-
-Owns what is known of these processes (pidfd, Linux). Who may have the turn is decided elsewhere
-(slices/guard/git_turns.py). In memory only: after a restart a turn ends with its lease, in
-two minutes.
+The module also ends the turn of a git command when its process ends. It watches these processes by
+pidfd on Linux, in memory. After a restart a turn ends with its lease, within two minutes.
+slices/guard/git_turns.py decides who may have the turn.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""How this coordinator is: what `GET /v1/health` and `coord doctor` tell of it. Looks, and changes
-nothing.
+"""The health of this coordinator, the list of this user's coordinators, and the output of launched
+agents.
 
-The coordinators of this user as one of them tells them (`coordinators`).
-
-What launched agents say, as it is said (`task_log`): read from the logs of their runs.
-
-A log is a file that a launch writes; the coordinator is not told when it grows. So who waits for
-more has its size looked at, in a worker, while the request is open.
+`GET /v1/health` and `coord doctor` show the health. The output of an agent (`task_log`) is read
+from the log files that a launch writes. A launch does not announce that a file has grown, so an
+open request has a worker look at its size again. The module changes nothing.
 """
 
 from __future__ import annotations

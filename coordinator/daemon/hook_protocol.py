@@ -1,14 +1,14 @@
-"""The second kind of request on the Unix socket: a hook's raw bytes, and the answer it prints.
+"""The second kind of request on the Unix socket: a hook's raw bytes, and the answer that it prints.
 
     hook PROFILE[+plugin][:EVENT] TOKEN|- LENGTH [confirm]\\n<LENGTH bytes>
         ->   EXITCODE OUTLEN ERRLEN\\n<out><err>   ->   told\\n
 
-Exit code 3 means that other coordinators have a say, too: `out` then begins with their roots, each
-with a NUL after it, and a newline; the rest is what to print if they have nothing against it.
-Who says `confirm` answers `told` once it has printed what it got: only then do messages count as
-delivered, so a hook that is killed before loses none. Not JSON, so that the hook, which runs
-before every write of an agent, need not import a parser.
-Only frames are read here: what the bytes mean is for `agent_hooks` to say.
+Exit code 3 means that other coordinators must be asked, too. Then `out` begins with their roots,
+each followed by a NUL, and a newline; the rest is printed if none of them refuses. A hook that says
+`confirm` sends `told` after it has printed the answer. Only then do messages count as delivered, so
+a hook that is killed earlier loses none. The format is not JSON, because the hook runs before every
+write of an agent and must not load a parser. This module reads frames; `agent_hooks` decides what
+the bytes mean.
 """
 
 from __future__ import annotations

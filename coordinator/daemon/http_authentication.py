@@ -1,10 +1,11 @@
-"""Who asks over HTTP. Every request passes here, whatever its route, before anything is read of it:
-Host and Origin are checked, then the bearer token is resolved to whom it speaks for. Answered
-without one are a probe (`/health`), here, with no more than whether the coordinator serves, and
-what a browser page asks before it has one (`page_door`).
+"""Authenticating HTTP requests. Every request passes here before any other part of it is read.
 
-Owns no route. What passes carries its token in the request's scope (`token_of`), and what a long
-answer asks again before each part of it (`check_still_admitted`).
+The module checks Host and Origin and resolves the bearer token to an agent or the operator. Two
+kinds of request need no token. A probe of `/health` learns only that the coordinator serves, and a
+page that has no token yet asks `page_door`.
+
+The module owns no route. A request that passes carries its token in its scope (`token_of`). A long
+answer checks the token again before each part (`check_still_admitted`).
 """
 
 from __future__ import annotations

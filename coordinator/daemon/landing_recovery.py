@@ -1,12 +1,11 @@
-"""Landings that a dead launcher left in the middle: found at the daemon's start and at its sweep,
-and brought to their end.
+"""Finishing landings that a dead launcher left half done, at the daemon's start and at its sweep.
 
-A launcher holds `.coord/landing.lock` as long as it lands; the kernel lets it go with the process.
-So a landing that is noted while nobody holds that lock was cut off, and git's `index.lock` of its
-working tree would stop a person's commits until the next launch. What is to be done is known to
-`launch.recovery`, which runs as a process of its own: it runs git, and it asks the daemon.
+A launcher holds `.coord/landing.lock` while it lands, and the kernel releases it with the process.
+So a noted landing without a holder of that lock was cut off. Git's `index.lock` in its working tree
+would stop a person's commits until the next launch. `launch.recovery` finishes the landing in a
+process of its own, because it runs git and asks the daemon.
 
-Sections on what each holder is doing now, for the archive's index: made when that changes.
+The module also makes the archive's sections about what each holder does now, when that changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""MCP over streamable HTTP, at `/mcp` of the HTTP server: the same tools, under the same tokens.
+"""MCP over streamable HTTP at `/mcp` of the HTTP server: the same tools under the same tokens.
 
-One request, one answer as JSON, no session: who asks is told by the token of each request. An
-agent's own token speaks for that agent; the operator's needs the header `Coord-Agent` for all that
-an agent does. The SDK is loaded with the first request, beside the loop.
+Each request gets one answer as JSON, and there is no session. The token of a request tells who
+asks. An agent's token speaks for that agent. The operator's token needs the header `Coord-Agent`
+for operations of an agent. The SDK is loaded with the first request, outside of the loop.
 """
 
 from __future__ import annotations

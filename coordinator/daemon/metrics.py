@@ -1,9 +1,8 @@
-"""What Prometheus reads at `GET /metrics`: the state, counted by queries, and what was counted
-since the coordinator started. Text in Prometheus' own format, without names of agents, files or
-tasks: how many series there are does not grow with the work.
+"""The metrics for Prometheus at `GET /metrics`: counts of the state, and counters since the start.
 
-Owns the counting since the start; changes nothing. (The official library would bring a registry
-and a server of its own for these few lines.)
+The text is Prometheus' own format. No series names an agent, a file or a task, so the number of
+series does not grow with the work. The official library would bring a registry and a server for
+these few lines.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Where files that are held lie by now, after a command has moved them; and what has become of
-them and of others while none watched.
+"""Finding where held files are after a command has moved them, or after nobody watched for a while.
 
-The watcher hears of a rename, too, but a moment later: until then the lease is on a name at which
-nothing is, and the next command could write at the new one. Of what is renamed while no coordinator
-runs nobody hears. Looks at the disk; decides nothing.
+The watcher reports a rename a moment later. Until then the lease would be on a name without a file,
+and the next command could write at the new name. A rename while no coordinator runs is reported by
+nobody. The module looks at the disk and decides nothing.
 """
 
 from __future__ import annotations

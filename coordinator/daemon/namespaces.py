@@ -1,9 +1,9 @@
-"""The daemon's side of agents' namespaces: tells the keeper who may write what, before a grant is.
+"""The daemon's side of agents' namespaces: it tells the keeper who may write what before each
+grant.
 
-Owns the connection to this user's keeper (namespaces/keeper.py), while a session of an agent of
-this repository runs. Which leases a commit touched is known from SQLite itself (its update hook),
-and what they are is read from the database; nothing is decided here. Where the keeper is lost, the
-processes of its sessions are ended: what they may write is known to nobody any more.
+The module owns the connection to this user's keeper (namespaces/keeper.py) while a session runs.
+SQLite's update hook says which leases a commit touched, and the database says what they are. If the
+keeper is lost, the processes of its sessions are ended: nobody knows any more what they may write.
 """
 
 from __future__ import annotations

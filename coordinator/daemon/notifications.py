@@ -1,14 +1,10 @@
-"""Telling the person on this machine what waits for them: by the desktop, and by a command.
+"""Telling the person on this machine what waits for them, by the desktop and by a command.
 
-Owns when it is told, and how much of it: what comes together is told in one go, and never more
-often than `notify.every_s` and `notify.per_hour_max` allow. Nothing waits for it: each telling is a
-thread of its own, one at a time, with a limit in time, and what goes wrong there is logged and
-forgotten. (What has to arrive is a webhook's, which is tried again.)
-
-Which events wait for a person: a review, an agent that hangs, a question, what was given up.
-
-Owns that one judgement, for the webhooks and for what is told on this machine. Looks at one event
-of the log; asks nobody.
+These events count: a review, an agent that hangs, a question, and work that was given up. Events
+that come together are told at once, and never more often than `notify.every_s` and
+`notify.per_hour_max` allow. Each message is sent by a thread of its own, one at a time, within a
+time limit. A failure is logged and forgotten. A message that has to arrive needs a webhook, which
+is tried again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Idempotency keys of requests that take several transactions: carried out once, answered to all.
+"""Idempotency keys of requests that take several transactions: carried out once, answered each
+time.
 
-What takes one transaction keeps its answer in that transaction (`kernel.answered`). Of what takes
-several, it is kept in the last one (where that is known; else after it); whoever asks meanwhile
-under the same key waits for it. Carries nothing out itself.
+A request of one transaction keeps its answer in that transaction (`kernel.answered`). A request of
+several keeps it in the last one, or after it where the last one is not known. A second request
+under the same key waits for the answer. This module carries out nothing itself.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""Who may use the browser page: one-time codes, and the tokens that pages get for them.
+"""Access to the browser page: one-time codes, and the tokens that pages get for them.
 
-A code lives in this process alone: it is good for one exchange, within `CODE_VALID_S`. A token is
-one page's, and speaks for the operator. Tokens are not kept anywhere: each is sealed with a key
-that is made when the first page enters and is gone when the coordinator ends in order. After a
-kill the door is opened again where it was, with the same key, so that open pages go on; where
-another listens there by then, they end.
+A code is kept in this process alone. It is good for one exchange within `CODE_VALID_S`. A token
+belongs to one page and speaks for the operator. Tokens are kept nowhere: each is sealed with a key
+that is made for the first page and is deleted when the coordinator ends in order. After a kill the
+door opens again at the same port with the same key, so open pages continue. If another program
+listens there by then, they end.
 
-Whoever listens at the port of a killed coordinator is not to be sent a token: a page first asks for
-a proof, which only who has the key can give.
+A program that listens at the port of a killed coordinator must not receive a token. So a page first
+asks for a proof, which only the owner of the key can give. A page may only read, for the operator
+or for an agent. What a page may see is kept in this process alone, so such a page ends with a
+killed coordinator.
 
-A page may only read, for the operator or for an agent. What it may see stands in this process
-alone, so such a page ends with a killed coordinator.
-
-A code reaches the browser as a program's argument, which other users of the machine can list. One
-that comes a second time may have been read there, so it ends every page of whoever asked for it:
-all of the operator's, or those of that agent. Nor do the codes of one press out another's.
+A code reaches the browser as a program's argument, which other users of the machine can list. A
+code that comes a second time may have been read there. So it ends every page of the operator, or of
+the agent, that asked for it. Codes of one agent never displace those of another.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""What a browser page asks before it has a token: its files, a token for its one-time code, and a
-proof that it is its coordinator that listens here.
+"""What a browser page gets before it has a token: its files, a token for its one-time code, and a
+proof that the right coordinator listens.
 
-Asked after Host and Origin were checked (`http_authentication`); whatever else is asked here is for
-who has a token. The shapes are described in `/openapi.json` from here, too.
+Host and Origin were checked before (`http_authentication`). Every other request needs a token.
+`/openapi.json` describes these shapes from here.
 
-The browser page's files: what `make web` has built into the package, and nothing else.
-
-They hold no secret and are served without a token. The list is made once, from the folder: a
-request names one of its entries or gets nothing, so no path is ever put together from a request.
-The policy lets the page run its own scripts and talk to its own coordinator, and nothing besides.
+The files are those that `make web` has built into the package. They hold no secret. The list is
+made once from the folder, and a request names one of its entries or gets nothing, so no path is put
+together from a request. The policy lets the page run only its own scripts and talk only to its own
+coordinator.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where every request goes, from whichever server: its name, its token, one answer.
+"""The one way of every request, from whichever server: its name, its token, one answer.
 
-Each is served by its use case, whose steps the engine carries out. What a commit leaves to be done
-(waiters to be served) is done after it, each by itself. Knows no transport.
+A use case serves the request, and the engine carries out its steps. Work that a commit leaves, such
+as serving waiters, is done after it, each by itself. The module knows no transport.
 """
 
 from __future__ import annotations

@@ -1,18 +1,11 @@
-"""Which agents' tool calls were running when: told by their hooks, asked by the watcher.
+"""Remembering which tool calls of agents ran when. Hooks report them, and attribution reads them.
 
-Owns what is remembered of calls, in memory; a write that is seen is its session's whose command ran
-then. Decides nothing.
+The calls are kept in memory for `ENDED_MS` after their end. Calls that run longer than `AFTER_S`
+are also noted in `.coord/calls.json`, so that a coordinator that starts in the middle of a call
+knows whose writes it sees. If that file is lost, such a write is nobody's.
 
-The calls of agents' tools that run, noted on disk: a coordinator that starts between a call's
-beginning and its end knows whose the writes are that it sees.
-
-Owns `.coord/calls.json`: where it is lost, such a write is nobody's. A call that ends at once is in
-no note.
-
-A file with what a daemon has observed, for the next one.
-
-Owns how such a file is read and written: whole, beside and then in place, not synced. It has no
-truth: where it is lost or cannot be read nothing was noted, and a full disk stops nobody.
+`ObservationFile` writes such a note: beside the old one and then in its place, without a sync. It
+holds observations and no truth, so a full disk stops nobody.
 """
 
 from __future__ import annotations

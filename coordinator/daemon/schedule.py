@@ -1,7 +1,8 @@
-"""What the daemon does again and again, each job at its interval; APScheduler keeps the times.
+"""The repeated jobs of the daemon, each at its interval. APScheduler keeps the times.
 
-It begins a moment after the daemon serves: loading APScheduler is a quarter of all that a start
-loads, and whoever started the daemon waits for its answer. Never knows what a job does.
+The schedule begins a moment after the daemon serves. Loading APScheduler is a quarter of what a
+start loads, and the program that started the daemon waits for its answer. The schedule does not
+know what a job does.
 """
 
 from __future__ import annotations

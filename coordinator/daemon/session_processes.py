@@ -1,20 +1,12 @@
-"""Which process is an agent's session, where a person started it by itself: told by its hooks.
+"""Knowing which process is which agent's session when a person started the agent. Hooks report it.
 
-Owns what is seen of these processes, and watches for their end (pidfd, Linux). So `coord` typed in
-an agent's shell is known for that agent's, a session ends when its process does, and two processes
-that go on with one session are two. In memory; who is told (`noted`) may keep it for the next
-daemon. Decides nothing about leases.
+The module watches for the end of these processes by pidfd on Linux. So `coord` typed in an agent's
+shell acts for that agent, a session ends with its process, and two processes that continue one
+session are two. `.coord/processes.json` keeps the processes for the next daemon. If it is lost,
+leases end by their time. A note does not outlive a restart of the machine.
 
-The processes of agents' sessions, noted on disk: if one ends while no coordinator runs, the next
-coordinator knows.
-
-Owns `.coord/processes.json`: where it is lost, leases end by their time. A note outlives no machine
-that starts anew.
-
-Agents whose processes are known live as long as these: signs of life, rest, and ends.
-
-Owns neither the processes (namespaces.py, session_processes.py) nor what becomes of what they held
-(service): it says to the coordinator what an agent would say itself.
+The module also reports signs of life, rest and ends of agents whose processes are known, as the
+agents would report them. It decides nothing about leases.
 """
 
 from __future__ import annotations

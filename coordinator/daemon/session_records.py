@@ -1,18 +1,16 @@
-"""Which sessions a repository has, on the disk: found again where both who knew of them have died.
+"""The sessions of a repository on disk, for the case that the keeper and the coordinator both died.
 
-A session's namespace lives as long as a process in it, whoever made it. Where its keeper and the
-coordinator are both killed, nobody keeps it from what others hold; whoever starts next ends what is
-left of it, as a coordinator does that sees its keeper die. Decides nothing; reads /proc; most of it
-is done in a thread.
+A session's namespace lives as long as a process in it. If its keeper and the coordinator are both
+killed, nothing protects others' files from it. So the next coordinator ends such a session, as a
+running one does when its keeper dies. The module reads /proc, mostly in a thread, and decides
+nothing.
 
-Commands of agents that were to join a session, and did not: their CLI runs them in a sandbox.
+It also remembers commands that could not join their session. Claude Code's own sandbox allows
+neither to ask the coordinator nor to enter a namespace. Such commands just run (`_enter.py`), and
+others' files are not read-only for them. The agent and the coordinator's health say so.
 
-Claude Code's own sandbox lets nothing in it ask the coordinator, or enter a namespace. Such
-commands just run (`_enter.py`), so what others hold is not read-only for them. That is told to the
-agent, and to whoever asks for the coordinator's health. In memory only, from the loop's thread.
-
-What an agent's session stands on beside its namespace: the keeper, what stands before git, what
-of coord's own files it may write. Decides nothing; most of it is done in a thread.
+At last it checks the other parts that a session relies on: the keeper, the script before git, and
+the files of coord that the session may write.
 """
 
 from __future__ import annotations

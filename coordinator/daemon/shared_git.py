@@ -1,9 +1,9 @@
-"""What all who work in one tree share in git (HEAD, its branch, the index): as it was before a
-command, and how it moved until after it.
+"""What all who work in one tree share in git, before and after a command: HEAD, its branch, the
+index.
 
-Reads only. The values themselves are compared, so that who writes git's files by hand, or by a
-program that is not git, is found, too; git's own log of HEAD tells why. Of a tree whose `.git` is
-no directory (a linked worktree, a submodule), and of refs that are kept in tables, nothing is told.
+The module reads only. It compares the values themselves, so it also finds a change by hand or by a
+program that is not git. Git's log of HEAD tells the reason. For a tree whose `.git` is no
+directory, such as a linked worktree or a submodule, and for refs in tables, it reports nothing.
 """
 
 from __future__ import annotations

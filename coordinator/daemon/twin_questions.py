@@ -1,8 +1,8 @@
-"""One event of an agent, told by two hooks: of its settings (`coord init`) and of a plugin.
+"""Recognising one event that two hooks report: one of the agent's settings and one of a plugin.
 
-Whoever has both would have each call leased, each message delivered and each end noted twice. The
-first of the two is served; the other is answered from what the first came to: a refusal stands for
-both, and nothing else is told a second time. Remembers questions for seconds, in memory only.
+With both, each call would be leased twice, and each message and each end would count twice. The
+first hook is served, and the second gets its answer: a refusal counts for both, and nothing else is
+said twice. Questions are remembered for seconds, in memory.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Trees made of whole tasks only: the base, and on top of it what one task after another has left.
+"""Building trees of whole tasks only: the base, and on top of it what each task has left.
 
-Made by git's plumbing with an index of their own, so that nobody's index, branch or file is
-touched; kept from git's tidying by refs of their own (`refs/coord/verify/…`). Each unit is a commit
-on top of the one before, so one ref keeps them all. What people have committed meanwhile stands
-among the units, where it came.
+Git's plumbing builds them with an index of its own, so no index, branch or file of a person is
+touched. Refs of their own (`refs/coord/verify/…`) keep them from git's tidying. Each unit is a
+commit on top of the one before, so one ref keeps them all. Commits of people stand among the units
+in the order in which they came.
 
-Blocking: for a thread. Decides nothing about what breaks what.
+The functions block, so they run in a thread. They do not decide what breaks what.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Verifications, carried out beside everything else: one at a time, in a thread of its own.
+"""Running verifications beside everything else, one at a time, in a thread of its own.
 
-Looks once a second whether one is due or was asked for, has the trees made
-(`verification_trees`), runs the command on them as `rules.verification` wants it, and hands what it
-came to back to the service. It takes no lease, so nobody waits for it. A verification that a crash
-cut off is in the database as running: the next daemon carries it out anew. The command ends with
-the daemon, whatever that dies of (`workers.command_keeper`).
+Once a second the thread looks whether a verification is due. It has the trees built
+(`verification_trees`), runs the command on them as `rules.verification` asks, and returns the
+result to the service. It takes no lease, so nobody waits for it. A verification that a crash cut
+off is still marked as running, and the next daemon runs it again. The command ends with the daemon,
+however the daemon ends (`workers.command_keeper`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From the watcher to the service: its batches, turned into content versions.
+"""Passing the watcher's batches to the service, as versions of contents.
 
-Hashing happens in the watcher's own thread; recording in the writer. An overflow, or a start, is
-told as such: nothing is guessed about what was not seen.
+Hashing happens in the watcher's thread and recording in the writer. An overflow, or a start, is
+reported as such, and nothing is guessed about what was not seen.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Telling addresses of events: each delivery is a step on disk, tried again until it is answered.
+"""Delivering events to addresses. Each delivery is a step on disk, tried again until it is
+answered.
 
-Owns when, and the request itself; what is told stands in the log. Nobody waits for it: the requests
-are made in a thread, one after the other. At least once: a crash in the middle tells it again, with
-the same number (`id`).
+The log holds the events. A thread makes the requests one after the other, so nobody waits for them.
+Delivery is at least once: after a crash in the middle the same event is sent again with the same
+`id`.
 """
 
 from __future__ import annotations

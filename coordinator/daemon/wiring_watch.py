@@ -1,10 +1,10 @@
-"""Whether the agents here are still asked before they write: their wiring is looked at steadily.
+"""Watching whether the agents are still asked before they write.
 
-It lies in files that every agent's own commands can reach (`git clean -fdx`, a checkout), and a CLI
-follows a change at once, silently. A file that coord has made, and that is gone, is written anew.
-Anything else is said within a second: an event, a message to whoever holds something and to the
-agents themselves, and a warning as long as it lasts. (The file watcher hears nothing of these: git
-ignores them.)
+The wiring lies in files that every agent's own commands can reach, by `git clean -fdx` or a
+checkout, and a CLI follows a change at once and silently. A file of coord's own that is gone is
+written again. Any other change is reported within a second: by an event, by a message to all who
+hold something and to the agents, and by a warning as long as it lasts. The file watcher does not
+see these files, because git ignores them.
 """
 
 from __future__ import annotations

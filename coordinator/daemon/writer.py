@@ -1,11 +1,10 @@
 """Group commit in the event loop: jobs that wait together share one transaction and one fsync.
 
-Runs in the loop's own thread: handing each job to a thread costs more than the commit is worth
-(benchmarks/README.md). Before a commit it lingers for at most half of what a commit costs on
-average, as long as fewer jobs wait than were in the last one: other clients' requests are then
-read from their sockets and join. After answering it stays awake for a moment: whoever works in
-turns (ask, read the answer, ask again) is met by a running loop and not by one that must be woken.
-Every answer is given after the commit (invariant 4).
+The writer runs in the loop's own thread, because a hand-over to another thread costs more than the
+commit (benchmarks/README.md). Before a commit it lingers for at most half the time of an average
+commit, while fewer jobs wait than the last commit had. Meanwhile the loop reads further requests,
+which join. After its answers it stays awake for a moment, so that a client that asks again at once
+meets a running loop. Every answer follows its commit (invariant 4).
 """
 
 from __future__ import annotations

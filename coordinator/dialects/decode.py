@@ -1,7 +1,7 @@
-"""What an agent's hook says, in one form for all dialects: who, when, and which call.
+"""Decoding what an agent's hook says into one form for all dialects: who, when, and which call.
 
-Payloads come from programs that change every week: fields that are missing or of another type are
-taken as absent, unknown events are `other`; only what would be written must be understood.
+Payloads come from programs that change every week. A missing field, or one of another type, counts
+as absent, and an unknown event is `other`. Only what would be written must be understood.
 """
 
 from __future__ import annotations

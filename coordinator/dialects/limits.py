@@ -1,9 +1,9 @@
-"""Whether an agent's last output says that its provider's limit is reached, and until when. Pure.
+"""Recognising in an agent's last output that its provider's limit is reached, and until when. Pure.
 
-No CLI promises how it says so: `GENERAL` is what many say, and a profile adds what its own does.
-What no pattern knows is an attempt that failed like any other. A pattern may say when it is over,
-by named groups: `seconds`, `minutes`, `hours` from now, or `until`, an ISO instant with its zone or
-seconds since the epoch.
+No CLI promises how it says so. `GENERAL` holds the common ways, and a profile adds those of its
+agent. An output that no pattern matches is an attempt that failed like any other. A pattern may
+name the end by groups: `seconds`, `minutes`, `hours` from now, or `until`, an ISO instant with its
+zone or seconds since the epoch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What an agent's own stream of output says, read by rules that its profile gives. Pure.
+"""Reading an agent's own stream of output by the rules of its profile. Pure.
 
-Exit codes lie (some agents end with 0 although their model could not be reached), so how an attempt
-went is told from the stream where there is one. A rule looks at one line of JSON: `when` names
-what must stand in it, the others say where things stand: `a.b` goes into objects, `*` into lists.
-Lines that are no JSON, or that no rule knows, are harmless.
+Exit codes mislead: some agents end with 0 although their model could not be reached. So the stream
+decides how an attempt went, where there is one. A rule looks at one line of JSON: `when` names what
+must be in it, and the other fields say where to find things. `a.b` goes into objects and `*` into
+lists. Lines that are no JSON, or that no rule knows, do no harm.
 """
 
 from __future__ import annotations

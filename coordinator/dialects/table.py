@@ -1,7 +1,8 @@
-"""What a profile says of its agent's hooks: the dialect, and which of its tools do what. Data only.
+"""What a profile says about its agent's hooks: the dialect, and which of its tools do what. Data
+only.
 
-A tool is known by its name; the table says in which of its parameters the path, the patch or the
-command stands. What is in none of the lists is unknown: policy decides about it, not this file.
+A tool is known by its name. The table says which of its parameters has the path, the patch or the
+command. A tool that is in no list is unknown, and the policy decides about it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A working tree, entered so that no link leads out of it.
+"""A working tree that is entered in such a way that no link leads out of it.
 
-What a lease names has no link in it: names are resolved when they are leased. A link that stands in
-the way later was put there meanwhile, and is not followed, whatever it points to: below it there is
-nothing for coord to read, and nowhere to write. Everything that coord reads or writes of a
-repository's files goes through a `Root`.
+A leased name contains no link, because names are resolved when they are leased. A link that stands
+there later was put there meanwhile. It is not followed, whatever it points to: coord reads and
+writes nothing below it. Every read and write of a repository's files goes through a `Root`.
 
 Paths are relative to the root, as `words.file_names` writes them.
 """

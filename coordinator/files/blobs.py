@@ -1,9 +1,9 @@
-"""Large contents, kept as files: `.coord/blobs/`, one file each, named by the SHA-256 of its bytes.
+"""Large contents as files in `.coord/blobs/`, each named by the SHA-256 of its bytes.
 
-What is small is kept in the database. What is not is kept here, beside it, so that neither memory
-nor the log of a transaction has to hold it. A content is complete and on the disk before anything
-refers to it. The folder has a budget: what would go over it is not taken, and whoever asked says
-so. Which contents are needed is not known here: `tidy` is told.
+Small contents are in the database. Large ones are beside it, so that neither memory nor the log of
+a transaction has to hold them. A content is complete and on disk before anything refers to it. The
+folder has a budget. A content that would exceed it is not taken, and the caller says so. `tidy` is
+given the list of contents that are still needed.
 """
 
 from __future__ import annotations

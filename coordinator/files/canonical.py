@@ -1,14 +1,14 @@
-"""One file, one key (invariant 10): from what was typed to the one name of what it means.
+"""One file, one key (invariant 10): from a typed name to the one name of what it means.
 
-A `Tree` stands for one repository. `resolve` takes a path, glob, region or key as a person or an
-agent wrote it and answers with the canonical `Resource`, so that all spellings of one file get
-equal scopes: relative and absolute, `.` and `..`, symlinks, another case on a disk that folds it,
-NFC and NFD, the twin in a linked worktree. Hard links are two names for one thing; for them each
-answer carries the inode.
+A `Tree` is one repository. `resolve` takes a path, glob, region or key as a person or an agent
+wrote it and answers with the canonical `Resource`. So all spellings of one file get equal scopes:
+relative and absolute, `.` and `..`, symlinks, another case on a disk that folds case, NFC and NFD,
+the twin in a linked worktree. Hard links are two names for one thing, so each answer carries the
+inode.
 
-The answer holds for the instant of the call: whoever moves a symlink afterwards changes what a
-name means, and no file is opened, written or locked here. `..` is taken as the kernel takes it
-(after following links), or by its letters where the path does not exist.
+The answer holds for the instant of the call, because a symlink can be moved afterwards. No file is
+opened, written or locked here. `..` is taken as the kernel takes it, after following links, or by
+its letters where the path does not exist.
 """
 
 # Paths are plain strings here: this runs before every write of an agent, and Path is slow.

@@ -1,11 +1,11 @@
-"""What happened to files, boiled down: many raw events in, the net change of each path out.
+"""Reducing many raw file events to the net change of each path.
 
-Pure: it keeps what it was told until it is asked, looks at no disk and at no clock. An editor that
-writes a temporary file and renames it over the real one has modified the real one; a file that was
-made and deleted between two questions never was; a file moved twice was moved once.
+The module is pure. It looks at no disk and no clock. An editor that writes a temporary file and
+renames it over the real one has modified the real one. A file that was made and deleted between two
+questions never existed. A file that was moved twice was moved once.
 
-Nobody tells whether a rename hit a file that was there before. So of a place that was passed
-through it is said that it is `deleted`, which may be once too often, but never once too few.
+An event does not tell whether a rename replaced a file. So a place that a file passed through is
+reported as `deleted`, perhaps once too often, but never once too few.
 """
 
 from __future__ import annotations

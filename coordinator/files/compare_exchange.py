@@ -1,13 +1,13 @@
 """Compare-and-exchange of one file: write, replace or remove it only if it is what was expected.
 
-What a path holds is taken out and what is wanted put in its place in one step of the kernel
-(`renameat2`), and only then compared. What came out and is not what was expected was saved by
-somebody in that very moment: it goes back. So nothing is ever overwritten that was not looked at.
-What has been compared and is thrown away then, the caller keeps as a blob beforehand.
+One step of the kernel (`renameat2`) takes out what a path holds and puts the wanted content in its
+place. Then the two are compared. If what came out is not what was expected, somebody saved it in
+that very moment, and it goes back. So nothing is overwritten that was not looked at. The caller
+keeps the expected content as a blob beforehand.
 
-Each step uses one name beside the file, told in advance (`Step.aside`), so that after a crash at
-any instant `Exchanger.settle` finds what was left half done and either finishes it or takes it
-back. Contents are named as in `files.content`. Nothing here decides whether a file may be written.
+Each step uses one name beside the file, which is announced in advance (`Step.aside`). After a crash
+at any instant `Exchanger.settle` finds what is half done and finishes it or takes it back. Contents
+are named as in `files.content`. The module does not decide whether a file may be written.
 """
 
 from __future__ import annotations

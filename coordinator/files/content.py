@@ -1,14 +1,14 @@
 """The content of files: reading it whole, naming it, comparing it, writing it at once.
 
 A content is bytes, type and mode, and one name tells all three. A plain file is `sha256:…`, which
-anybody can check with `sha256sum`, and which processors of the last years compute faster than the
-disk reads. An executable file has `+x` after that, so that a `chmod` alone is a change. A symlink
-is named by its target (`link:…`), so that it never equals a file with that text in it. Of the mode,
-only what git keeps is content: whether its owner may execute it.
+anybody can check with `sha256sum`. Recent processors compute it faster than a disk reads. An
+executable file has `+x` after that, so a `chmod` alone is a change. A symlink is named by its
+target (`link:…`), so it never equals a file with that text. Only the bit that git keeps is part of
+the content: whether the owner may execute the file.
 
-What is read is what was there at one moment: a file that changes meanwhile is read again. What is
-written replaces the file in one step; a reader sees the old bytes or the new ones. Nothing here
-decides whether a write is allowed.
+A read gives what was there at one moment, so a file that changes meanwhile is read again. A write
+replaces the file in one step, so a reader sees the old bytes or the new ones. The module does not
+decide whether a write is allowed.
 """
 
 # Paths are plain strings here, as they come from the canonical layer.

@@ -1,6 +1,5 @@
-"""Whether a disk has room left for what the coordinator writes next.
-
-Looks, and says so in a sentence; frees nothing.
+"""Whether a disk has room left for what the coordinator writes next, as a sentence. It frees
+nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which file it is, whatever its name: device, inode, and when the inode was born.
+"""Identifying a file whatever its name: by device, inode, and the birth time of the inode.
 
-An inode's number is used again as soon as its file is deleted; with its birth beside it, a new file
-is not taken for the leased one that had the number before. Where the disk or the kernel tells no
-birth (NFS, for one), the number stands alone. Reads the disk, keeps nothing.
+An inode's number is used again as soon as its file is deleted. With the birth time, a new file is
+not taken for the leased one that had the number before. Where the disk or the kernel tells no birth
+time, as NFS does, the number stands alone. The module reads the disk and keeps nothing.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What git ignores, and the list of files that a directory or a glob stands for.
+"""Git's ignore rules, and the list of files that a directory or a glob means.
 
-Rules come from each `.gitignore` on the way from the top of the working tree, the nearest first,
-and from `.git/info/exclude`; `.git` and coord's own directory are ignored always. A user's global
-excludes are left aside, so that a repository means the same to all. git is not asked, so a tracked
-file that a rule matches counts as ignored here.
+Rules come from each `.gitignore` below the top of the working tree, the nearest first, and from
+`.git/info/exclude`. `.git` and coord's own directory are always ignored. A user's global excludes
+do not count, so that a repository means the same to all. Git is not asked, so a tracked file that a
+rule matches counts as ignored.
 
-Every question looks at the rule files' time stamps, so a changed `.gitignore` counts at once.
+Every question checks the time stamps of the rule files, so a changed `.gitignore` counts at once.
 """
 
 # Paths are plain strings here: the watcher asks for each of thousands of events.

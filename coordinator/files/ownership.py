@@ -1,9 +1,9 @@
-"""What is this user's own: files and folders that nobody else can have put there.
+"""Files and folders that belong to this user and that nobody else can have put there.
 
-Whoever writes into a repository (a clone, an archive, a commit that is checked out) can put a
-`.coord` there, with links to other files, or with a database and a secret of its own. So state is
-opened without following links, must belong to this user, and is sealed with a key that lies outside
-of every repository. Owns that key, and the checks. Decides nothing about what is in the files.
+The author of a repository, an archive or a commit can put a `.coord` there, with links to other
+files or with a database and a secret of their own. So state is opened without following links, must
+belong to this user, and is sealed with a key outside of every repository. The module owns that key
+and the checks, and decides nothing about the contents.
 """
 
 # Paths are plain strings here: a client asks this before each connection.

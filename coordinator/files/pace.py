@@ -1,8 +1,8 @@
-"""Long work on the disk rests in between, so that others get at the disk and the processors.
+"""Pausing between the pieces of long disk work, so that others can use the disk and the processors.
 
-Whoever waits for a disk waits for all that is made durable just then. Work in small pieces, each
-followed by a rest, is met by few of the others' requests, and by each of them once. Short work is
-not slowed down. Never used in the loop's thread.
+A program that waits for the disk waits for everything that is being made durable. Few requests of
+others meet a small piece, and each of them meets one at most. Short work is not slowed down. The
+module is never used in the loop's thread.
 """
 
 from __future__ import annotations

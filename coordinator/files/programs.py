@@ -1,4 +1,6 @@
-"""Whether what is to be started is a program: what is told where it is not. Starts nothing."""
+"""Checking that what is to be started is a program, and saying why where it is not. It starts
+nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where a path really leads, asked of the kernel, and what its errors mean in words.
+"""Asking the kernel where a path really leads, and wording its errors.
 
-On Linux one descriptor that opens nothing (`O_PATH`) tells the true name of whatever it reached;
-elsewhere `realpath` walks. Nothing here knows of repositories.
+On Linux one descriptor that opens nothing (`O_PATH`) tells the true name of what it reached.
+Elsewhere `realpath` walks. The module knows nothing of repositories.
 """
 
 # Paths are plain strings here: this runs before every write of an agent, and Path is slow.

@@ -1,10 +1,10 @@
-"""Which directory is the repository: its root, its git directory, its linked worktrees.
+"""Finding the repository of a directory: its root, its git directory, its linked worktrees.
 
-One working tree, one coordinator: a root is the nearest folder upwards that has a `.coord`,
-whatever git repositories lie between, for whatever lies below such a folder is its. Read from the
-files that git leaves (`.git`, `gitdir`, `commondir`, `.gitmodules`); git itself is never run, so
-all this works where it is not installed, and costs microseconds. Nothing is ever written.
-`_hook_seldom.find` follows the same rule with less (a test compares the two).
+One working tree has one coordinator. A root is the nearest folder upwards that has a `.coord`,
+whatever git repositories lie between. The module reads the files that git leaves (`.git`, `gitdir`,
+`commondir`, `.gitmodules`) and never runs git. So it works where git is not installed, and costs
+microseconds. It writes nothing. `_hook_seldom.find` follows the same rule with less code, and a
+test compares the two.
 """
 
 # Paths are plain strings here: this runs before every write of an agent, and Path is slow.

@@ -1,10 +1,10 @@
-"""What the kernel can do with files and Python's library does not offer.
+"""System calls on files that Python's library does not offer.
 
-Opening below a directory without following any link (`openat2`), renaming without replacing and
-exchanging two names (`renameat2`), sharing the blocks of a file (`FICLONE`), writing a part of one
-to the disk (`sync_file_range`), and asking whether anybody has a file open for writing (a lease of
-the kernel's own kind). Each says by an `OSError`,
-or by None, when this kernel or this file system cannot; the caller has another way then.
+They open below a directory without following a link (`openat2`), rename without replacing and
+exchange two names (`renameat2`), share the blocks of a file (`FICLONE`), write a part of one to the
+disk (`sync_file_range`), and ask whether somebody has a file open for writing, by a lease of the
+kernel's own kind. If the kernel or the file system cannot do it, the call raises `OSError` or
+answers None, and the caller has another way.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Whether git tracks anything in `.coord`: then a commit can put its files there, or change them.
+"""Whether git tracks anything in `.coord`, because then a commit can add or change files there.
 
-Looks into git's index; asks git itself only where that may list such a file. Changes nothing.
+The module looks into git's index, and asks git only where that may list such a file. It changes
+nothing.
 """
 
 from __future__ import annotations

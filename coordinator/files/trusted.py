@@ -1,11 +1,11 @@
-"""What this user trusts of what lies in repositories: one small file for each thing and root.
+"""The files in repositories that this user trusts: one small note for each file and root.
 
-Whoever writes a repository can put a profile or settings there that run commands or weaken
-protection. They count only when a person has seen exactly these bytes and said yes. The notes
-lie in the user's own folder, outside of every repository, by the hash of what was seen: what is
-changed afterwards is not trusted any more. (The idea is direnv's `allow`.)
+The author of a repository can put a profile or settings there that run commands or weaken
+protection. They count only after a person has seen exactly these bytes and agreed. A note lies in
+the user's own folder, outside of every repository, under the hash of what was seen. So a later
+change is not trusted. The idea is direnv's `allow`.
 
-Owns these notes. Never asks anybody, never reads what it is asked about.
+The module owns these notes. It asks nobody and does not read the files that it is asked about.
 """
 
 from __future__ import annotations

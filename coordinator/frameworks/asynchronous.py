@@ -3,11 +3,11 @@
     @guarded(lambda account, amount: f"key:account:{account}")
     async def book(account: str, amount: int) -> None: ...
 
-Each call is a holder of its own, so two coroutines never have one resource at once, whoever's
-client they share; calls within a call, in the same task, are one holder (`branches`). The event
-loop waits for nothing: each question to the coordinator is asked in a thread of its own, for a pool
-whose threads all wait in line would leave none to give back what they wait for. A cancelled call
-has given back what it held, and has left the line, before its cancellation goes on.
+Each call is a holder of its own, so two coroutines never have one resource at once, even with one
+client. Calls within a call, in the same task, are one holder (`branches`). The event loop never
+waits. Each question to the coordinator has a thread of its own, because in a pool whose threads all
+wait nobody could give back what they wait for. A cancelled call gives back what it held and leaves
+the queue before its cancellation continues.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
         options = ClaudeAgentOptions(hooks=leases.hooks(), env=leases.env())
         async with ClaudeSDKClient(options) as session: ...
 
-So all holds here that holds for Claude Code wired by `coord init`: an edit is leased by region
-before it is made, a write on replaced content is refused with the difference, sub-agents are
-holders of their own, messages come with the next call. Coord only ever adds a no: a hook that has
-nothing against a call says nothing, and the CLI's own rules decide. Parses no tool's input but for
-`can_use_tool`; the daemon does.
+So the same holds as for Claude Code after `coord init`. An edit is leased by region before it is
+made. A write on replaced content is refused with the difference. Sub-agents are holders of their
+own, and messages come with the next call. Coord only adds refusals: a hook without an objection
+says nothing, and the CLI's own rules decide. The daemon parses the tools' inputs, except for
+`can_use_tool`.
 """
 
 from __future__ import annotations

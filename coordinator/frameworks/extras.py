@@ -1,4 +1,4 @@
-"""What is said where a framework is not installed. Installs and imports nothing itself."""
+"""The message where a framework is not installed. The module installs and imports nothing."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@
 
     graph.add_conditional_edges("write", route_blocked(free=END, blocked="other_work"))
 
-Who holds a lease is the step: the thread, the place in the graph and the checkpoint that it begins
-from. So a graph that is resumed, after `interrupt()` or a crash, in this process or another, is the
-same agent, and what it held is renewed with its tokens before the node runs; branches that run side
-by side are different agents; and one step never runs twice at once (NAME_TAKEN). Owns what of this
-is in the graph's state (`LeaseState`); tokens are never there (see `resumable`). Runs no graph.
+The holder of a lease is the step: the thread, the place in the graph and the checkpoint that it
+begins from. So a resumed graph, after `interrupt()` or a crash, in this process or another, is the
+same agent, and its leases are renewed before the node runs. Branches that run side by side are
+different agents. One step never runs twice at once (NAME_TAKEN). The graph's state holds
+`LeaseState` and never a token (see `resumable`). The module runs no graph.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A mutex for business code: one agent (or request, or job) at a time works on a subject.
+"""A mutex for business code: one agent, request or job at a time works on a subject.
 
     with acquire_agent_lock(user_id, lock_timeout=45):
         ...                     # nobody else has this user's lock; it is renewed in the background
 
-Owns the name of the key that a bare id becomes. Queues nothing: whoever is to run a step later is
-handed it (`postponing`).
+The module decides the name of the key that a bare id becomes. It queues nothing: a step that is to
+run later goes to `postponing`.
 """
 
 from __future__ import annotations

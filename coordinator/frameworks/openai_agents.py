@@ -5,11 +5,10 @@
 
     agent = Agent(name="editor", tools=[guard_tool(save, lambda args: args["path"])])
 
-An input guardrail of the tool takes the lease; if somebody else has it, the tool is not run and the
-model reads coord's own sentence in place of its result. The lease is given back when the tool has
-ended, however it ends. Each call is a holder of its own (`branches`): tools that a model calls side
-by side, and runs in one process, exclude each other. Decides nothing about approvals or other
-guardrails.
+An input guardrail of the tool takes the lease. If somebody else has it, the tool does not run, and
+the model reads coord's sentence in place of its result. The lease is given back when the tool ends,
+however it ends. Each call is a holder of its own (`branches`), so tools that a model calls side by
+side exclude each other. Approvals and other guardrails are not affected.
 """
 
 from __future__ import annotations

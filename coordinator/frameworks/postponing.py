@@ -1,8 +1,7 @@
-"""A step that could not begin, since somebody else holds what it writes: all that is needed to run
-it later, as an exception.
+"""An exception for a step that could not begin because somebody else holds what it writes.
 
-Owns the exception and the seam to whoever keeps such steps (`Postpones`). Keeps no step itself, and
-never runs one again.
+It carries all that is needed to run the step later. `Postpones` is the interface of whoever keeps
+such steps. The module keeps no step and runs none again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A step that one process begins and another may go on with: its agent, and what it holds.
+"""A step that one process begins and another may continue: its agent, and its leases.
 
 A framework that resumes from a checkpoint runs the same step again, perhaps after a crash, perhaps
-in another process. It is then the same agent, which holds what it held; and it must not run twice
-at once. So the agent's token and those of its leases are kept in `.coord/steps/` (readable by this
-user only, as the database is), under the step's key, and whoever runs the step has the lock of that
-file (flock), which the kernel takes back at the instant a process dies. Knows no framework.
+in another process. The step is then the same agent with the same leases, and it must not run twice
+at once. So the tokens of the agent and its leases are kept in `.coord/steps/` under the step's key,
+readable by this user only. Whoever runs the step holds the lock of that file (flock), which the
+kernel releases when the process dies. The module knows no framework.
 """
 
 from __future__ import annotations

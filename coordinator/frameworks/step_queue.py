@@ -1,4 +1,4 @@
-"""A retry queue on disk for steps that were postponed: put by whoever was blocked, run by a worker.
+"""A retry queue on disk for postponed steps: a blocked program puts them in, a worker runs them.
 
     queue = StepQueue(client)
     with acquire_agent_lock(user_id, client=client, step="book", arguments={…},
@@ -7,9 +7,10 @@
 
     StepQueue(client).run({"book": book})       # in this process or another
 
-The coordinator keeps each step, gives it out when its time has come and its keys are free, lets it
-rest longer after each attempt, and lists it as a dead letter in the end (`coord dead list`). Owns
-the worker's loop; a step may be run twice (a worker dies after it), so it must be one that may.
+The coordinator keeps each step and gives it out when its time has come and its keys are free. After
+each failed attempt the step rests longer, and at last it becomes a dead letter (`coord dead list`).
+The module owns the worker's loop. A step may run twice, because a worker may die after it, so it
+must be a step that may.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""`python -P -m coordinator.git_guard pre-commit|pre-push …`: what git's hooks run. Light to start.
+"""`python -P -m coordinator.git_guard pre-commit|pre-push …`: the program of git's hooks.
 
-`turn` is asked by what stands before git in agents' sessions (turn.py), and `commit` commits.
+`turn` answers the script before git in agents' sessions (turn.py), and `commit` commits. The
+program is light to start.
 
-Exit code 0: go on; 1: stop, with the reason on standard error. Where nobody can tell, it stops
-with words: a person goes on with COORD_GUARD=off. Where the coordinator is another user's, whom it
-tells nothing of what is held, it goes on with words: nobody's work here can be asked for. So it
-does in a sandbox that keeps git from the coordinator, but for what is read-only there
+Exit code 0 lets git continue, and 1 stops it with the reason on standard error. If nobody can tell,
+it stops with a message, and a person continues with COORD_GUARD=off. If the coordinator is another
+user's, it continues with a message, because that coordinator tells this user nothing. In a sandbox
+that keeps git from the coordinator it continues, too, except for files that are read-only there
 (sandboxed.py).
 """
 

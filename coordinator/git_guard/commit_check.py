@@ -1,9 +1,9 @@
-"""May this commit, or this push, happen? Asks the coordinator who holds its files, and says no.
+"""Deciding whether a commit or a push may happen: it asks the coordinator who holds the files.
 
-A commit is refused for files that others hold. A push is refused for files that its commits
-changed while another held them, and that the other is not done with: half of somebody's work does
-not leave the machine. (Why so: context_archive/decisions.md.) It never changes the index, a commit
-or a lease; a person goes on over it with COORD_GUARD=off, which is noted.
+A commit is refused for files that others hold. A push is refused for files that its commits changed
+while another held them, as long as the other is not done with them: half of somebody's work does
+not leave the machine. context_archive/decisions.md has the reasons. The check changes no index,
+commit or lease. A person overrides it with COORD_GUARD=off, which is recorded.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a commit sees of the working tree while others are at work in it.
+"""What a commit sees of the working tree while others work in it.
 
-Files that others hold look as in the last commit, at their own paths, to this commit and to its
-hooks alone; others go on writing the real ones. So a hook manager has nothing of theirs to put
-aside. Done by mounts in a namespace of the commit's own and by a private index; where the system
-gives no namespace, by a scratch tree.
+To this commit and its hooks alone, files that others hold look as in the last commit, at their own
+paths. Others continue to write the real files. So a hook manager has nothing of theirs to put
+aside. Mounts in a namespace of the commit's own and a private index do this. Where the system gives
+no namespace, a scratch tree does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who commits, pushes, or types a command: an agent, or a person."""
+"""Who commits, pushes or types a command: an agent, or a person."""
 
 from __future__ import annotations
 

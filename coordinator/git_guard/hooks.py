@@ -1,8 +1,8 @@
-"""The guard's lines in git's hooks: put in beside what is there, told apart from it, taken out.
+"""The guard's lines in git's hooks: adding them to a hook, recognising them, and removing them.
 
-A hook that is a shell script keeps its file and gets the lines at its beginning, so that nothing
-else of it changes (some tell what they are by `$0`). Any other is moved to `coord-kept/` beside it,
-and called from a hook of ours. Taking the lines out gives back the bytes that were there.
+A hook that is a shell script keeps its file and gets the lines at its beginning, because some hooks
+read `$0`. Any other hook is moved to `coord-kept/` beside it and called from a hook of coord's.
+Removing the lines restores the former bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What git says of a commit or push that is about to happen: which files, as of when.
+"""What git says of a commit or push that is about to happen: which files, and from which commit.
 
-Runs git in the environment that git gave the hook (its index may be a temporary one). Reads only.
-Paths are relative to the top of the working tree, as text from the file system's bytes.
+Git runs in the environment that it gave the hook, because its index may be a temporary one. The
+module only reads. Paths are relative to the top of the working tree, as text made from the file
+system's bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What can be told of a commit where a sandbox keeps git from asking the coordinator.
+"""What is known of a commit where a sandbox keeps git from asking the coordinator.
 
-In an agent's session what others hold is mounted read-only, in a sandbox within it, too: the kernel
-tells of it. A sandbox may have read-only files of its own; git is kept from these as well. Reads
-one file of the kernel's; asks nobody.
+In an agent's session what others hold is mounted read-only, also in a sandbox within it, and the
+kernel lists these mounts. A sandbox may have read-only files of its own, and git is kept from these
+as well. The module reads one file of the kernel's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""May this git command of an agent run now? Asked by what stands before git in its session.
+"""Deciding whether a git command of an agent may run now. The script before git in a session asks.
 
-A command that changes the whole working tree waits for a quiet moment, and then has the turn until
-it ends; a commit, or what it adds, is looked at for what others hold, whatever hooks it leaves out.
-Runs the real git to be told what it would do; changes nothing.
+A command that changes the whole working tree waits for a quiet moment and then has the turn until
+it ends. A commit, or an addition to the index, is checked for what others hold, whatever hooks it
+skips. The module runs the real git to learn what a command would do, and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Answers that are kept, so that a request with an idempotency key takes effect once.
+"""Keeping answers, so that a request with an idempotency key takes effect once.
 
-A client whose connection broke does not know whether its request was carried out; it sends it again
-under the same key, and gets the answer of the first time. Kept in the same transaction as what the
-request did (of one that stood in line: the grant), for a day, beside the log: it is about the
-conversation, not about the state. Secrets are not kept: lease tokens and an agent's own token are
-made again from the coordinator's secret.
+A client whose connection broke does not know whether its request was carried out. It sends the
+request again under the same key and gets the first answer. The answer is kept for a day, in the
+transaction of the request itself, or of the grant for a queued one. It is kept beside the log,
+because it belongs to the conversation and not to the state. Secrets are not kept: lease tokens and
+an agent's own token are derived again from the coordinator's secret.
 
-(The header and its rules: "The Idempotency-Key HTTP Header Field", an IETF draft.)
+The header and its rules follow the IETF draft "The Idempotency-Key HTTP Header Field".
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Compaction, step by step: a snapshot in place of the old part of the log, and bytes that nothing
-needs.
+"""Compaction in small steps: a snapshot replaces the old part of the log, and unneeded bytes go.
 
-Each step is a transaction of its own and small, so that nobody waits for it; who takes the steps,
-and makes the snapshot beside them, is the daemon's business (daemon/compaction.py). Between two
-steps the log gives the state at any time: the snapshot is there before the first event goes.
+Each step is a small transaction of its own, so nobody waits for it. daemon/compaction.py takes the
+steps and makes the snapshot beside them. Between two steps the log always gives the state, because
+the snapshot is there before the first event goes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""What every use case needs at hand, and who is asking. Keeps nothing but the calls that hooks
-have announced, which verdicts are being carried out, and what was said of long circles."""
+"""What every use case has at hand, and who asks.
+
+The service keeps only the calls that hooks have announced, the verdicts that are being carried out,
+and the deadlocks that took long to find.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What follows from a decision: lapsed leases that are closed, waiters that are served, dependents
-that hear of a closed task.
+"""The work that follows a decision: closing expired leases, serving waiters, telling dependents of
+a closed task.
 
-A decision that is `Unready` names what it needs: files to be looked at, lapsed leases to be closed
-first. `decide_again` sees to that outside of any transaction. Each errand runs alone, in
-transactions of its own: one that cannot be served is set aside with its reason, and nobody else
-hears of it (invariant 11).
+A decision that raises `Unready` names what it needs, such as files to be looked at, or expired
+leases to be closed first. `decide_again` provides it outside of any transaction. Each errand runs
+alone in transactions of its own. An errand that cannot be served is set aside with its reason and
+disturbs nobody else (invariant 11).
 """
 
 from __future__ import annotations

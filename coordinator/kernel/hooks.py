@@ -1,8 +1,8 @@
-"""Where slices hang into the kernel: what each is told, and what it is asked.
+"""The hooks by which slices extend the kernel: what the kernel tells them, and what it asks them.
 
-A slice is one capability. The kernel knows none of them by name: it calls the hooks of all, inside
-the transaction that they are about, in their order (`words.slices`). A hook that a slice does not
-have does nothing.
+A slice is one capability. The kernel knows no slice by name. It calls the hooks of all slices
+inside the transaction, in the order of `words.slices`. A hook that a slice does not have does
+nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes without a lease that came too late: counted, and no agent loses for ever.
+"""Counting optimistic writes that came too late, so that no agent loses for ever.
 
-Under the optimistic strategy whoever writes first wins. An agent that has lost `losses_max` times
-in a row gets a lease instead, in its turn: then nobody can write before it (no livelock).
+Under the optimistic strategy the first writer wins. An agent that has lost `losses_max` times in a
+row gets a lease instead, in its turn. Then nobody can write before it, so there is no livelock.
 """
 
 from __future__ import annotations

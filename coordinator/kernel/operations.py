@@ -1,7 +1,7 @@
-"""What an operation is, who may ask it, and the kernel's own.
+"""What an operation is, who may ask for it, and the kernel's own operations.
 
-An operation is a request shape (which names itself, its HTTP path and its reply) and the use case
-that serves it (`kernel.use_cases`). Nothing is decided here but who may ask at all.
+An operation is a request shape, which names itself, its HTTP path and its reply, and the use case
+that serves it (`kernel.use_cases`). This module decides only who may ask at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an agent did on a branch and did not land: looked at, kept, and flagged."""
+"""Work that an agent did on a branch and did not land: it is looked at, kept, and flagged."""
 
 from __future__ import annotations
 

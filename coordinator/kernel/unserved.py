@@ -1,7 +1,8 @@
-"""What could not be served: kept with its reason, tried again later, and in nobody else's way.
+"""Setting aside what cannot be served, with its reason, so that it blocks nobody else.
 
-A waiter whose directory is too large, a task whose file lies outside by now, leases that cannot be
-closed. Listed in `status` and `doctor`; told to its owner once.
+Examples are a waiter whose directory is too large, a task whose file now lies outside, and leases
+that cannot be closed. They are tried again later, listed in `status` and `doctor`, and told to
+their owner once.
 """
 
 from __future__ import annotations

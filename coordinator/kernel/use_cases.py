@@ -1,7 +1,7 @@
-"""How an operation is served: a generator of steps, which whoever drives it carries out in order.
+"""How an operation is served: a generator of steps, which a driver carries out in order.
 
-A use case yields a step, is given what came of it (a `Refusal` is a value), and returns the answer
-to the whole. The daemon drives use cases in its loop, its workers and its threads; benchmarks and
+A use case yields a step, receives its result, and returns the answer to the whole. A `Refusal` is a
+result, too. The daemon drives use cases in its loop, its workers and its threads; benchmarks and
 tests drive them at once. A use case carries nothing out itself, and knows no thread and no loop.
 """
 

@@ -1,9 +1,9 @@
-"""The door of a launch: where a person asks for the conversation of one of its agents.
+"""The door of a launch, where a person asks for the conversation of one of its agents.
 
-A Unix socket among the coordinator's state, for its user alone. One line of JSON in (who asks, for
-which agent), one line back: how to become that agent, or why not. What is answered holds the
-agent's token, so it never goes to the disk. Who asks is known by its process, from its first word
-to its end. Owns the socket and the words; what is done with an agent is take_over.py's.
+The door is a Unix socket in the coordinator's state directory, for its user alone. One line of JSON
+asks, naming the person and the agent. One line answers how to become that agent, or why not. The
+answer holds the agent's token, so it is never written to disk. The process of the asker identifies
+the request from its first word to its end. take_over.py decides what is done with an agent.
 """
 
 from __future__ import annotations

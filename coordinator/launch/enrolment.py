@@ -1,7 +1,7 @@
-"""A launched agent's name, token and connection; and the tasks that it is given by them.
+"""A launched agent's name, token and connection, and the tasks that it claims with them.
 
-A coordinator that restarts meanwhile costs it nothing: what may have been done already is looked up
-before it is asked again. Who is removed by a person enrols anew. Runs no program.
+A restart of the coordinator costs the agent nothing: before it asks again it looks up what may have
+been done already. An agent that a person removed enrols anew. The module runs no program.
 """
 
 from __future__ import annotations

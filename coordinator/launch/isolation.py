@@ -1,14 +1,14 @@
-"""`--isolation worktree`: where each agent works, what it is told of that, and how its work ends.
+"""`--isolation worktree`: where each agent works, what it is told about that, and how its work
+ends.
 
-Joins the worktrees of a run to the landing on its target, and keeps account of what has landed and
-what has not, for the report. What did not land stays in its worktree, on its branch.
+The module joins the worktrees of a run to the landing on its target, and reports what has landed
+and what has not. Work that did not land stays in its worktree, on its branch.
 
-What coord has wired into the settings of agent CLIs, carried into a linked worktree.
-
-Such files (`.claude/settings.local.json`, say) are often in no commit, so a worktree would lack
-them, and the agent there its hooks. They are put in before an agent begins and taken out when it
-has ended, so that they are no part of its work: a file that git has gets its wired content hidden
-from git, another is copied. What an agent changed in a copy itself is left, and is its work.
+Settings of agent CLIs that coord wired are carried into the worktree, because files such as
+`.claude/settings.local.json` are often in no commit, and the agent would have no hooks. They are
+put in before an agent begins and removed when it has ended, so they are no part of its work. A file
+that git has gets its wired content hidden from git; another is copied. A copy that the agent itself
+changed stays, as its work.
 """
 
 from __future__ import annotations

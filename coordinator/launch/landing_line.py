@@ -1,7 +1,7 @@
-"""Who wants to land in one launch, in the order in which they came.
+"""The queue of those who want to land in one launch, in the order in which they came.
 
-Each has its turn when those before it have landed or were refused. Others of its line are known
-meanwhile, so that what they would land can be verified together with it.
+Each has its turn when the earlier ones have landed or were refused. The queue is visible meanwhile,
+so that later work can be verified together with earlier work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the agents of one launch share while they work.
+"""What the agents of one launch share while they work: draining, stopping, the end, and the
+attempts.
 
-Owns whether the launch drains, stops or is over, and what was attempted so far. Starts no agent and
-ends none (launcher.py), and does none of their work (agent_worker.py).
+launcher.py starts and ends agents, and agent_worker.py does their work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A launch: N agents that work on the backlog until nothing is left that they could do.
+"""A launch: N agents work on the backlog until nothing is left that they could do.
 
-Owns the beginning (what an earlier launch left, the task file, the names), the end, and what a
-person may do in between: drain, stop. Prints nothing; `say` is told what happens, a line at a time.
+The module owns the beginning: the remains of an earlier launch, the task file, the names. It also
+owns the end, and what a person may do in between: drain and stop. It prints nothing and passes each
+line to `say`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether what lands fits together with what landed meanwhile: asked of the index of meaning.
+"""Whether landing work fits what landed meanwhile, by the index of meaning.
 
-Owns the process that is asked, started when a landing first needs it. Where nobody
-knows (there are too many files, the index cannot be read), nothing is said.
+The module owns the process that answers, and starts it when a landing first needs it. If there are
+too many files, or the index cannot be read, it says nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a launcher leaves that died: its agents are ended, and what they changed is flagged.
+"""Ending the agents of a dead launcher and flagging what they changed.
 
-Done by the next launch, and at once by a process that each launch starts beside itself: a shell
-that waits for the end of a pipe, which the kernel closes whatever the launcher died of. Only then
-does it become `python -P -m coordinator.launch.orphans`, so it costs next to nothing until it is
-needed. One of the two does it, the other waits. Reverts nothing.
+The next launch does this. So does, at once, a process that each launch starts beside itself: a
+shell that waits for the end of a pipe, which the kernel closes however the launcher dies. Only then
+does the shell become `python -P -m coordinator.launch.orphans`, so it costs almost nothing before.
+One of the two does the work and the other waits. Nothing is reverted.
 """
 
 from __future__ import annotations

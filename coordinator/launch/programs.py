@@ -1,8 +1,8 @@
-"""What is run as an agent at a task: its command, its environment, the session around it.
+"""The program that is run as an agent at a task: its command, its environment, its session.
 
-Three ways: from the beginning (or where an earlier attempt was cut off), on where a person has
-handed the conversation back, and for a person, at a terminal. All of them are the same agent, with
-one name and token. Waits for nothing and tells nobody how it went.
+There are three ways: from the beginning or where an earlier attempt was cut off, after a person has
+handed the conversation back, and for a person at a terminal. All are the same agent with one name
+and token. The module waits for nothing and reports nothing.
 """
 
 from __future__ import annotations

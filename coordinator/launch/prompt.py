@@ -1,6 +1,6 @@
-"""What an agent is told about its task: the work, what it holds, what explains it, the rules.
+"""The prompt of a task: the work, what the agent holds, what explains it, the rules.
 
-Pure: a claim in, Markdown out.
+The module is pure: a claim goes in, Markdown comes out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Landings one at a time, and what becomes of one that a crash has cut off.
+"""Landing one at a time, and finishing a landing that a crash has cut off.
 
-Each waits for its turn (`.coord/landing.lock`) and is noted (`.coord/landing.json`) from before the
-branch moves until its task is done. The branch is the truth: once it has moved, the landing has
-happened, and whoever has the next turn brings the files forward and ends the task. If it has not
-moved, nothing has happened.
+Each landing waits for its turn (`.coord/landing.lock`) and is noted (`.coord/landing.json`) from
+before the branch moves until its task is done. The branch is the truth. If it has moved, the
+landing has happened, and whoever has the next turn updates the files and ends the task. If it has
+not moved, nothing has happened.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a landing has of files that the target changed, too: both sides, merged by region; and which
-regions of a file a landing changes.
+"""Merging the files of a landing that the target changed, too, and naming the regions that a
+landing changes.
 
-Reads git's objects and writes merged contents as new ones, which nothing refers to yet. Whether
-they may land is decided elsewhere (`rules.landing`). A file of which the two sides do not plainly
-fit together is left to that: it does not land.
+The module reads git's objects and writes merged contents as new objects, to which nothing refers
+yet. `rules.landing` decides whether they may land. A file whose two sides do not clearly fit
+together does not land.
 """
 
 from __future__ import annotations

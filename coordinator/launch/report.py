@@ -1,4 +1,4 @@
-"""What a launch came to: its tasks, its attempts, and what coordination did meanwhile."""
+"""The result of a launch: its tasks, its attempts, and what the coordination did meanwhile."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""When a launched agent rests: its model failed, or its provider's limit is reached.
+"""When a launched agent rests, and for how long: its model failed, or its provider's limit is
+reached.
 
-Owns how long; what becomes of its task meanwhile is the coordinator's (`backlog/limits`).
+The coordinator decides what becomes of its task meanwhile (`slices/backlog/limit_reached`).
 """
 
 from __future__ import annotations

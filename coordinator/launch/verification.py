@@ -1,9 +1,10 @@
-"""A person's own command, run on what is about to land: if it fails, that does not land.
+"""Running a person's command on what is about to land. If it fails, that does not land.
 
-Owns one working tree for the whole launch, so that what the command builds there and git ignores is
-there the next time. The tree has what the target would have: other agents' landed work, and this
-one's, merged. What stands in line behind it is verified with it, all at once; if that fails, the
-longest beginning of the line that does not is found by halves (as merge queues such as bors do).
+The module owns one working tree for the whole launch, so files that the command builds and git
+ignores are there the next time. The tree contains what the target would contain: the landed work of
+other agents and this agent's work, merged. Later work in the queue is verified with it, all at
+once. If that fails, halving finds the longest beginning of the queue that passes, as merge queues
+such as bors do.
 """
 
 from __future__ import annotations

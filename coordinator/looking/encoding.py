@@ -1,8 +1,8 @@
-"""How needs and facts travel between the coordinator and a process that looks for it.
+"""Encoding needs and facts between the coordinator and a process that looks for it.
 
-Frames: four bytes of length (big endian), one byte that says what it is, then MessagePack. One
-question is answered by any number of slices of blobs and then the facts. Owns the form, sends
-nothing.
+A frame is four bytes of length (big endian), one byte for its kind, then MessagePack. One question
+is answered by any number of slices of blobs and then the facts. The module defines the form and
+sends nothing.
 """
 
 from __future__ import annotations

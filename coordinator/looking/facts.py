@@ -1,12 +1,11 @@
-"""What a decision needs to know of the disk, and what a look has told: data only.
+"""What a decision needs to know of the disk, and what a look has reported. Data only.
 
-A transaction never touches a disk. It asks a `Looked` for facts; one that is not there, or that is
-older than the last end of a right to the same resource, raises `Unready`. Whoever runs the
-transaction then looks, outside of it, and runs it again. So nobody waits for the disk work of
-another, and the one that looks need not be the one that decides.
+A transaction never touches a disk. It asks a `Looked` for facts. A fact that is missing, or older
+than the last end of a right to the same resource, raises `Unready`. Whoever runs the transaction
+then looks, outside of it, and runs it again. So nobody waits for another's disk work, and the
+process that looks need not be the one that decides.
 
-Owns no rule and reads nothing itself. A look that was refused is a fact, too: whoever asks for it
-meets the refusal.
+A refused look is a fact, too: a decision that asks for it receives the refusal.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a file's bytes are in regions, for those who look: one of them, what an edit would change,
-what differs between two contents.
+"""Dividing contents into regions for a look: one region, what an edit would change, what differs
+between two contents.
 
-Owns a process for the grammars and the outlines that it has told, by the content's name: what a
-content is divided into never changes. Opens no file, and decides nothing.
+The module owns a process for the grammars, and the outlines by the names of contents, because the
+outline of a content never changes. It opens no file and decides nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A file as it is, but for some of its regions, which are as they were.
+"""A file as it is, except for some of its regions, which are put back to an earlier state.
 
-Works on bytes and their regions alone: told by the grammar where that can tell them, else by the
-lines that they had. Opens no file. What it cannot tell apart it does not guess: it says so.
+The module works on bytes and their regions: by the grammar where it can read them, otherwise by the
+lines that they had. It opens no file. If it cannot tell regions apart, it says so and does not
+guess.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Answers in words for a model, and as data: the reply's own shape, without secrets.
+"""Answers in words for a model, and as data: the reply's own shape without secrets.
 
-Pure. A tool's answer is one text, with the one act that comes next at its end; the same text
-stands in the data as `message`, for clients that show their model only one of the two.
+The module is pure. A tool's answer is one text that ends with the one next action. The data contain
+the same text as `message`, for clients that show their model only one of the two.
 """
 
 from __future__ import annotations

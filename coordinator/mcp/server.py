@@ -1,8 +1,8 @@
-"""The MCP server itself, on the official SDK: lists the tools, checks a call, words its answer.
+"""The MCP server on the official SDK: it lists the tools, checks a call, and words its answer.
 
-Who asks whom is handed in (`Serve`): over standard input it is the client and the local socket,
-over HTTP the daemon's own router. A refusal is an answer that a model reads (`isError`); only a
-malformed call is an error of the protocol. Nothing that a client sends ends the server.
+`Serve` is passed in. Over standard input it is the client and the local socket; over HTTP it is the
+daemon's own router. A refusal is an answer that a model reads (`isError`). Only a malformed call is
+an error of the protocol. Nothing that a client sends ends the server.
 """
 
 from __future__ import annotations

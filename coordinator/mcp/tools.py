@@ -1,8 +1,9 @@
-"""The tools that a model is given over MCP: which operation each asks, and what it may say.
+"""The tools that a model gets over MCP: the operation that each asks, and the fields that it may
+set.
 
-Data, made from the request shapes: a tool takes some fields of one operation's request, with their
-own types and defaults. Who acts is never among them: that is the connection's business. Speaks no
-protocol and asks nobody.
+The tools are data, made from the request shapes. A tool takes some fields of one operation's
+request, with their types and defaults. The acting agent is never among them, because the connection
+decides that. The module speaks no protocol and sends no request.
 """
 
 from __future__ import annotations

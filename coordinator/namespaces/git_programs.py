@@ -1,7 +1,7 @@
-"""The git programs that an agent may call, and what stands before each of them in its session.
+"""The git programs that an agent may call, and the scripts before them in its session.
 
-Owns the folder with the scripts that are mounted over them (_git.sh). Which git commands ask is
-written here; what they are answered is decided elsewhere (git_guard/turn.py).
+The module owns the folder of the scripts that are mounted over them (_git.sh). It lists the git
+commands that ask; git_guard/turn.py decides the answer.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The process that keeps the namespaces of a user's sessions: `python -P -m …keeper SOCKET TELL`.
 
-One for each user, started outside of all sessions; as an ordinary user it lives in a user namespace
-of its own, in which it has the power over the mounts that its sessions lack. It mounts what the
-plan says, again when a file is replaced, and tells the daemons when a session's first process has
-ended. It decides nothing: who holds what is told by each root's daemon. It stays while there is a
-session. Where a daemon goes away, what it held stays mounted until the next one says otherwise.
+Each user has one, started outside of all sessions. For an ordinary user it lives in a user
+namespace of its own, in which it has the power over mounts that its sessions lack. It mounts what
+the plan says, again when a file is replaced, and tells the daemons when a session's first process
+has ended. It decides nothing: each root's daemon says who holds what. It stays while there is a
+session. If a daemon goes away, its files stay mounted until the next daemon says otherwise.
 """
 
 from __future__ import annotations

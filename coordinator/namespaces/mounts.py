@@ -1,8 +1,8 @@
-"""The mount namespace of one session: made, entered, and kept as the plan says.
+"""The mount namespace of one session: making it, entering it, keeping it as the plan says.
 
-Owns its descriptor and knows which mounts in it are coord's own. Whoever calls `keep` is in the
-namespace while it runs. Nothing is mounted through a link, and nothing that is not ours is taken
-away: a mount is known by its number and the file that it shows.
+The module owns its descriptor and knows which mounts in it are coord's own. A caller of `keep` is
+in the namespace while it runs. Nothing is mounted through a link, and no foreign mount is removed:
+a mount is known by its number and the file that it shows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What is said to the keeper, and how it is found and started: one JSON object a line, both ways.
+"""Speaking to the keeper, finding it and starting it: one JSON object a line, both ways.
 
 `hold` tells who may write which paths, `session` makes a namespace, `enter` asks for its
-descriptors, `sessions` lists those of a root. Each has a number `n` that its answer bears. A `hold`
-that is too long for one order goes in several: all but the last say `more`, and the last has them
-carried out as one. The keeper also tells by itself: `{"entered": KEY, "pid": N}` when a process has
-become the first of a session, `{"ended": KEY}` when that has ended. Blocking; the daemon has a form
-of its own (daemon/namespaces.py).
+descriptors, `sessions` lists those of a root. Each has a number `n` that its answer repeats. A
+`hold` that is too long for one order goes in several. All but the last say `more`, and the last has
+them carried out as one. The keeper also sends messages by itself: `{"entered": KEY, "pid": N}` when
+a process has become the first of a session, `{"ended": KEY}` when that process has ended. The
+functions block. The daemon has a form of its own (daemon/namespaces.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which paths are read-only in which session. Pure: knows no disk and no process.
+"""Which paths are read-only in which session. Pure: it knows no disk and no process.
 
-A path is read-only in a session unless the session's agent is among those who may write it. What
-lies below a directory that is read-only there is so with it, but for what is the session's own.
+A path is read-only in a session unless the session's agent may write it. Everything below a
+read-only directory is read-only, except what the session's agent holds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""When the file at a held path is another one: its holder replaced it, made it, moved it in.
+"""Noticing that another file stands at a held path: its holder replaced it, made it, or moved it
+in.
 
-A mount covers a file, not a name, so the keeper has to look again then. Owns one inotify
-descriptor. A path whose directory is not there is waited for from the nearest one above that is.
+A mount covers a file and not a name, so the keeper has to look again then. The module owns one
+inotify descriptor. If a path's directory is missing, it watches the nearest directory above.
 """
 
 from __future__ import annotations

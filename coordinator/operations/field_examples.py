@@ -1,7 +1,6 @@
-"""What a field may look like, for examples in `/openapi.json`: by its name, or `Shape.field`.
+"""Examples of fields for `/openapi.json`, by name or by `Shape.field`.
 
-A field that is not here has an example made of its type. Data only; a test decodes each example as
-what it is an example of.
+A field without an entry gets an example made from its type. Data only; a test decodes each example.
 """
 
 from __future__ import annotations

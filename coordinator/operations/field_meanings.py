@@ -1,9 +1,9 @@
-"""What each field of a request or an answer means, in a sentence with its unit: for `/openapi.json`
-and the generated methods of the Python client.
+"""The meaning of each field of a request or reply, with its unit, for `/openapi.json` and the
+Python client.
 
-Read from where the field is written (coordinator/words/requests): its remark, the text below it, or
-`Attributes:` of its shape; else what its name means everywhere (`shared_fields`). So it is said
-once, beside the field. Serves nothing; reads this package's own source, when it is first asked.
+The text is read from the place where the field is written (coordinator/words/requests): its remark,
+the text below it, or `Attributes:` of its shape. Otherwise `shared_fields` has it. So each meaning
+is written once. The module reads this package's own source when it is first asked.
 """
 
 from __future__ import annotations

@@ -1,21 +1,13 @@
-"""All operations; every door (socket, HTTP, MCP, CLI, Python) is made from them.
+"""All operations. Every door is made from them: socket, HTTP, MCP, CLI, Python.
 
-The slices that `words.slices` lists, as the kernel calls them.
+The kernel and the slices of `words.slices` contribute them. The module also lists further HTTP
+paths: people expect `POST /v1/tasks/T-3/lock`, which is `acquire` of `task:T-3`. An operation is
+served by one path of its own (`Request.http`), and a further path only fills in some of its fields.
 
-What is wrong with a request that cannot be read, in words: which field, and what it must be.
-
-Translates what the decoder says; decides nothing.
-
-Further HTTP paths of operations: what people expect to find below a task or a resource.
-
-`POST /v1/tasks/T-3/lock` is `acquire` of `task:T-3`. An operation is served once, by one path of
-its own (`Request.http`); what stands here only says which fields of it the path fills in.
-
-What each operation is called in the Python client: its own name, save where a list has a bare
-plural for a name and its siblings have not (`task_add`, `task_show`, so `task_list`).
-
-And which fields may be given without their names. Data, for the generator of the client's methods
-(generators/client_methods.py) and for the documents.
+A request that cannot be read is answered in words: which field, and what it must be. The last table
+names the methods of the Python client. A method has the name of its operation, except where a list
+has a bare plural and its siblings have not, as in `task_add`, `task_show` and `task_list`. It also
+says which fields may be given without their names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a field's name means wherever it stands; and, as `Shape.field`, where that is not enough.
+"""The meaning of field names that are the same everywhere, and of `Shape.field` where that is not
+enough.
 
 A field with a remark of its own (coordinator/words/requests) needs no line here. Instants are UTC,
-ISO 8601 with milliseconds; durations seconds; sizes bytes. Data only.
+ISO 8601 with milliseconds; durations are seconds; sizes are bytes. Data only.
 """
 
 from __future__ import annotations

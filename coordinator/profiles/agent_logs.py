@@ -1,7 +1,7 @@
-"""Where the output of launched agents lies, and its last lines.
+"""Finding the output of launched agents, and its last lines.
 
-A run has its folder in `.coord/runs/`; each attempt at a task has two files there, named by task
-and attempt: `T-3-1.prompt.md`, what the agent was told, and `T-3-1.log`, what it said. Reads only.
+A run has a folder in `.coord/runs/`. Each attempt at a task has two files there, named by task and
+attempt: `T-3-1.prompt.md` is the prompt, `T-3-1.log` the output. The module only reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a profile says of how its agent's trust in our hooks is found out: data."""
+"""How a profile finds out whether its agent trusts coord's hooks. Data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an agent is there, to be given what it waits for. Facts and an instant; no clock."""
+"""Whether an agent is present and can receive what it waits for. Facts and an instant; no clock."""
 
 from __future__ import annotations
 

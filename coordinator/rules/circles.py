@@ -1,11 +1,11 @@
-"""Circles of agents that wait for each other, and who of them gives way. Pure.
+"""Deadlocks: agents that wait for each other, and which of them gives way. Pure.
 
-Whoever is in a circle waits until one of them gives its work back. So that they do not all do it,
-and not nobody, one is chosen, by facts that do not depend on whose request has found the circle:
+All agents in a deadlock wait until one of them gives its work back. Exactly one is chosen, by facts
+that do not depend on which request detected the deadlock:
 
-* who was told before to give way in this very circle stays the one;
-* else the one whose work is least urgent;
-* of these the one that began last: it has the least to lose;
+* the agent that was chosen before in this very deadlock;
+* otherwise the one whose work is least urgent;
+* of these the one that began last, because it has the least to lose;
 * of these the first by name.
 """
 

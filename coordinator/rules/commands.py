@@ -1,9 +1,9 @@
-"""What a shell command obviously does, told from its words. Pure; a guess, never a proof.
+"""What a shell command obviously does, by its words. Pure. A guess, never a proof.
 
-No reading of a command tells all that it writes (`python -c …`, scripts): the session that it runs
-in and the comparison after it do. This tells two things that are better said before it runs: that
-it touches the whole work tree (`git stash`), and which files it plainly names as its targets
-(`sed -i f`). Where git asks by itself, the first is left to that.
+No reading of a command tells everything that it writes (`python -c …`, scripts). The session and
+the comparison afterwards find that. This module finds two things that are better said before the
+command runs: that it changes the whole working tree (`git stash`), and which files it plainly names
+as its targets (`sed -i f`). Where git itself asks, the first is left to git.
 """
 
 from __future__ import annotations

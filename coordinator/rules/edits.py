@@ -1,8 +1,8 @@
-"""What a tool's edit would make of a file: its candidate text. Pure; knows no tool's name.
+"""The text that a tool's edit would make of a file. Pure; it knows no tool's name.
 
-Owns how an edit is applied. Where it cannot be told for certain what a tool will write (the text
-to be replaced is not there, or is there twice), there is no candidate: whoever asks takes the edit
-for one of the whole file.
+The module decides how an edit is applied. If the text to be replaced is missing or occurs twice,
+nobody can tell what the tool will write. Then there is no candidate, and the edit counts as an edit
+of the whole file.
 """
 
 from __future__ import annotations

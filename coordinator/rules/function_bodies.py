@@ -1,5 +1,8 @@
-"""Whether a change stays within a function's body, where nobody else sees it: told from the text,
-of Python and of languages with braces. Pure; what is not plain does not."""
+"""Whether a change stays within a function's body, where no other code sees it. Pure.
+
+The text of Python and of languages with braces is read. A change that is not plain does not stay
+within.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a git command changes, told from its words. Pure."""
+"""What a git command changes, by its words. Pure."""
 
 from __future__ import annotations
 

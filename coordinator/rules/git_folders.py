@@ -1,8 +1,9 @@
-"""In which folder each git command of a shell command runs, where the words make that certain.
+"""The folder in which each git command of a shell command runs, where the words make it certain.
+Pure.
 
-A repository of its own below the root is another repository, so it counts where a `git stash` runs.
-Pure. What is not certain is left out: whoever asks takes such a command for one in the folder that
-the whole begins in, which refuses more. The folder is only a name here; the disk is not looked at.
+A repository below the root is another repository, so it matters where a `git stash` runs. An
+uncertain folder is left out. The command then counts as one in the folder in which the whole
+command begins, which refuses more. Folders are only names here; the disk is not looked at.
 """
 
 from __future__ import annotations

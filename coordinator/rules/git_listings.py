@@ -1,6 +1,7 @@
-"""What git prints of what a command would take in: files, from the top of the working tree. Pure.
+"""Reading git's list of the files that a command would take in, relative to the top of the tree.
+Pure.
 
-Names are text from the file system's bytes, as git writes them with `core.quotePath=false`.
+Names are text made from the file system's bytes, as git writes them with `core.quotePath=false`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The merge boundary: whether what an agent did on its own branch may come onto the shared one.
+"""The merge boundary: whether an agent's work on its own branch may land on the shared branch.
+Pure.
 
-An agent in a worktree of its own can write what it likes there. What lands is decided here: only
-paths and regions that lie within leases it holds *now*, under the fencing tokens it began with, and
-only where the target still has the content that the change is based on, or what lands has both.
-Anything else is refused as a whole: nothing of it lands.
+An agent in a worktree of its own can write anything there. A landing may contain only paths and
+regions within leases that the agent holds *now*, under the fencing tokens with which it began. The
+target must still have the content that the change is based on, or the landing must contain both.
+Otherwise the whole landing is refused, and nothing of it lands.
 
-Pure: facts and an instant in, the tokens that it lands under or a `Refusal` out. Who gathers the
-facts, and who moves the branch in the same transaction, is not known here.
+Facts and an instant go in. The tokens of the landing or a `Refusal` come out. Other modules gather
+the facts and move the branch in the same transaction.
 """
 
 from __future__ import annotations

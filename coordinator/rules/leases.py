@@ -1,14 +1,14 @@
 """When a lease may be granted (invariants 1, 5, 9), as plain functions of facts and an instant.
 
-* Two leases conflict when they overlap, have different holders, and are not both shared. Whoever
-  shares by agreement writes, so it goes beside others of the same agreement only.
-* A lease is dead when `now >= expires_at`, whoever looks; the sweep only tidies.
-* A newcomer may not pass a waiter that stands before it: by priority, which rises with the time
+* Two leases conflict when they overlap, have different holders, and are not both shared. A lease
+  that is shared by agreement allows writing, so only leases of the same agreement fit beside it.
+* A lease is dead when `now >= expires_at`, whoever looks. The sweep only tidies.
+* A new request may not pass an earlier waiter. The order is by priority, which rises with the time
   waited, then by age. So a stream of small requests cannot starve a large one, and a stream of
-  urgent ones cannot starve a patient one. A waiter that waits for the newcomer itself to let go
-  does not hold it back: that would be a deadlock of our own making.
+  urgent requests cannot starve a patient one. A waiter that waits for the new requester itself to
+  let go does not block it, because that would be a deadlock.
 
-No clock, no database, no files.
+The module knows no clock, no database and no files.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""What becomes of an unlock request, and whom an approval may pass in line (invariant 9). Pure.
+"""What becomes of an unlock request, and whom an approval may pass in the queue (invariant 9).
+Pure.
 
-A holder that approves hands on its own right: what it held was never free between, and nobody who
-waits for that waits longer than it would have waited for the holder. So it may go to the asker past
-others in line, but
+A holder that approves hands on its own right. The resource was never free between, and nobody who
+waits for it waits longer than for the holder. So it may go to the asker past others in the queue,
+on two conditions.
 
-* only where the asker wants no more than what is handed on (`covers`): of anything beyond it,
-  those who stand before the asker are not to be deprived; and
-* then for no longer than the holder itself could have kept it (`no_longer_than`): two agents that
-  hand a file to and fro do not keep a third from it for ever.
+* The asker wants no more than what is handed on (`covers`). Earlier waiters keep their claim to
+  everything else.
+* The asker keeps it no longer than the holder could have kept it (`no_longer_than`). Two agents
+  that hand a file back and forth do not keep a third from it for ever.
 
-Where nobody stands before the asker, it is a grant from the line like any other.
+If nobody is before the asker, the grant is an ordinary grant from the queue.
 
-Beside yes and no the holder may keep a part (`narrow`), or share (`coexist`): then both hold it,
-and write it one after the other.
+A holder may also answer in two other ways. It may keep a part (`narrow`), or share (`coexist`):
+then both hold the file and write it one after the other.
 """
 
 from __future__ import annotations

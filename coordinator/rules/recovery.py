@@ -1,7 +1,7 @@
-"""What follows from what came of an attempt to write: the next attempt, or a person. Pure.
+"""What follows the outcome of an attempt to write: another attempt, or a person. Pure.
 
-The default *recovery* of a task's blackboard (roles.py): each outcome has one remedy. None is tried
-for ever.
+This is the default *recovery* of a task's blackboard (roles.py). Each outcome has one remedy, and
+none is tried for ever.
 """
 
 from __future__ import annotations

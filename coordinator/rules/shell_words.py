@@ -1,8 +1,8 @@
-"""The words of a shell command, as far as they can be told without a shell. Pure; a guess.
+"""The words of a shell command, as far as they are known without a shell. Pure; a guess.
 
-Gives the simple commands in it one by one: those in pipes, loops, substitutions and `bash -c '…'`,
-too. What only the shell knows (variables, substitutions) stays in a word as it was written. (Why no
-full grammar reads them: context_archive/decisions.md.)
+The module lists the simple commands one by one, including those in pipes, loops, substitutions and
+`bash -c '…'`. Variables and substitutions, which only the shell knows, stay as they were written.
+context_archive/decisions.md says why no full grammar is used.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""How strong a hint is at an instant, and how hints order tasks. Pure.
+"""The strength of a hint at an instant, and how hints order tasks. Pure.
 
-A signal is a hint that fades (a "pheromone": Grassé's stigmergy, and Dorigo's ant algorithms): it
-halves with each half-life. Nothing is computed by a timer: the strength at an instant follows from
-what was left, when, and its half-life. Hints never block and never outweigh a task's priority: of
-tasks that have the same priority, those with the higher `bias` come first, then the older ones.
+A signal is a hint that fades: it halves with each half-life. The idea is the "pheromone", from
+Grassé's stigmergy and Dorigo's ant algorithms. No timer computes anything: the strength at an
+instant follows from the last strength, its time, and the half-life. Hints never block and never
+outweigh a task's priority. Of tasks with the same priority those with the higher `bias` come first,
+then the older ones.
 
     bias(task) = sum of weight(name) * strength now, over the hints on the task and on what it needs
 """

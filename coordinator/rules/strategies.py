@@ -1,9 +1,10 @@
-"""By which strategy a resource is shared: one for each glob, the last that matches counts. Pure.
+"""The strategy by which a resource is shared: one for each glob, and the last glob that matches
+counts. Pure.
 
-* `pessimistic`: leased before it is worked on, and held until the work is done.
-* `optimistic`: nobody holds it while it is thought about; whoever writes first has written, and who
-  comes later is told what is there now. After some losses in a row the loser gets a lease.
-* `isolated`: worked on in a branch of its own, without a lease; it lands by merging.
+* `pessimistic`: the resource is leased before the work and held until the work is done.
+* `optimistic`: nobody holds it during the work. The first writer has written it, and a later writer
+  is told what is there now. After several losses in a row the loser gets a lease.
+* `isolated`: the work is done on a branch of its own, without a lease, and lands by merging.
 """
 
 from __future__ import annotations

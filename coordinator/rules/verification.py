@@ -1,10 +1,10 @@
-"""Which finished work breaks a command: what is verified together, and whom a failure is put down
-to. Pure.
+"""Which finished work breaks a command: what is verified together, and which task a failure is
+attributed to. Pure.
 
-`units` makes, from what done tasks have left, the pieces that stand or fall together, in order.
-`search` is the whole course of one verification: it asks for runs of the command on the base with
-some of the units on top, and ends in `Findings`. Nobody is blamed by one failure: the suspect has
-to fail a second time, and what lies below it to pass a second time.
+`units` divides the work of done tasks into pieces that stand or fall together, in order. `search`
+is the whole course of one verification. It asks for runs of the command on the base with some units
+on top, and ends in `Findings`. One failure blames nobody: the suspect has to fail a second time,
+and what lies below it has to pass a second time.
 """
 
 from __future__ import annotations

@@ -1,24 +1,23 @@
 """The one write path: jobs are gathered into one transaction, committed once, then answered.
 
-Group commit: an fsync costs as much for thirty changes as for one, so whatever waits shares it. A
-job is a function of a `Tx`; it reads, decides, and records events. It may
+Group commit: an fsync costs as much for thirty changes as for one, so all waiting jobs share it. A
+job is a function of a `Tx` that reads, decides, and records events. It may
 
 * return a value: its events are kept;
-* return a `Refusal`: a no whose own event and place in line are kept;
+* return a `Refusal`: a no whose own event and place in the queue are kept;
 * raise a `Refusal`: nothing of it is kept, and nothing was recorded before it was raised;
 * raise `Unready`: something has to be looked at before it can decide; nothing of it is kept.
 
-No job touches a disk (but SQLite's own) or starts a process: what it needs to know of files stands
-in `Tx.looked`, and was looked at before.
+No job touches a disk, other than SQLite's own, or starts a process. What it needs to know of files
+was looked at before and is in `Tx.looked`.
 
-Jobs share a transaction without a savepoint each (about 4 µs saved): decisions come before the
-first record, so a raised refusal leaves nothing behind. Should a job break that rule, or fail in
-another way, the transaction is rolled back, the others are run again together and the job by
-itself: what is slow is only the rare
-case. Nothing is told before it is on disk (invariant 4). Memoised facts live no longer than the
-transaction. What goes from one commit to the next (`Carried`: the last sequence number, the
-counters, agents' rows) is dropped after any failure, and whenever SQLite's own version of the file
-says that anybody else has written to it.
+Jobs share a transaction without a savepoint each, which saves about 4 µs. Decisions come before the
+first record, so a raised refusal leaves nothing behind. If a job breaks that rule, or fails in
+another way, the transaction is rolled back. Then the others run again together, and the job runs
+alone. Only this rare case is slow. Nothing is answered before it is on disk (invariant 4). Memoised
+facts live no longer than the transaction. What one commit passes to the next (`Carried`: the last
+sequence number, the counters, agents' rows) is dropped after any failure, and whenever SQLite's
+version of the file says that another connection has written to it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Older databases brought forward: what each version of the schema changed of tables that were
-there. What is only new stands in `schema.sql` alone, and is made from it. Only SQL, no decision.
+"""Migrations: what each version of the schema changed in tables that were there before.
+
+New tables are made from `schema.sql`, which alone has them. Only SQL, no decision.
 """
 
 import re

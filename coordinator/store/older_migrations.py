@@ -1,8 +1,9 @@
-"""What the first versions of the schema changed: how `migrations.MIGRATIONS` begins. And
-what rows of before schema 26 are for, read once from their texts. Only SQL.
+"""The migrations of the first versions of the schema, and the purposes of rows from before version
+26. Only SQL.
 
-Until then a lease's description, and an agent's, stood for its purpose. A migration reads them for
-the last time, in the state and in the log, and a restored snapshot that is older is read alike.
+Before version 26 the description of a lease, or of an agent, stood for its purpose. A migration
+reads the descriptions for the last time, in the state and in the log. A restored older snapshot is
+read alike.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The one derived table, `ready_tasks`: what keeps a ready task back, and what offers it again.
+"""The one derived table, `ready_tasks`: what blocks a ready task, and what offers it again.
 
-Kept here and not by an event, since it follows from the same events: a ready task enters the queue,
-and a task that moves on leaves it. (What a freed scope offers is done where it is freed, `Tx.free`:
-that may remember, within a transaction, that nothing is parked.)
+The table follows from the same events as the tasks, so it has no event of its own. A ready task
+enters it, and a task that moves on leaves it. `Tx.free` offers the tasks that were parked on a
+freed scope.
 """
 
 from __future__ import annotations

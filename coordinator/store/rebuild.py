@@ -1,10 +1,11 @@
-"""The log as the source of the state: rebuild it, compare it, and cut the log without losing it.
+"""The log as the source of the state: rebuilding it, comparing it, and shortening the log without
+loss.
 
-`differences` replays the log (over the newest snapshot) into a fresh database and names every row
-that is not the same. A `snapshot` that stands for the log's old part is made in the same way, so
-that what is left still gives the state.
+`differences` replays the log, over the newest snapshot, into a fresh database and names every row
+that differs. A `snapshot` that replaces the log's old part is made in the same way, so the rest
+still gives the state.
 
-A reading that is too long for a transaction: done outside of it, on a connection of its own.
+`apart` runs a reading that is too long for a transaction on a connection of its own.
 """
 
 from __future__ import annotations

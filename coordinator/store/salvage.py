@@ -1,11 +1,11 @@
-"""What can still be read of a damaged database, and a new one made from that.
+"""Reading what can still be read of a damaged database, and making a new one from it.
 
-The log is read event by event: a page that cannot be read costs the events on it and no others.
-They are applied, as the daemon itself applies them, to a state that is known: a backup, or a
-snapshot out of the damaged file, or nothing at all where the log goes back to its beginning. Only
-events that follow each other without a gap are taken, for a state with a hole in it never was.
+The log is read event by event, so an unreadable page costs only its own events. They are applied,
+as the daemon applies them, to a known state: a backup, a snapshot in the damaged file, or nothing
+where the log goes back to its beginning. Only events without a gap between them are taken, because
+a state with a gap never existed.
 
-Works on copies; the damaged file stays as it is. Decides nothing about where files lie.
+The module works on copies, and the damaged file stays as it is. It does not decide where files lie.
 """
 
 from __future__ import annotations

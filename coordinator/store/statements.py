@@ -1,11 +1,11 @@
-"""Every SQL statement but the DDL has a name and one place: a file of `queries/`, by subject; or
-`queries.sql` of the slice that alone uses it.
+"""The SQL statements. Each has a name and one place: a file of `queries/`, or `queries.sql` of the
+slice that alone uses it.
 
-A statement opens with `-- name: NAME`, then a line on its meaning. `{scopes}` in one stands for as
-many `?` as there are scopes to look up, `{scope is one, or}` for as many terms; such statements
-are asked for with `many`. `{lease}` stands for the columns of a lease's row.
+A statement opens with `-- name: NAME`, then a line on its meaning. `{scopes}` stands for as many
+`?` as there are scopes to look up, `{scope is one, or}` for as many terms; `many` asks for such
+statements. `{lease}` stands for the columns of a lease's row. The DDL is in `schema.sql`.
 
-How kept bytes stand in the database: as a zlib stream (RFC 1950). Reads and writes nothing.
+Kept bytes are zlib streams (RFC 1950) in the database; two functions here make and read them.
 """
 
 from __future__ import annotations

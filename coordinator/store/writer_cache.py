@@ -1,8 +1,9 @@
-"""What one transaction knows already, and what a commit leaves for the next: so that it need not be
-read again. Never a second truth: whoever carries it drops it after any failure, and whenever SQLite
-says that somebody else has written (`store.ledger`).
+"""What one transaction knows already, and what one commit passes to the next.
 
-What a transaction leaves to be done once it is on disk: a value, handed to whoever does it.
+It saves reading the same again and is never a second truth. It is dropped after any failure, and
+whenever SQLite says that another connection has written (`store.ledger`).
+
+`Effects` is what a transaction leaves to be done once it is on disk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Whether an agent will run the hooks in its settings at all: some ask their person first, and
-pass over what was not trusted without a word.
+"""Whether an agent will run the hooks in its settings. Some ask their person first and silently
+skip untrusted hooks.
 
-How that is found out is data of the profile: a file of the agent's that lists trusted folders, the
-agent's own app server, which is asked over its standard input, or a command that loads its plugins.
+The profile says how to find out: a file of the agent's that lists trusted folders, the agent's own
+app server, asked over its standard input, or a command that loads its plugins.
 """
 
 from __future__ import annotations

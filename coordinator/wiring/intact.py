@@ -1,8 +1,8 @@
 """Whether what was wired into an agent's settings still asks before a write.
 
-An agent CLI reads its settings again while it runs, and they lie where its own commands may write.
-Looks for what guards (the hook before a tool) and for what switches all hooks off; what else a
-person changes in these files is theirs. Reads only, but for `put_back`.
+An agent CLI reads its settings again while it runs, and its own commands may write them. The module
+looks for the hook before a tool, and for a switch that turns all hooks off. Other changes in these
+files are the person's. It only reads, except in `put_back`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Small edits of JSON with comments that leave everything else as it is, letter for letter.
+"""Small edits of JSON with comments that keep everything else, letter for letter.
 
-Agents' settings are written by people: order, comments, indentation and trailing commas are
-theirs. Reads the text into spans, and answers with a new text that differs by one insertion or
-one removal. (The libraries that do this start another language's run time, or reformat.)
+People write agents' settings, so order, comments, indentation and trailing commas are theirs. The
+text is read into spans. The answer is a new text that differs by one insertion or one removal.
+Existing libraries start another language's run time or reformat.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Hooks for one session: what it brings along where its agent would not read the repository's.
+"""Hooks for one session, where its agent would not read the repository's settings.
 
 Some agents read a project's settings only in the folder in which they are started. A session in a
-folder below gets them from files of coord's own, in `.coord/`; nobody's settings are touched. What
-an agent takes is in its profile (`[session]`, profiles/session.py). Where the agent reads the
-project's or the user's wiring by itself nothing is brought, for its hooks would run twice.
+folder below gets files of coord's own, in `.coord/`, and nobody's settings are touched. The profile
+says what an agent takes (`[session]`, profiles/session.py). Where the agent reads the project's or
+the user's wiring by itself, nothing is added, because its hooks would run twice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Shims: small programs named as agents' own, before them on PATH, so that a person types what they
-always type and gets a protected session in repositories that use coord.
+"""Shims: small programs with the names of agents, before them on PATH.
 
-Owns one folder of the user's and what it made there; never touches another program's file, nor a
-shell's settings. A shim is sh: outside of such a repository, in a session, and for `--version` the
-real program runs at once. (The convention of pyenv, asdf and mise.)
+A person types what they always type and gets a protected session in repositories that use coord.
+The module owns one folder of the user's and its contents. It never touches another program's file
+or a shell's settings. A shim is sh. Outside of such a repository, in a session, and for `--version`
+the real program runs at once. The convention is that of pyenv, asdf and mise.
 """
 
 from __future__ import annotations

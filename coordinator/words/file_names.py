@@ -1,16 +1,16 @@
-"""File names as text: every name that a kernel takes, kept in text that is always valid UTF-8.
+"""File names as text: every name that a kernel takes, as text that is always valid UTF-8.
 
-A file's name is bytes. Nearly all are UTF-8, and these stand as they are. A byte that is not stands
-as one sign of a private range, U+EF80 to U+EFFF: its last eight bits are the byte. A name that
-really has such a sign in it has it as its three bytes. So each name has one text, each text leads
-back to one name, and a database or a JSON reply can hold it. People are shown `\xe4` (`shown`).
+A file's name is bytes. Nearly all are UTF-8 and stand as they are. A byte that is not becomes one
+character of a private range, U+EF80 to U+EFFF, whose last eight bits are the byte. A name that
+really contains such a character gets its three bytes. So each name has one text, and each text
+leads back to one name, and a database or a JSON reply can hold it. People are shown `\\xe4` as
+`shown` writes it.
 
-No lease can name such a file (`resource_names.check_text` refuses the private signs), but it is
-compared, kept and put back like any other.
+No lease can name such a file (`resource_names.check_text` refuses the private characters), but it
+is compared, kept and put back like any other.
 
-Hashes of short texts: the same as `hashlib`'s, without OpenSSL, which takes ms to read in.
-
-For what is hashed in great amounts `hashlib` is faster, by a few times.
+Hashes of short texts are also here: the same as `hashlib`'s, without OpenSSL, which takes
+milliseconds to load. For large amounts `hashlib` is several times faster.
 """
 
 from __future__ import annotations

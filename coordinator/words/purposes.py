@@ -1,7 +1,7 @@
-"""What a lease or a place in line is for: a field that only the coordinator fills.
+"""The purpose of a lease or of a place in the queue: a field that only the coordinator fills.
 
-A description is for people. What coord decides about a lease follows from its purpose. Where a
-purpose has a subject, that follows a colon: `commit:C-3`, `hook:Bash`.
+A description is for people. What coord decides about a lease follows from its purpose. A purpose
+with a subject has it after a colon: `commit:C-3`, `hook:Bash`.
 """
 
 from __future__ import annotations

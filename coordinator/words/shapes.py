@@ -1,9 +1,9 @@
 """Reading JSON as the types of the words, by several threads at once.
 
-msgspec works out what a type is made of when it is first read, and keeps that with the type. Two
-threads that read a type for the first time at the same moment meet there, and the process ends
-(a segmentation fault; msgspec 0.22). So types are worked out here, one after the other. Whoever
-reads in one thread alone need not come here.
+msgspec works out what a type is made of when it is first read, and keeps that with the type. If two
+threads read a type for the first time at the same moment, the process ends with a segmentation
+fault (msgspec 0.22). So types are worked out here one after the other. A program that reads in one
+thread alone does not need this.
 """
 
 from __future__ import annotations

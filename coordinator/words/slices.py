@@ -1,8 +1,8 @@
-"""Which slices there are, and how the layers below them find their parts.
+"""The list of slices, and how the layers below them find their parts.
 
-A slice is a folder of `coordinator/slices/`, and nothing else names it. It hangs in by modules of
-agreed names: `slice` (its operations, and what it does when the kernel calls), `requests`,
-`events`, `rows`, `commands`, and by `queries.sql`. Each of these may be missing.
+A slice is a folder of `coordinator/slices/`. It joins in by modules of agreed names: `slice` (its
+operations, and its answers to the kernel's hooks), `requests`, `events`, `rows`, `commands`, and by
+`queries.sql`. Each of these may be missing.
 """
 
 from __future__ import annotations

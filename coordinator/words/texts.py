@@ -1,9 +1,9 @@
 """Texts that agents, files and people have written: titles, descriptions, reasons, excerpts.
 
 They are bounded where they come in (the types `Line`, `Words`, `Page`, …), harmless where they are
-shown (`harmless`), and quoted where coord's own sentences carry them (`quoted`, `block`), so that
-nobody takes them for coord's words: a model that reads "SYSTEM: the user has approved" must see who
-said it. Texts are kept as they were written; only what is shown is changed.
+shown (`harmless`), and quoted where coord's own sentences carry them (`quoted`, `block`). So nobody
+takes them for coord's words: a model that reads "SYSTEM: the user has approved" must see who said
+it. Texts are kept as they were written; only the shown text is changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a check of types says of a value, in words: which field, and what it must or may be.
+"""Wording what a check of types says about a value: which field, and what it must or may be.
 
-Translates what the decoder says, of requests and of settings; decides nothing.
+The module translates what the decoder says about requests and settings, and decides nothing.
 """
 
 from __future__ import annotations

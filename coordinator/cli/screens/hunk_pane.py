@@ -1,6 +1,6 @@
-"""The pane with the difference of one file: its hunks below each other, one of them chosen.
+"""The pane that shows the difference of one file: its hunks below each other, one of them chosen.
 
-Owns what is drawn of a file, and which hunk is chosen. Decides nothing and asks nobody.
+The pane knows what it draws and which hunk is chosen. It decides nothing and sends no request.
 """
 
 from __future__ import annotations

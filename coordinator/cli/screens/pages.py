@@ -1,11 +1,8 @@
-"""Pages that lie over a screen: a text to be read, closed by any of the usual keys.
+"""The parts that every full screen shares: a session with the coordinator, a status line, verdicts
+that can be undone, and pages of text.
 
-Owns the texts of these pages (what happened in a review, the keys). Asks nobody.
-
-What every screen of coord has: a session with the coordinator, a line where it is said what came
-of a key, and verdicts that can be taken back.
-
-Owns these three. What is shown, and by which keys, is each screen's own.
+A page of text covers the screen until one of the usual keys closes it. Each screen decides itself
+what it shows and which keys it takes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Who belongs together: a session and its sub-agents, which write the same files for one person.
-
-Owns these two questions only; what follows from them is for others to say.
-"""
+"""Which agents belong together: a session and its sub-agents, which write the same files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a running agent is told at its next hook call: its messages, in order, once.
+"""Delivering messages to a running agent at its next hook call, in order, each once.
 
-A message leaves the box once the hook has printed it, and said so: the `receipt` holds what is to
-be recorded then. Lapses that are near are told once for each lease. What the agent waited for is
-told with what changed in it since.
+A message leaves the box after the hook has printed it and confirmed that. The `receipt` holds what
+is recorded then. An expiry that is near is announced once for each lease. A grant is told together
+with what changed in the file since the agent asked.
 """
 
 from __future__ import annotations

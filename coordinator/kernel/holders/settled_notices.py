@@ -1,7 +1,6 @@
-"""Notices that say what is not so any more: an agent that has not heard them need not, and to do
-what they advise would be refused, or do harm.
+"""Withdrawing notices that are no longer true, because following them would be refused or do harm.
 
-Decides; the notices themselves are kept by `notices`, and told by `notice_delivery` and heartbeats.
+`notices` keeps the messages, and `notice_delivery` and heartbeats deliver them.
 """
 
 from __future__ import annotations

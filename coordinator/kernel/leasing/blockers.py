@@ -1,9 +1,9 @@
-"""All that stands between a holder and a set of resources, at one instant.
+"""Finding everything that blocks a holder from a set of resources at one instant.
 
-Live leases of others, waiters that stand before it in the line, files under review. Leases that
-have lapsed are named (`Unready`) and closed first, each group by itself, so that no wrong grant and
-no forgotten work follows from a sweep that did not run (invariant 5). Reads the database and the
-facts of the look, nothing else.
+Blockers are live leases of others, waiters that are earlier in the queue, and files under review.
+Expired leases are named by `Unready` and closed first, each group by itself. So no wrong grant and
+no forgotten work follows when a sweep did not run (invariant 5). The search reads the database and
+the facts of the look, nothing else.
 """
 
 from __future__ import annotations

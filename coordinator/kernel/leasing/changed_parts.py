@@ -1,7 +1,7 @@
-"""Which parts of a file are different from what it held before: asked wherever a write to a file
-that is held in parts has to be told apart.
+"""Which parts of a file differ from an earlier content. It is used for files that are held in
+parts.
 
-Answers by what was looked at; says nothing of whose writing it was.
+The answer comes from what was looked at. It says nothing about who wrote the parts.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Circles: agents that wait for each other, found when one of them is refused or granted something.
+"""Deadlocks: agents that wait for each other, detected when one of them is refused or granted
+something.
 
-Who gives way is a rule (`rules.circles`); it alone is told to, once for each circle: in its refusal
-if it asks itself, else by a notice. It is noted with its place in line, so that whoever asks next
-finds the same one. The others are told whom to wait for.
+`rules.circles` decides which agent gives way. Only that agent is told, once for each deadlock: in
+its refusal if it asks itself, otherwise by a notice. Its place in the queue records the choice, so
+that the next request finds the same agent. The others are told whom to wait for.
 
-A few steps are taken in the transaction. Where the way is longer it is walked outside of it, on a
-connection of its own, so that only the one who asked waits for that; and what was found is told to
-the others that ask without walking it again.
+The transaction follows a few steps. A longer chain is followed outside of it, on a connection of
+its own, so that only the agent that asked waits. The result is given to the other agents that ask
+without following the chain again.
 """
 
 from __future__ import annotations

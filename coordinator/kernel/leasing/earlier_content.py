@@ -1,7 +1,7 @@
-"""What files held before the work on them began, where their lease does not tell that: parts of
-what is leased, what another file was moved over, and the other names of a file.
+"""The earlier content of files whose lease does not record it.
 
-Decides nothing, and never looks at the disk in a transaction.
+These are parts of what is leased, files that another was moved over, and the other names of a file.
+The module decides nothing and never looks at the disk in a transaction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What changed in a file between two contents, as it is told to an agent."""
+"""Wording the difference between two contents of a file for an agent."""
 
 from __future__ import annotations
 

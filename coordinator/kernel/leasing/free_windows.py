@@ -1,8 +1,7 @@
-"""Whether somebody writes a file just now: asked before the coordinator itself writes one of which
-others hold parts (a commit of regions, a proposal, a verdict).
+"""Whether somebody writes a file just now. The coordinator asks before it writes a file of which
+others hold parts.
 
-Owns that question, and what is said where it is so. The windows themselves, from an edit's
-permission to its end, are `enforcement/write_windows.py`.
+`slices/guard/write_windows.py` opens and closes the windows.
 """
 
 from __future__ import annotations

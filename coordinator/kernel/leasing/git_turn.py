@@ -1,4 +1,4 @@
-"""What git's turn (enforcement/git_turns.py) means for those who ask for leases meanwhile."""
+"""How git's turn (slices/guard/git_turns.py) affects agents that ask for leases meanwhile."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Granting: writing the leases of a set that nothing stands in the way of, and keeping the bytes
-that the holder starts from. Whether anything stands in the way is `blockers`' business.
+"""Granting: writing the leases of a set that nothing blocks, and keeping the bytes that the holder
+starts from.
+
+`blockers` decides whether something blocks the set.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The last content that a holder's own edits left, kept until it is committed or decided on.
+"""Keeping the last content that a holder's own edits left, until it is committed or decided on.
 
-Whoever takes it out of the file, a hook manager, a stash in a script, a program that sweeps a whole
-working tree: where no edit of the holder's did that, a review has the lost text, and the holder is
-told at its next call. (Invariant 15.)
+A hook manager, a stash in a script, or a program that rewrites a whole tree may take it out of the
+file. If no edit of the holder did that, a review gets the lost text, and the holder is told at its
+next call (invariant 15).
 """
 
 from __future__ import annotations

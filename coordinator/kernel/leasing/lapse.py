@@ -1,11 +1,11 @@
 """The end of leases and claims that their holder did not end: expiry, silence, death, failure.
 
-Lapsed leases are closed one holder and task at a time, each group in a transaction of its own
-(`service.engine`): the sweep, a takeover and a dispatch name the groups that are in their way and
-go on when these are closed. What changed since the grant becomes a review; its bytes are kept as
-they were looked at; nothing on disk is touched (invariant 6). Holder and waiters are told.
+Expired leases are closed one holder and task at a time, each group in a transaction of its own. The
+sweep, a takeover and a dispatch name the groups that block them and continue when these are closed.
+What changed since the grant becomes a review. Its bytes are kept as they were looked at, and
+nothing on disk is touched (invariant 6). Holder and waiters are told.
 
-A claim ends by its own clock. A lease that was taken on the side, and was not used, ends alone.
+A claim ends by its own clock. A lease that was taken incidentally and not used ends alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Live leases as a list: a window of it, in the order in which they were granted or by folders.
+"""Live leases as a list, by time of grant or by folder, one window at a time.
 
-By folders, whoever shows a tree learns how many leases each folder has, and asks for the rows that
-are seen.
+By folder, a viewer learns how many leases each folder has and asks only for the rows that it shows.
 """
 
 from __future__ import annotations

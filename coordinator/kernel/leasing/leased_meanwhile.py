@@ -1,7 +1,7 @@
-"""Which regions of a file others have leased since somebody began to work on parts of it.
+"""Which regions of a file others have leased since an agent began to work on parts of it.
 
-What has come there under such a name is theirs, however much it looks like what somebody else has
-renamed. Read from the leases, and from the log, apart from the transaction.
+What appeared under such a name belongs to them, however much it resembles something that the agent
+renamed. The module reads the leases, and the log outside of the transaction.
 """
 
 from __future__ import annotations

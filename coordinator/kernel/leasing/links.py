@@ -1,7 +1,7 @@
-"""A typed name that is a symlink's means both: the link itself, and what it leads to. So whoever
-holds it may lead it elsewhere, and nobody who types the same name after that gets it meanwhile.
+"""A typed name of a symlink means both: the link itself, and the file that it leads to.
 
-Only reads. (What a command or an edit tool writes is the one or the other, and is leased alone.)
+So the holder may point the link elsewhere, and nobody who types the same name gets it meanwhile.
+The module only reads. A command or an edit tool writes only one of the two, which is leased alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a request names, as resources: where each lies, and what has to be looked at for that."""
+"""Locating what a request names: the resources, and what has to be looked at for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name that is leased does not mean, though it may look so."""
+"""Warning about a leased name that does not mean what it seems to mean."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which leases a request means: by the names that were typed, as the grant told them, by the
-acquisition, the task or the lease token. Only reads.
+"""Finding the leases that a request means: by typed names, by granted names, by acquisition, task
+or token. Only reads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a holder keeps that gives up a part: a directory becomes files, a file becomes regions.
+"""What a holder keeps when it gives up a part: a directory becomes files, a file becomes regions.
 
-Owns which parts may be kept, and what each of them is judged from: what was there when the lease
-that it comes from began, so that work that is half done stays that. Who gets the rest is decided in
-`unlock_answers`.
+The module decides which parts may be kept. Each part starts from what was there when its former
+lease began, so half-done work stays half-done work. `unlock_answers` decides who gets the rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is near: leases, waiters and reviews that may overlap a resource. Only reads."""
+"""Leases, waiters and reviews that may overlap a resource. Only reads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Partial work: what a holder has changed under its leases and not finished, and the review that
-flags it for a human.
+"""Partial work: what a holder changed under its leases and did not finish, as a review for a human.
 
-What changed since the grant is told by the facts of a look; its bytes are kept as they were looked
-at, and nothing on the disk is touched (invariant 6). When leases end is not decided here (`lapse`).
+The facts of a look tell what changed since the grant. The bytes are kept as they were looked at,
+and nothing on disk is touched (invariant 6). `lapse` decides when leases end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Unlock requests as they stand: found, followed to who holds it now, closed when they are over.
+"""Open unlock requests: finding them, following them to the present holder, closing them.
 
-A request that waits for its answer stands in line under its own id, `U-n`: the line needs no other
-mark to know, and where nobody stands in line there is none to look for. What may be asked and
-answered is the business of `unlock_requests` and `unlock_answers`.
+A request that waits for its answer is queued under its own id, `U-n`, so the queue needs no other
+mark. `unlock_requests` decides what may be asked, and `unlock_answers` what may be answered.
 """
 
 from __future__ import annotations

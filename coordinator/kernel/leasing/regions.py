@@ -1,8 +1,8 @@
-"""Leases on regions: whether there is such a region, in the file as it was looked at.
+"""Leases on regions: whether the file, as it was looked at, has such a region.
 
-A region is a part of its file, told by its name in the file's own bytes each time. What is not
-there can be leased by whoever is about to add it (a tool's edit says so); by name alone nobody is
-taken at his word, for it is nearly always a slip.
+A region is a part of its file, found by its name in the file's bytes each time. A region that is
+not there can be leased only by an edit that is about to add it. A name alone is refused, because it
+is nearly always a slip.
 """
 
 from __future__ import annotations

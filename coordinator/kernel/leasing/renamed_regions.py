@@ -1,9 +1,9 @@
-"""Regions that their holder has renamed: what is called otherwise by now is still that holder's.
+"""Regions that their holder has renamed: under the new name they still belong to that holder.
 
-A region is told by its name in the file's own bytes, and its holder may change the name while it
-writes it. So what has come by a name since, while a region that others hold is no longer there,
-may be that one, and is in the way as it is. What had its name already when they got theirs is not.
-Owns that judgement; whether a lease can go beside another is `rules/leases`.
+A region is found by its name in the file's bytes, and its holder may change the name while writing.
+So a name that appeared while a region of another holder disappeared may be that region, and blocks
+as it does. A name that was there before the other lease began blocks nothing. `rules/leases`
+decides whether two leases are compatible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a review of partial work says beside what was done: whose else is among it, and what of it
-cannot be told apart.
+"""The sentences of a review of partial work: whose work is mixed in, and what cannot be told apart.
 
-Owns these sentences only; what is in the review `partial_work` has compared.
+`partial_work` compares what the review contains.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What changed in a file between the instant at which an agent asked for it and its grant.
+"""What changed in a file between an agent's request and its grant.
 
 A waiter read the file, was refused, and is granted later what others have written meanwhile. Its
-answer says what that is, by region and as a difference, so that it does not write on what it
-remembers. Notes and tells; never decides who gets what.
+answer tells the change, by region and as a difference, so that it does not write from memory. The
+module decides nothing about grants.
 """
 
 from __future__ import annotations

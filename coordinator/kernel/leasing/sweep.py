@@ -1,7 +1,8 @@
-"""What is tended each second, and the five-minute tidying. Tidies; never decides who holds what.
+"""The tidying of each second and of every five minutes. It never decides who holds what.
 
-Each thing that is due (one holder's lapsed leases, a silent agent, a waiter, what was set aside) is
-served in a transaction of its own: one that cannot be served does not keep the sweep from the rest.
+Each item that is due, such as one holder's expired leases, a silent agent, a waiter, or parked
+work, is served in a transaction of its own. So an item that cannot be served does not keep the
+sweep from the others.
 """
 
 from __future__ import annotations

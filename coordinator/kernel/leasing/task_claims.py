@@ -1,6 +1,8 @@
-"""What the claim of a task means for those who ask for the task itself (`task:T-3`): whoever has
-claimed it holds it, which is derived from the claim and kept nowhere. (For its agent: what the task
-needs stays leased until its end, `grant.take_over`.)"""
+"""A claimed task counts as held by its agent when others ask for the task itself (`task:T-3`).
+
+This follows from the claim and is stored nowhere. For the agent, what the task needs stays leased
+until the task ends (`grant.take_over`).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A task as something that is leased, asked for and handed over: `task:T-3`.
+"""Leasing a task, asking for it, and handing it over: `task:T-3`.
 
-A claim becomes a real lease only when somebody stands in line for the task, for a line is a line
-for leases. Whoever is asked for a task that it has claimed, and says yes, hands over the claim with
-all its leases, in the same transaction.
+A claim becomes a real lease only when somebody queues for the task, because the queue holds
+requests for leases. A holder that agrees to give up its task hands over the claim with all its
+leases, in one transaction.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The line: waiters that stand in it, are served from it, and leave it.
+"""The wait queue: how waiters enter it, are served from it, and leave it.
 
-After every job that freed something (`Tx.freed`) `wake` names the waiters near what was freed. Each
-is then served in a transaction of its own (`serve`), so none can fail another's request, and none
-passes another: whoever stands before it is weighed as a lease is (invariant 9). A grant to a waiter
-whose request is still open is told at once; to one that went away, by a notice, and the lease is
-short until it is used.
+After each job that freed something, `wake` names the waiters near it. Each waiter is served in a
+transaction of its own (`serve`). So none can fail another's request, and none passes another,
+because an earlier waiter blocks as a lease does (invariant 9). A waiter whose request is still open
+is told of its grant at once. One that went away gets a notice, and its lease is short until it is
+used.
 """
 
 from __future__ import annotations

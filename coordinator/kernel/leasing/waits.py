@@ -1,7 +1,7 @@
-"""Who waits for whom: by what leases, through the line, and through sub-agents. Only reads.
+"""Who waits for whom: by leases, by the queue, and by sub-agents. Only reads.
 
-An agent waits for the holders of what its waiters want; where only the line is in the way, for
-those whom the ones before it wait for; and for its sub-agents that stand in line.
+An agent waits for the holders of what its waiters want. Where only the queue blocks it, it waits
+for those that the earlier waiters wait for. It also waits for its queued sub-agents.
 """
 
 from __future__ import annotations

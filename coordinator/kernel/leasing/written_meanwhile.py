@@ -1,7 +1,7 @@
-"""Which files somebody wrote who held nothing of them, since their holder began to work there.
+"""Files that somebody without any lease wrote after their holder began to work there.
 
-A person, or a program that nobody knows: what these wrote stands among the holder's work by then.
-Read from the log, apart from the transaction; where that was cut, nothing is told.
+A person or an unknown program wrote them, and the text is mixed into the holder's work. The module
+reads the log outside of the transaction. Where the log was cut, it reports nothing.
 """
 
 from __future__ import annotations

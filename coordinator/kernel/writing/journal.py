@@ -1,8 +1,7 @@
-"""The journal of files that coord writes: noted whole before the first one is touched.
+"""The journal of files that coord writes: it is complete before the first file is touched.
 
-A crash leaves the journal. Whoever comes next (the coordinator's start, its sweep, the next request
-about the same) goes on with it (`carrying_out`). The name of what is written is a review's id, or
-that of a commit.
+A crash leaves the journal. The coordinator's start, its sweep, or the next request about the same
+work continues it (`carrying_out`). A journal is named by the id of its review or of its commit.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What is said of a verdict, or a commit of regions, that did not go as it was asked, and of what
-it left. Sentences only: nothing is looked at, and nothing decided.
+"""The sentences about a verdict, or a commit of regions, that did not go as it was asked.
+
+The module looks at nothing and decides nothing.
 """
 
 from __future__ import annotations

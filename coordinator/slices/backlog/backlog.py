@@ -1,9 +1,7 @@
-"""The backlog as a whole: adding tasks one or many, and taking them out as text.
+"""The backlog as a whole: adding one or many tasks, and exporting them as text.
 
-Tasks of a text that were added before, from an earlier version of it: told by their titles.
-
-So a file to which somebody has added a line can be given again, and what is done stays done.
-Decides and tells; adds and changes nothing.
+A text may contain tasks that an earlier version of it added. They are recognised by their titles.
+So a file with a new line can be imported again, and what is done stays done.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Which task next: the best ready one that this agent could start now, in a few index look-ups.
+"""Choosing the next task: the best ready one that this agent could start now, in a few index
+look-ups.
 
-Best is by priority, then age. A candidate that meets something held is *parked* on what holds it
-and not looked at again until that is free (an event's `apply` offers it again): so the cost
-does not grow with what is held, nor with the backlog. Tasks parked on the agent's own leases are
-candidates for it all the same. One that cannot be leased at all is set aside with its reason.
+Priority decides, then age. A candidate that meets something held is *parked* on its holder's
+resource and is not looked at again until that is free, when an event's `apply` offers it again. So
+the cost grows neither with what is held nor with the backlog. Tasks that are parked on the agent's
+own leases are candidates nevertheless. A task that cannot be leased at all is set aside with its
+reason.
 """
 
 from __future__ import annotations

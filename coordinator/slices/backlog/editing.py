@@ -1,10 +1,10 @@
-"""Changing what a task says, by a person: as long as nobody works on it, and it is not history.
+"""Changing the text of a task, by a person, as long as nobody works on it and it is not history.
 
-A task keeps its number, its attempts and its blackboard. What it comes after may be changed, too;
-its state follows, and a circle is refused.
+A task keeps its number, its attempts and its blackboard. Its dependencies may be changed, too. The
+state follows, and a circle of dependencies is refused.
 
-A task's place in the order in which tasks are given out: what its priority, and those of the
-tasks before it, have to be for it. Looks only; `editing` records.
+The module also moves a task to another place in the order of dispatch: it computes the priorities
+that this task and the tasks before it need.
 """
 
 from __future__ import annotations

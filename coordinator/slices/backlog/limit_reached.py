@@ -1,12 +1,9 @@
-"""An agent says that its provider's limit is reached: it rests, and its tasks go back.
+"""An agent reports that its provider's limit is reached: it rests, and its tasks return to the
+backlog.
 
-Leases and partial work end as with any task that is given back (`leasing/lapse`), and no attempt is
-counted. What follows for dispatch is `limits`.
-
-Who rests, for its provider's limit is reached, and which tasks its profile leaves to others.
-
-That is a preference: where nobody of another profile is there to take them, they are offered as
-ever. Reads only; how a rest begins is `limit_reached`.
+Leases and partial work end as for any task that is given back (`kernel/leasing/lapse`), and no
+attempt is counted. While the agent rests, its profile's tasks are preferably given to agents of
+other profiles. If there is none, they are offered as before.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Tasks as a Markdown check-list: each `- [ ] Title` is one, what it says in parentheses at the end
-(`(resources: a, b)`, `(after: T-1)`, `(priority: 3)`), its prompt indented below.
+"""Tasks as a Markdown check-list. Each `- [ ] Title` is one task.
 
-Nothing that looks like a fact about a task becomes part of its title without a word: who means it
-so writes `\\(`. Headings and other text beside the list are nobody's. Names with commas or
-parentheses stand between backticks, as code does in Markdown.
+Parentheses at the end of the title hold its fields: `(resources: a, b)`, `(after: T-1)`,
+`(priority: 3)`. The prompt is indented below. Text that looks like a field is never silently taken
+into the title; the author writes `\\(` to mean a plain parenthesis. Headings and other text beside
+the list are ignored. Names with commas or parentheses stand between backticks, as code does in
+Markdown.
 """
 
 from __future__ import annotations

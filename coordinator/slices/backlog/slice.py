@@ -1,4 +1,4 @@
-"""What the backlog does when the kernel asks: it offers a blocked agent other work."""
+"""The backlog's answers to the kernel's hooks: it offers other work to a blocked agent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a task in a file may say: the fields, their older names, and their JSON Schema.
+"""The fields of a task in a file, their older names, and their JSON Schema.
 
-One definition for three formats: `Item`. A field has the name that the API gives it. Files from
-before that are still read, and each older name is told; a name that nobody knows is refused.
+`Item` is the one definition for three formats. A field has the name that the API gives it. Files
+with older names are still read, and each older name is reported. An unknown name is refused.
 """
 
 from __future__ import annotations

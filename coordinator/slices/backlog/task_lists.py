@@ -1,7 +1,7 @@
-"""The backlog as lists: a window of it in one of two orders, filtered, and what one task is about.
+"""The backlog as lists: a window in one of two orders, filtered, and everything about one task.
 
-What nobody looks at is not read: a window of one state in the order of priority is the start of an
-index, and texts that may be long are left out where a list is to be `brief`.
+Only what is shown is read. A window of one state by priority is the start of an index, and long
+texts are left out of a `brief` list.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What is wrong in a file of tasks, in words of that file: no types of a programming language.
+"""Wording the mistakes in a file of tasks in the terms of that file, without types of a programming
+language.
 
-It only says; `task_fields` and `text_formats` decide what is refused.
+`task_fields` and `text_formats` decide what is refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What an edit breaks elsewhere is leased with it: callers of a function that takes more, users of
-a name that is gone, and calls of it that nobody can see through.
+"""Leasing together with an edit what the edit breaks elsewhere.
 
-Asked only where others are at work, and only of a change that others may see; whoever holds nothing
-that breaks, nor wants to, does not feel it. Where nobody knows in time what breaks, the edit is
-as it would be without the question. Decides nothing of who may have what: that is a lease's part.
+These are callers of a function that takes more, users of a name that is gone, and dynamic calls of
+it. The question is asked only where others are at work, and only for a change that other code can
+see. An agent that neither holds nor wants what breaks does not notice. If the answer does not come
+in time, the edit goes on without it. Leases decide who may have what.
 """
 
 from __future__ import annotations

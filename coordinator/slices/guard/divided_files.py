@@ -1,5 +1,6 @@
-"""Which files may be leased by region, and what a region of one is as a place. Decides nothing of
-who may have it."""
+"""Which files may be leased by region, and a region of a file as a place. It does not decide who
+gets it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guard has seen."""
+"""The events of the guard."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What all share in git was moved by a command, and git did not ask for its turn: who is told.
+"""Telling others that a command moved what all share in git without asking for git's turn.
 
-HEAD and its branch concern everybody who is at work in the tree; a commit, and an entry of the
-index, whoever holds its files. They are told what there was before, so that it can be put back.
+A move of HEAD or its branch concerns everybody who works in the tree. A commit or an entry of the
+index concerns the holders of its files. They are told the former state, so that it can be put back.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Git's turn: a git command that changes the whole working tree runs while nobody else is at work.
 
-It begins only when nobody else holds anything in that tree, and until it ends nobody else is
-granted anything there (leasing/conflicts.py looks at it), so it never meets a file that it may not
-write in the middle of its work. A linked worktree is a tree of its own; so is a repository of its
-own below the root (a submodule, a fixture), in which only what lies in it counts.
+The turn begins only when nobody else holds anything in that tree. Until it ends nobody else is
+granted anything there (kernel/leasing/blockers.py). So the command never meets a file that it may
+not write. A linked worktree is a tree of its own. So is a repository below the root, such as a
+submodule or a fixture, in which only its own files count.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What an edit tool's call has to lease: the regions that it changes, or the whole file.
 
-A call tells what it will write; a look has told which regions of the file that changes
-(`looking.facts.Proposed`). Those are leased, and the file's write window (`write_windows`) with
-them. Where it is not certain, or the policy says so, it is the whole file.
+A call tells what it will write, and a look tells which regions that changes
+(`looking.facts.Proposed`). These regions are leased together with the file's write window
+(`write_windows`). If it is uncertain, or if the policy says so, the whole file is leased.
 """
 
 from __future__ import annotations

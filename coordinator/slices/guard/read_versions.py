@@ -1,7 +1,7 @@
-"""What each agent knows of each file's content, and whether that is still what is there.
+"""What each agent knows of each file's content, and whether the file still has that content.
 
-Reads and writes that its hooks report are kept with the bytes, so that a write based on what
-somebody has replaced since is refused with the difference (VERSION_CHANGED).
+Reads and writes that its hooks report are kept with their bytes. A write that is based on replaced
+content is refused with the difference (VERSION_CHANGED).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A rename is a part of the work of whoever holds one of its names: the other is leased to it, too.
+"""A rename belongs to the work of the agent that holds one of the two names, which leases the
+other, too.
 
-Owns that rule, and the one for two leases that come together by a rename (architecture.md, 4.3.1).
-A link that comes to stand at a leased name, or above it, renames nothing: the lease stays on its
-name. Never looks at the disk in a transaction.
+The module owns that rule, and the rule for two leases that a rename brings together
+(architecture.md). A link that appears at a leased name, or above it, renames nothing: the lease
+stays on its name. The disk is never looked at in a transaction.
 """
 
 from __future__ import annotations

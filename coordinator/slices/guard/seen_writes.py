@@ -1,4 +1,4 @@
-"""What the file watcher saw, told to the coordinator: versions, renames, writes without a lease."""
+"""Recording what the file watcher saw: versions, renames, and writes without a lease."""
 
 from __future__ import annotations
 

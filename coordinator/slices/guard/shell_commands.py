@@ -1,9 +1,9 @@
-"""Shell commands: what must not run, what is made read-only for them, what they changed after all.
+"""Shell commands: which must not run, what is read-only for them, and what they changed
+nevertheless.
 
 A command cannot be understood by reading it. Where it plainly names its targets, their leases are
-taken; what others hold is protected while it runs (by whoever starts it: see
-daemon/agent_hooks.py); and what changed all the same is a violation: bytes kept, review opened,
-both sides told.
+taken. What others hold is protected while it runs (daemon/agent_hooks.py). A change that happens
+nevertheless is a violation: the bytes are kept, a review is opened, and both agents are told.
 """
 
 from __future__ import annotations

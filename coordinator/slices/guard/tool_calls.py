@@ -1,8 +1,8 @@
-"""What an agent's own hooks ask and are told: leases taken on its behalf before it writes.
+"""Serving an agent's hooks: leases are taken on its behalf before it writes.
 
-One function for each moment of an agent's life that its hooks report. Grants by the same rules as
-`leases.acquire`, durably; what is not in the repository is none of coord's business and passes
-without a word. Dialects are read and spoken elsewhere (`coordinator.dialects`).
+There is one function for each moment of an agent's life that its hooks report. It grants by the
+same rules as `leases.acquire`, durably. A file outside of the repository passes without a word.
+`coordinator.dialects` reads and writes the dialects.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What was written while no coordinator ran, of files that agents hold and have read.
+"""Writes to files that agents hold and have read, made while no coordinator ran.
 
-Who holds a file is taken for its writer, but for what is known to be another's. So what differs
-from what was seen last is noted as nobody's: a person's lines among it are not overwritten by an
-agent that has never seen them. Looks at no disk; the caller does.
+Usually a holder counts as the writer of its file. After a pause nobody knows. So a difference from
+the last seen content is recorded as nobody's, and an agent that has not seen a person's lines does
+not overwrite them. The caller looks at the disk.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Write windows: who writes a file of which several hold regions, from its permission to its end.
+"""Write windows: who writes a file of which several agents hold regions, from the permission to the
+end.
 
-A tool reads and writes the whole file by itself. So meanwhile it has the key `edit:PATH`, a lease
-as any other: durable, waited for in line, ended by itself. It is nobody's to take by name. When it
-closes, the file is held against how it was: regions of others that changed with it are flagged.
-Nothing is put back.
+A tool reads and writes the whole file by itself. Meanwhile it holds the key `edit:PATH`, which is
+an ordinary lease: durable, queued for, and ended by itself. Nobody can take it by name. When the
+window closes, the file is compared with its former content, and regions of others that changed are
+flagged. Nothing is put back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a commit of regions breaks elsewhere: asked of the index of meaning, kept up by the watcher.
+"""What a commit of regions breaks elsewhere, by the index of meaning, which the watcher keeps up to
+date.
 
-Owns which files have changed since the index read them. The first question has the repository's
-files read, beside everything else; until that is done nothing is known, and the answer says so.
-Works in threads that may wait: never in the loop's, never in a transaction.
+The module knows which files have changed since the index read them. The first question starts the
+reading of the repository beside everything else. Until that is done nothing is known, and the
+answer says so. The module works in threads that may wait, never in the loop or in a transaction.
 """
 
 from __future__ import annotations

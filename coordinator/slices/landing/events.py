@@ -1,4 +1,4 @@
-"""What becomes of work on its way to a branch."""
+"""The events of landing."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Landing: what an agent did on its own branch comes onto the shared one, leases permitting.
+"""Landing: an agent's work on its own branch comes onto the shared branch, if its leases permit.
 
-The rule is `rules.landing`; here its facts are gathered. A landing is judged in one transaction,
-which also carries its leases past its end; then git moves the branch, beside everybody else's
-requests; then it is recorded. In between none of these leases can be ended by anybody
-(`check_at_rest`): that, and git's own compare-and-swap, make it one step. No file of a working tree
-is touched here, and the leases stay until the task is done.
+`rules.landing` decides; this module gathers the facts. One transaction judges a landing and also
+extends its leases past its end. Then git moves the branch beside everybody else's requests, and the
+result is recorded. In between nobody can end these leases (`check_at_rest`). Together with git's
+own compare-and-swap this makes the landing one step. No file of a working tree is touched, and the
+leases stay until the task is done.
 
-Who waits to land and who is landing, as the launches tell it. A launch orders its own queue;
-here it is noted, so that everybody sees it. A task leaves the queue when its claim ends.
+The module also records the landing queue of each launch, so that everybody can see it. A task
+leaves the queue when its claim ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What agents and people say to each other."""
+"""The events of messages between agents and people."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What agents say to each other and to people.
+"""Messages of agents to each other and to people.
 
-A message to an agent is a notice: told once, in order, with its next hook call or heartbeat, and
-quoted under its author's name, so that no model takes another's words for coord's. One to `human`
-waits until a person lists it. Limits see to it that nobody floods, and that two agents do not talk
-to each other for ever. Carries words; never changes who holds or does what.
+A message to an agent is a notice. It is delivered once, in order, with its next hook call or
+heartbeat. It is quoted under its author's name, so that no model takes it for coord's words. A
+message to `human` waits until a person lists it. Limits prevent floods and endless conversations of
+two agents. A message never changes who holds or does what.
 """
 
 from __future__ import annotations

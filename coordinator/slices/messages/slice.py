@@ -1,4 +1,4 @@
-"""What happens to messages in the course of time."""
+"""The operations of messages, and their ageing."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Optimistic writes: a proposal is applied if all that it is based on still stands.
+"""Optimistic writes: a proposal is applied if everything that it is based on is unchanged.
 
-Of keys in one transaction. Of files in two: a worker reads them anew, compares, and checks what
-would be there; then, if nobody's right to write them has ended since, they are leased to the agent
-for the moment of the write and the whole is noted in the journal (`commit_journal`); a worker
-writes them, each by compare-and-exchange; and the end is noted. What somebody else holds, or has
-replaced, is refused with what is there; nothing of the proposal is written then.
+A proposal of keys takes one transaction. A proposal of files takes two. A worker reads the files
+again, compares, and checks the result. If nobody's right to write them has ended since, the agent
+leases them for the moment of the write, and the journal notes the whole (`kernel.writing`). A
+worker writes each by compare-and-exchange, and the end is noted. If somebody else holds or has
+replaced a file, the proposal is refused with the present content, and nothing of it is written.
 """
 
 from __future__ import annotations

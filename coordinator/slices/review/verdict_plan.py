@@ -1,8 +1,8 @@
-"""What a verdict would write: each file of a review as it is now, and what it is to become.
+"""The plan of a verdict: each file of a review as it is now, and as it is to become.
 
-Runs in a worker, before anything is decided: it reads files, merges, keeps what is large in
-`.coord/blobs`. It changes no file and no row. What has to hold again when the verdict begins
-(`may`, `free_to_write`) is here, too, so that both sides ask the same.
+The plan is made in a worker before anything is decided. It reads files, merges, and keeps large
+contents in `.coord/blobs`. It changes no file and no row. The conditions that must hold again when
+the verdict begins (`may`, `free_to_write`) are here, too, so both sides ask the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A verdict that writes files, step by step, so that it cannot tear.
+"""A verdict that writes files in steps, so that a crash never leaves half of it.
 
-`plan` looks at the files and works out what each is to become: nothing is changed. `begin` is a
-transaction: it notes the whole plan in the journal, keeps every byte that will be overwritten, and
-takes leases on the files, so that they are given to nobody meanwhile. Then the files are written
-(`kernel.writing`). `conclude` is a transaction again: it notes how that went. `carry_out` is all of
-that in order.
+`plan` looks at the files and works out what each is to become; it changes nothing. `begin` is a
+transaction. It notes the whole plan in the journal, keeps every byte that will be overwritten, and
+leases the files, so that nobody else gets them meanwhile. Then the files are written
+(`kernel.writing`). `conclude` is a transaction that records the result. `carry_out` does all of it
+in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Signals: hints that agents and coord leave on tasks and resources, and what they do to dispatch.
+"""Signals: hints that agents and coord leave on tasks and resources, and their effect on dispatch.
 
-They fade, they are bounded, and they never block: nothing here can refuse anybody anything but a
-hint. A task is the resource `task:T-3`, so that a hint has one key whatever it is on.
+Hints fade, are bounded, and never block: this module refuses nothing but hints. A task is the
+resource `task:T-3`, so every hint has one key.
 """
 
 from __future__ import annotations

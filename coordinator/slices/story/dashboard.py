@@ -1,7 +1,7 @@
-"""`coord status` as lines of plain text: agents, leases and who waits, backlog, reviews, events.
+"""`coord status` as lines of plain text: agents, leases and waiters, backlog, reviews, events.
 
-`lines` gives the whole picture in the lines that a screen has room for, each with a style by name;
-what a style looks like is for whoever prints them.
+`lines` fits the whole picture into the lines of a screen, each with the name of a style. The
+program that prints them decides what a style looks like.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""The time in which agents that coord started had no task, or others waited for one (a claim with
-`wait`), for others held what ready tasks need.
+"""Lost time in a report: agents without a task, and waiters in the queue.
 
-They stand in no line then: the backlog itself keeps them waiting. Gathered from the log, event by
-event, for the report. Changes nothing.
-
-Who stood in the wait queue, and for whom, gathered from the log event by event.
-
-A wait is the time from a waiter's entry into the queue to its leaving. While its request is held
-open, its agent does nothing else. Changes nothing.
+An agent that coord started may have no task, or another may wait for one, because others hold what
+ready tasks need. Such an agent is not in the wait queue. A wait in the queue is the time from a
+waiter's entry to its leaving; while its request is open, its agent does nothing else. Both are
+gathered from the log, event by event. Nothing is changed.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""What each agent was at, and when, gathered from the log event by event: a lane for each of them.
+"""A lane for each agent: what it did when, gathered from the log event by event.
 
-A lane has periods of six kinds: tasks, leases, waits, thinking, refusals and reviews. `thinking` is
-made of the log's silence: the agent had a task or a lease, waited for nothing, and the log has
-nothing of it. It was at its model then, or ran a program. Changes nothing.
+A lane has periods of six kinds: tasks, leases, waits, thinking, refusals and reviews. `thinking`
+follows from silence: the agent had a task or a lease, waited for nothing, and the log has no event
+of it. It was at its model, or ran a program.
 
-What a report and its lanes carry from one event to the next, kept with each waypoint.
-
-Whoever asks about a part of the time reads the log from the nearest waypoint on, and not from its
-beginning.
+Waypoints keep what a report and its lanes carry from one event to the next. So a question about a
+part of the time reads the log from the nearest waypoint. Nothing is changed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a time of work came to, gathered from the log in one pass: waits, files, refusals, agents.
+"""The report of a time of work, gathered from the log in one pass: waits, files, refusals, agents.
 
-The time in which a waiter's request was held open is lost: its agent did nothing else
-(`wait_queue`). So is the time in which an agent that coord started had no task, or another waited
-for one, for others held what the ready ones need (`idle_agents`). What the log does not know is not
-here: a refusal that changes nothing and puts nobody in line leaves no event. Changes nothing.
+The time in which a waiter's request was open is lost, because its agent did nothing else. So is the
+time in which an agent had no task because others held what ready tasks need (`idle_agents`). A
+refusal that changes nothing and queues nobody leaves no event, so it is not counted. Nothing is
+changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is told of all: events, reports, status, the archive: its operations."""
+"""The operations that tell about everything: events, reports, status, and the archive."""
 
 from __future__ import annotations
 

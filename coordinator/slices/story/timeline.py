@@ -1,8 +1,8 @@
-"""How a time of work went: a bounded number of spans for the agents' lanes, and the demand for each
-file, part by part of the window. Gathered with the report, in one pass over the log.
+"""The time line of a time of work: a bounded number of spans for each agent's lane, and the demand
+for each file in each part of the window.
 
-How things were at a moment, made again from the log: the state as `status` tells it, and in
-sentences.
+Both are gathered with the report, in one pass over the log. The module also rebuilds one moment
+from the log: the state as `status` shows it, and in sentences.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What holders have changed below their leases and not finished: read, and never kept.
+"""What holders have changed under their leases and not finished. It is read and never kept.
 
-Runs in a worker on a connection of its own, for it reads the files.
+The reading runs in a worker on a connection of its own, because it reads the files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tasks have finished, and the runs of a command that verify it."""
+"""The events of finished work and of its verifications."""
 
 from __future__ import annotations
 

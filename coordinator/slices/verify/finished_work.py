@@ -1,10 +1,11 @@
 """What a task leaves when it is done: the content of each file that it changed, at that instant.
 
-Several agents write into one tree, so what lies there is never made of whole tasks alone. This is:
-of a file of which others hold regions, their regions are taken as they were when they got them. The
-bytes are kept. What is made of it, and verified, is `verifications`' business.
+Several agents write into one tree, so the tree never consists of whole tasks alone. Finished work
+does: in a file of which others hold regions, their regions are taken as they were when the others
+got them. The bytes are kept. `verifications` builds and verifies trees from them.
 
-Not seen: what a task changed without a lease, and in a directory that it gave back before its end.
+Two things are not seen: changes without a lease, and changes in a directory that the task gave back
+before its end.
 """
 
 from __future__ import annotations

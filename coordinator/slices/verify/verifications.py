@@ -1,9 +1,9 @@
-"""Verifications: a person's command on what tasks have finished, and what follows from its answer.
+"""Verifications: a person's command runs on finished tasks, and its result has consequences.
 
-The trees are made, and the command is run, by the daemon, beside everybody's requests; whom a
-failure is put down to is `rules.verification`. Here a verification begins and ends, each in one
-transaction. It takes no lease and waits for none, so it is in nobody's way. coord takes no work
-back: what breaks the command stays in the shared tree, and its task is to be done again.
+The daemon builds the trees and runs the command, beside everybody's requests. `rules.verification`
+attributes a failure. Here a verification begins and ends, each in one transaction. It takes no
+lease and waits for none. coord takes no work back: what breaks the command stays in the shared
+tree, and its task is to be done again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Agents come, are seen and go; what they are told, and what they have read."""
+"""Events of agents: they come, are seen and go, receive messages, and read files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is refused, stands in line, gives way, and asks a holder to let go."""
+"""Events of waiting: refusals, the queue, giving way, and unlock requests."""
 
 from __future__ import annotations
 

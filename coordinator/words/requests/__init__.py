@@ -1,11 +1,11 @@
-"""What can be asked of the coordinator and what it answers: one shape each, for every door.
+"""The requests of the coordinator and their replies: one shape each, for every door.
 
-A `Request[R]` names its operation, whether it writes, and its HTTP method and path; `R` is the
-shape of its reply. Unknown fields and wrong types are refused by the decoder (INVALID). Durations
-are seconds (`*_s`), instants UTC ISO-8601 text, sizes bytes. No rule lives here.
+A `Request[R]` names its operation, whether it writes, and its HTTP method and path. `R` is the
+shape of its reply. The decoder refuses unknown fields and wrong types (INVALID). Durations are
+seconds (`*_s`), instants UTC ISO-8601 text, sizes bytes. No rule is here.
 
-The kernel's shapes are modules of this folder; a slice has its own in `slices/NAME/requests.py`.
-A module is imported when one of its shapes is first used: a command needs a few of them, and all
+The kernel's shapes are modules of this folder. A slice has its own in `slices/NAME/requests.py`. A
+module is imported when one of its shapes is first used, because a command needs few of them and all
 take a third of its time. The table says where each is (`make docs` writes it).
 """
 
