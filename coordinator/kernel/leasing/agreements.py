@@ -31,7 +31,7 @@ from coordinator.words.resource_names import Resource
 
 
 class Entry(NamedTuple):
-    """What somebody who enters an agreement is granted, and until when at the latest (ISO text)."""
+    """What a new party to an agreement is granted, and its latest end (ISO text)."""
 
     grant: Agreed
     no_longer_than: str | None
@@ -41,8 +41,9 @@ def entry(
     svc: Service, tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], waiter: WaiterRow,
     me: str,
 ) -> Entry:
-    """What sharing these leases of the holder with whoever asks would be; all of it looked at.
-    `me`: how whoever answers is named in a command.
+    """Work out the agreement that would let the asker share these leases of the holder. All of it
+    was looked at. `me`: the name of the answering agent in a command.
+
 
     Raises:
         Refusal: INVALID, BAD_TRANSITION: they cannot be shared so. Unready.
@@ -81,7 +82,8 @@ def _name_it(row: UnlockRow, leases: Sequence[LeaseRow], me: str) -> str:
 
 def _check_held_by_them(tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], name: str,
                         in_the_way: Sequence[LeaseRow], me: str) -> None:
-    """Whether nobody who has not agreed holds a part of it, nor whoever asks one to read."""
+    """Check that every other holder of a part has agreed, and that the asker holds no part for
+    reading."""
     asked = rule.as_resource(row.resource, row.kind, row.scope)
     shared = {lease.fencing_token for lease in leases}
     others = [lease for lease in in_the_way if lease.fencing_token not in shared]
@@ -111,15 +113,15 @@ def share(tx: Tx, leases: Sequence[LeaseRow], name: str) -> None:
 
 
 def party(tx: View, name: str, agent: str) -> list[str]:
-    """Who else shares by this agreement."""
+    """The other agents that share by this agreement."""
     mine = family(tx, agent)
     rows = tx.each(LeaseRow, "leases_agreed", name, tx.now)
     return sorted({row.locked_by for row in rows if row.locked_by not in mine})
 
 
 def by_which(tx: View, agent: str, wanted: Resource) -> LeaseRow | None:
-    """The agent's (or its parent's) lease by which it writes this together with somebody who has it
-    now; None: it needs one of its own."""
+    """The lease by which the agent, or its parent, writes this together with a present holder; None
+    if it needs a lease of its own."""
     mine = family(tx, agent)
     rows = leases_near(tx, wanted)
     rows = [row for row in rows if row.agreed_as is not None and row.expires_at > tx.now]
@@ -140,8 +142,8 @@ def names_of(rows: Iterable[LeaseRow], agents: set[str]) -> set[str]:
 def tell_of_write(
     tx: Tx, agent: str, path: str, asked: Resource, regions: list[str] | None
 ) -> None:
-    """The agent has written a file: whoever shares that with it is told, with its regions where
-    they are known."""
+    """Tell the other parties of an agreement that the agent has written the file, with its regions
+    where they are known."""
     mine = family(tx, agent)
     rows = leases_near(tx, asked)
     rows = [row for row in rows if row.expires_at > tx.now and overlaps(_resource(row), asked)]
@@ -171,7 +173,8 @@ def _beside(tx: Tx, lease: LeaseRow, name: str) -> list[LeaseRow]:
 
 
 def _check_same_files(row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow], me: str) -> None:
-    """That what is shared is the same for both.
+    """Check that both sides share the same files.
+
 
     Raises:
         Refusal: BAD_TRANSITION.

@@ -36,7 +36,7 @@ from coordinator.words.resource_names import (
     resource,
 )
 
-#: A place in line, which no two have.
+#: A place in the queue. No two waiters have the same.
 Standing = tuple[int, str, str]
 
 
@@ -45,7 +45,7 @@ BLOCKERS_MAX = 50
 
 
 class Blockers(msgspec.Struct):
-    """What stands in the way of a set of resources for one holder."""
+    """Everything that blocks one holder from a set of resources."""
 
     leases: list[LeaseRow] = []
     waiters: list[NearWaiter] = []
@@ -56,21 +56,21 @@ class Blockers(msgspec.Struct):
     own: dict[str, LeaseRow] = {}  # its own leases on the same things, in the same working tree
     elsewhere: list[LeaseRow] = []  # its own leases at the same scope, in others
     shares: bool = False  # it has some of it already by an agreement with others, who have it, too
-    #: The scope, as it stands in the database, of the first lease in the way.
+    #: The scope of the first blocking lease, as the database has it.
     held_at: str = ""
-    #: Waiters were passed, for they wait for this holder itself: until when, at the latest (ISO
-    #: text), what they wait for is held. What is granted now ends no later.
+    #: Waiters were passed because they wait for this holder itself. This is the latest end (ISO
+    #: text) of what they wait for. The new grant ends no later.
     no_longer_than: str | None = None
     looked: bool = False  # all that a grant keeps was looked at (`grant.check_looked`)
 
     @property
     def blocked(self) -> bool:
-        """Leases or the line forbid it."""
+        """Whether leases or the queue forbid it."""
         return bool(self.leases or self.waiters)
 
     @property
     def first_scope(self) -> str:
-        """What a task blocked by this is parked on: a scope, or a review."""
+        """What a blocked task is parked on: a scope, or a review."""
         if self.leases:
             return self.held_at
         if self.waiters:
@@ -103,7 +103,8 @@ PLAINLY = Asking()
 
 def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
                   asking: Asking = PLAINLY) -> Blockers:
-    """All that stands in the way now.
+    """Find everything that blocks the holder now.
+
 
     Raises:
         Unready: lapsed leases have to be closed before, or files to be looked at.
@@ -133,7 +134,7 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
 
 
 class _Search:
-    """What stands in the way of one holder, gathered resource by resource."""
+    """The search for the blockers of one holder, resource by resource."""
 
     __slots__ = ("asking", "blockers", "holder", "lapsed", "passed", "svc", "tx")
 
@@ -184,7 +185,7 @@ class _Search:
 
     def _blocks(self, asked: Resource, mode: str, lease: LeaseRow,
                 sharing: Collection[str | None]) -> bool:
-        """Whether another's lease is in the way; if it has lapsed, it is to be closed first."""
+        """Whether another's lease blocks it. An expired lease has to be closed first."""
         if not rule.conflicts(asked, mode, self.holder, lease, self.asking.agreed):
             return False
         if lease.fencing_token in self.passed:
@@ -198,7 +199,7 @@ class _Search:
         return True
 
     def add_claim(self, asked: Resource) -> None:
-        """A task is held by whoever has claimed it."""
+        """A claimed task is held by the agent that claimed it."""
         claim = task_claims.as_lease(self.tx, asked.scope)
         if claim is None or claim.locked_by == self.holder:
             return
@@ -220,10 +221,10 @@ class _Search:
             blockers.leases.append(lease)
 
     def add_waiters(self, asked: Resource, mode: str) -> None:
-        """Waiters of others that overlap it and stand before this holder. One that waits for the
-        holder itself, or for what is lent to it, is passed, and bounds what is granted; so is one
-        that stands behind such a one, or all three would wait for each other. An agent that has
-        asked for it before, among more, stands where it stood then."""
+        """Add others' waiters that overlap the resource and are earlier in the queue. A waiter that
+        waits for the holder itself, or for what the holder has lent, is passed and limits the
+        grant. So is a waiter behind such a one, or all three would wait for each other. An agent
+        that asked for this before, among more, keeps its place."""
         before = self._find_waiters_before(asked, mode)
         passed: list[tuple[NearWaiter, str]] = []
         for _, waiter in sorted(before, key=lambda place: (place[0], place[1].acquisition_id)):
@@ -262,8 +263,8 @@ class _Search:
             or not overlaps(asked, rule.as_resource(waiter.name, waiter.kind, waiter.scope)))
 
     def add_reviews(self, asked: Resource) -> None:
-        """Partial work under review. A holder that shares a file goes on with it, though another
-        has left that half done."""
+        """Add partial work under review. A holder that shares a file may continue, although another
+        holder left the file half done."""
         blockers, task = self.blockers, self.asking.task
         if any(lease.agreed_as is not None and overlaps(
                 asked, rule.as_resource(lease.file_path, lease.kind, lease.scope))
@@ -276,8 +277,8 @@ class _Search:
                 continue  # a glob is near to more than it means
             file = row.review_id, row.path, row.scope
             blockers.reviews.append(file)
-            # Partial work that lies only where it was done is given to nobody: who writes there
-            # would destroy it before a person has seen it.
+            # Nobody gets partial work that exists only in its place. A new writer would destroy it
+            # before a person has seen it.
             if row.unkept or self.svc.settings.review.quarantine:
                 blockers.unkept = blockers.unkept or (bool(row.unkept) and not blockers.closed)
                 blockers.closed.append(file)
@@ -291,7 +292,7 @@ def _is_on(lease: LeaseRow, scope: str, asked: Resource) -> bool:
 
 
 def below(svc: Service, located: Located) -> Below:
-    """What has to be looked at for a directory or glob that is to be granted."""
+    """What has to be looked at before a directory or glob is granted."""
     asked = located.resource
     return Below(located.worktree or svc.root, asked.name, asked.kind, asked.scope,
                  svc.settings.review.files_max)
@@ -325,7 +326,7 @@ def _find_by_inode(svc: Service, tx: Tx, located: Located, inode: str,
             result.append((_renamed(svc, lease, asked), lease.scope))
             fencing_tokens.add(lease.fencing_token)
     if located.links > 1 and located.path is not None:
-        # (A glob is near whatever it matches: another name of the file may be what it does.)
+        # A glob is near every file that it matches, so another name of the file may match it.
         apart = {lease.fencing_token for lease, _ in by_name if not (
             overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)))}
         result += _twins_rivals(svc, tx, located, fencing_tokens - apart)
@@ -381,9 +382,9 @@ def _own(blockers: Blockers, located: Located) -> bool:
 def _same_file(svc: Service, tx: Tx, lease: LeaseRow) -> bool:
     """Whether a lease with this inode is still on that very file.
 
-    If the leased path is there and another file, the one we ask for is not the leased one; if it is
-    gone, it was renamed. (Where the disk tells no births of files, a number that is used again
-    after its file was deleted looks like that too.)
+    If the leased path is now another file, the requested file is not the leased one. If the leased
+    path is gone, the file was renamed. Where the disk tells no births of files, a number that is
+    used again after a deletion looks like a rename, too.
     """
     path = lease.file_path.rpartition("::")[0] if lease.kind == "region" else lease.file_path
     now_there = tx.looked.identity(svc.where(lease.worktree, path))
@@ -391,8 +392,8 @@ def _same_file(svc: Service, tx: Tx, lease: LeaseRow) -> bool:
 
 
 def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
-    """A lease on the file that we ask for, taken under another name: as if under this one. What
-    contains that other name (a directory) is as if it contained this one."""
+    """A lease on the requested file under another name, as if it were under this name. A directory
+    that contains the other name counts as if it contained this one."""
     path = path_in(asked.scope) if asked.kind == "region" else asked.name
     region = lease.file_path.rpartition("::")[2] if lease.kind == "region" else None
     kind: Kind = "file" if region is None else "region"
@@ -403,7 +404,7 @@ def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
 
 
 def _places(tx: Tx, holder: str, asked: Resource, mode: str, step: int) -> list[Standing]:
-    """Where an agent stands in line already for this, and more."""
+    """The places in the queue that an agent already has for this and more."""
     rows = tx.each(WaiterRow, "waiters_of_agent", holder)
     return [
         (*rule.standing(row.priority, row.asked_at, tx.now_ms, step), row.acquisition_id)
@@ -426,7 +427,7 @@ def _stands_behind(waiter: NearWaiter, other: NearWaiter) -> bool:
 
 
 def _waits_for(tx: Tx, waiter: NearWaiter, holder: str, lent: Collection[int]) -> str | None:
-    """Until when, at the latest, `holder` has what this waiter waits for; None if it has none of
+    """The latest time until which `holder` has what this waiter waits for; None if it has none of
     it."""
     latest: str | None = None
     for asked in _wanted(tx, waiter.acquisition_id):

@@ -16,14 +16,15 @@ from coordinator.words.resource_names import Resource, resource
 
 
 def needs(svc: Service, tx: Tx, files: Iterable[tuple[str, str | None]]) -> list[Between]:
-    """What is looked at for these (path, content before): for several at once."""
+    """What is looked at for these pairs of path and earlier content, for several at once."""
     return [Between(svc.where(None, path), before) for path, before in files
             if before is not None and tx.has("blob_has", before)]
 
 
 def since(svc: Service, tx: Tx, path: str, before: str | None) -> list[Resource] | None:
-    """The parts in which the main tree's file differs from a content, by that one's name; None:
-    more than single parts, or nobody can tell (the content is not kept).
+    """The parts in which the main tree's file differs from a kept content. None if more than single
+    parts differ, or if the content is not kept.
+
 
     Raises:
         Unready: the file has to be looked at.

@@ -35,11 +35,11 @@ from coordinator.words.resource_names import Located
 HERE_MAX, CHAIN_MAX = 32, 20_000
 #: Agents looked at before a walk outside of the transaction rests.
 PIECE = 8
-#: Long circles that are remembered, and for how long.
+#: How many long deadlocks are remembered, and for how long.
 REMEMBERED_MAX, REMEMBERED_MS = 8, 30_000
-#: Names of a circle that are told, and resources in a command.
+#: How many names of a deadlock are listed, and how many resources a command names.
 NAMES_MAX, TYPED_MAX = 20, 5
-#: Names of a circle in a sentence.
+#: How many names of a deadlock a sentence has.
 TOLD_MAX = 5
 
 
@@ -52,22 +52,22 @@ class Circle(msgspec.Struct, frozen=True):
     members: list[str]
     victim: str
     told: str
-    """Whom to tell: the victim, or its sub-agent that stands in line for it."""
+    """The agent to tell: the victim, or its queued sub-agent."""
     to: str
     """For whom it gives way first: one that waits for what it holds."""
     waiter: str | None
-    """Its place in line; None: the request that is being served."""
+    """Its place in the queue; None if it is the request that is being served."""
     known: bool
-    """It was told before."""
+    """Whether it was told before."""
     step: str
-    """What it types."""
+    """The command that it types."""
 
     def gives_way(self, agent: str) -> bool:
         """Whether it is this agent that has to give way, or has to for its session."""
         return agent in (self.victim, self.told)
 
     def others(self, agent: str) -> list[str]:
-        """The circle without this agent: the victim first, then some of the rest."""
+        """The members without this agent: the victim first, then some of the others."""
         rest = [member for member in self.members if member not in (agent, self.victim)]
         first = [] if self.victim == agent else [self.victim]
         return [*first, *rest][:NAMES_MAX]
@@ -81,9 +81,11 @@ def find(
     svc: Service, tx: Tx, agent: str, blockers: Blockers, located: Sequence[Located], *,
     priority: int = 0, before: str | None = None,
 ) -> Circle | None:
-    """The circle that `agent` is in, if it waits for what stands in its way.
+    """The deadlock that `agent` would be in if it waited for its blockers. Nothing is recorded
+    before.
 
-    `before`: its place in line for the same. Asked before anything is recorded.
+    `before`: its place in the queue for the same.
+
 
     Raises:
         Unready: the way is long; it is walked outside of the transaction.
@@ -112,7 +114,7 @@ def find(
 
 
 def _found_before(svc: Service, tx: Tx, agent: str) -> Circle | None:
-    """A long circle that was found a moment ago, and in which this agent is to wait."""
+    """A long deadlock that was detected a moment ago, and in which this agent is to wait."""
     for at_ms, circle in list(svc.circles):
         stands = any(row.gives_way_to == circle.to for row in wants_of(tx, str(circle.waiter)))
         if not stands or tx.now_ms - at_ms > REMEMBERED_MS:
@@ -130,9 +132,10 @@ def _remember(svc: Service, tx: Tx, circle: Circle) -> None:
 
 
 def tell(svc: Service, tx: Tx, circle: Circle | None, agent: str, acquisition: str | None) -> None:
-    """Note who gives way, and tell it by a notice unless it is the `agent` that is answered now.
+    """Record which agent gives way, and tell it by a notice unless it is the `agent` that is
+    answered now.
 
-    `acquisition`: the place in line that this one has from now on.
+    `acquisition`: the place in the queue that this one has from now on.
     """
     if circle is None:
         return
@@ -156,8 +159,8 @@ def tell(svc: Service, tx: Tx, circle: Circle | None, agent: str, acquisition: s
 
 
 def is_over(view: View, agent: str, facts: Mapping[str, Any]) -> bool:
-    """Whether a notice tells the agent to give way in a circle that does not stand any more: it
-    would give back what nobody waits for."""
+    """Whether a notice asks the agent to give way in a deadlock that is over. Following it would
+    give back what nobody waits for."""
     to = facts.get("to")
     return to is not None and not (
         any(row.gives_way_to == to for row in view.each(Wanting, "wants_of_agent", agent))
@@ -165,20 +168,20 @@ def is_over(view: View, agent: str, facts: Mapping[str, Any]) -> bool:
 
 
 def goes_on(circle: Circle | None, agent: str) -> str | None:
-    """What is noted of one that asks again, and was told before to give way."""
+    """The record of an agent that asks again after it was told to give way."""
     if circle is None or not circle.known or circle.waiter is not None or circle.told != agent:
         return None
     return circle.to
 
 
 def look(svc: Service, tx: Tx, agent: str) -> None:
-    """A grant may close a circle, too, of one that waits for something else; and so may a question
-    to a holder. Who gives way is told by a notice."""
+    """Look for a deadlock of an agent that was granted something, or that asked a holder. A grant
+    may close one, too. The victim is told by a notice."""
     tell(svc, tx, in_line(svc, tx, agent), "", None)
 
 
 def in_line(svc: Service, tx: Tx, agent: str) -> Circle | None:
-    """The circle that an agent is in by its places in line alone; not a long one: it is found when
+    """The deadlock that an agent is in by its places in the queue alone. A long one is found when
     the next of its members asks."""
     if not tx.present().waiters or not tx.has("wants_of_agent", agent):
         return None
@@ -189,7 +192,7 @@ def in_line(svc: Service, tx: Tx, agent: str) -> Circle | None:
 
 
 def describe(circle: Circle, agent: str) -> str:
-    """What a member of it is told."""
+    """The sentence that a member is told."""
     others = circle.others(agent)
     more = len(circle.members) - 1 - TOLD_MAX
     names = listed(others, TOLD_MAX) if more <= 0 else (
@@ -236,13 +239,13 @@ def _search(
 
 
 def _chosen(view: View, waits: Waits, members: set[str]) -> Circle | None:
-    """The circle of these members, with the one that gives way and how it does."""
+    """The deadlock of these members, with its victim and the way in which the victim gives way."""
     waited_on = _group_waits(waits, members)
     tasks: dict[str, TaskRow | None] = {}
     could = []
     for member, by in waited_on.items():
         own = _own_waits(waits, members, member)[1]
-        if own:  # else nobody of it stands in line, to be told
+        if own:  # otherwise none of its members is queued and can be told
             leases = [*chain.from_iterable(by.values())]
             could.append(_member(view, member, leases, own, by, tasks))
     if not could:
@@ -261,7 +264,8 @@ def _chosen(view: View, waits: Waits, members: set[str]) -> Circle | None:
 
 
 def _group_waits(waits: Waits, members: set[str]) -> dict[str, dict[str, list[LeaseRow]]]:
-    """The leases that members of a circle wait for: by who holds them, and by who waits."""
+    """The leases that members of a deadlock wait for: by their holder, then by the waiting member.
+    """
     waited_on: dict[str, dict[str, list[LeaseRow]]] = {}
     for member in members:
         for wait in waits[member]:
@@ -271,8 +275,8 @@ def _group_waits(waits: Waits, members: set[str]) -> dict[str, dict[str, list[Le
 
 
 def _own_waits(waits: Waits, members: set[str], agent: str) -> tuple[str, list[Wait]]:
-    """By what an agent waits for others of its circle, and who stands in line there: itself, or a
-    sub-agent of it."""
+    """Why an agent waits for other members, and which of its names is queued: itself, or a
+    sub-agent."""
     inside = [wait for wait in waits[agent] if wait.on in members]
     own = [wait for wait in inside if wait.lease is not None]
     for child in sorted(wait.on for wait in inside if not own and wait.lease is None):
@@ -309,8 +313,8 @@ def _task(view: View, tasks: dict[str, TaskRow | None], name: str | None) -> Tas
 def _step(
     victim: str, leases: Sequence[LeaseRow], own: Sequence[Wait], tasks: dict[str, TaskRow | None]
 ) -> str:
-    """What the one that gives way types: its task goes back with what it needs; what belongs to no
-    task is released."""
+    """The command of the victim. It gives its task back with what the task needs, and releases what
+    belongs to no task."""
     work = [row for row in (tasks.get(lease.task_id or "") for lease in leases) if row]
     if work:
         first = min(work, key=lambda row: (row.priority, row.n))

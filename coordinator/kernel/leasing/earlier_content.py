@@ -22,19 +22,21 @@ from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, Resource, region_of
 
-#: What was in a file or region when its lease began, and in the files below a directory; of a
-#: region in its whole file.
+#: The content of a file or region when its lease began, and the contents below a directory. For a
+#: region also its whole file.
 Was = tuple[str | None, list[tuple[str, str]] | None]
 
-#: What a file was before its holder leased more of it: by the wider lease's token, and the path.
+#: A file's content before its holder leased more of it, by the token of the wider lease and the
+#: path.
 Further = dict[tuple[int, str], Rewound]
 #: Leases on parts of files, by the scope of the file and its working tree.
 _Parts = dict[tuple[str, str | None], list[LeaseRow]]
 
 
 def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
-    """What this part of what is leased held when its lease began; of more than that, what is there
-    now, but for that.
+    """What this part of a leased resource held when its lease began. A wider part gets the present
+    content with this part put back.
+
 
     Raises:
         Unready: it was not looked at. Refusal: what the look met.
@@ -65,11 +67,12 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
 
 
 def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | None]:
-    """The content of files that others were moved over, or linked to, by path: as it was last seen
-    there; else as git has it. None: nothing, as far as is known.
+    """The content of files before others were moved over or linked to them, by path: as last seen,
+    otherwise as git has it. None if nothing is known.
 
-    What was seen last and is there now may be what was moved there: the watcher looks at a file
-    when it hears of one change, and may see what it will hear of next. Then git is asked, too.
+    If the last seen content is also the present one, it may be the moved file, because the watcher
+    may see the next change while it reports the first. Then git is asked, too.
+
 
     Raises:
         Unready: the files have to be looked at, or git has to be asked.
@@ -83,7 +86,7 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
         moved_there = last is not None and tx.has("blob_has", last)
         if last is None or committed.hash == last or moved_there:
             repository_files.keep(tx, committed)
-        # (What had been changed since is known by its name alone: its bytes are nowhere.)
+        # Later changes are known by the name of their content alone. Their bytes were not kept.
         result[path] = (committed.hash or last) if moved_there else last or committed.hash
     return result
 
@@ -115,8 +118,8 @@ def _content(tx: Tx, path: str) -> str | None:
 
 
 def is_part(row: LeaseRow) -> bool:
-    """Whether a lease is on a part of a file. Who has leased a region of a file that was not there
-    makes the file."""
+    """Whether a lease is on a part of a file. A lease on a region of a missing file makes the file.
+    """
     return row.kind == "region" and row.inode is not None
 
 
@@ -127,8 +130,8 @@ def newest_first(regions: Iterable[LeaseRow]) -> tuple[tuple[str, str | None], .
 
 
 def age(row: LeaseRow) -> tuple[str, int]:
-    """The order in which the work on leases began. (What was seen of a file before it was leased
-    had in it what was done in parts of it until then.)"""
+    """The order in which the work on leases began. What was seen of a file before it was leased
+    contains the earlier work in its parts."""
     return row.began or row.locked_at, row.fencing_token
 
 
@@ -161,7 +164,7 @@ def further_back(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> Further:
 
 
 def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
-    """Those that lie in what this lease is on, file by file."""
+    """The parts that lie in this lease's resource, file by file."""
     if wide.kind == "file":
         return [parts[wide.scope, wide.worktree]] if (wide.scope, wide.worktree) in parts else []
     if wide.kind not in ("dir", "glob"):
@@ -172,13 +175,13 @@ def _parts_in(wide: LeaseRow, parts: _Parts) -> list[list[LeaseRow]]:
 
 
 def whole_of(view: View, region: LeaseRow) -> str | None:
-    """What the file of a region was when that was leased, if that is kept."""
+    """The file of a region at the time of the lease, if it is kept."""
     digest: str | None = view.value("baseline_get", region.fencing_token, _path(region))
     return digest if digest is not None and view.has("blob_has", digest) else None
 
 
 def wholes_of(tx: Tx, regions: Iterable[LeaseRow]) -> tuple[str | None, ...]:
-    """The same of several, in the order of `newest_first`."""
+    """The files of several regions, in the order of `newest_first`."""
     return tuple(whole_of(tx, row) for row in sorted(regions, key=age, reverse=True))
 
 
@@ -212,7 +215,7 @@ def linked(
         row = names[name]
         file = _located(svc, tx, row)
         born = None if file is None else born_ms(file.inode)
-        # (It may have been there before, and nobody knows with what in it.)
+        # The file may have existed before with unknown content.
         if was is not None or (born is not None and born >= from_iso(row.locked_at)):
             result.append((row, name, was))
     return result
@@ -224,7 +227,7 @@ def _list_linked(svc: Service, tx: Tx, now: Sequence[tuple[LeaseRow, str | None]
     changed = [row for row, digest in now
                if digest not in (None, row.content_hash) and row.worktree is None]
     tx.looked.require(_place(svc, row) for row in changed)
-    # (What is the file that it was at the grant, a revert writes to all its names.)
+    # A revert of an unchanged file writes to all its names.
     linked = {_place(svc, row).text: row for row in changed
               if (file := _located(svc, tx, row)) is not None
               and file.links > 1 and file.inode != row.inode}
@@ -245,7 +248,8 @@ def _located(svc: Service, tx: Tx, row: LeaseRow) -> Located | None:
 
 
 def born_ms(inode: str | None) -> int | None:
-    """When a file was made (Unix ms), to within some 20 ms before; None: its disk does not tell."""
+    """When a file was made (Unix ms), to within some 20 ms before; None where its disk does not
+    tell."""
     parts = (inode or "").split(":")
     return int(float(parts[2]) * 1000) if len(parts) == 3 else None
 

@@ -6,14 +6,14 @@ from coordinator.files.content import unified
 from coordinator.looking.facts import Bytes
 from coordinator.store.ledger import Tx
 
-#: A difference longer than this (characters) is cut: the agent is told to read the file again.
+#: A longer difference (characters) is cut, and the agent is told to read the file again.
 DIFF_CHARS_MAX = 6_000
 #: Regions that one sentence names.
 REGIONS_TOLD = 8
 
 
 def make_difference(tx: Tx, name: str, before: str | None, now: Bytes) -> str | None:
-    """The change of a file as a unified diff; None where the bytes are not kept, or it is long."""
+    """The change of a file as a unified diff; None if the bytes are not kept or it is long."""
     old, new = tx.blob(before), now.data if now.data is not None else tx.blob(now.hash)
     if (before is not None and old is None) or (now.hash is not None and new is None):
         return None

@@ -12,8 +12,8 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words.resource_names import Located, Resource, resource
 
-#: The git-wide resource of the main working tree; those of linked worktrees, and of repositories of
-#: their own below the root, lie below it.
+#: The git-wide resource of the main working tree. Those of linked worktrees and of repositories
+#: below the root are below it.
 GIT_INDEX = "git:index"
 #: Leases that a turn is weighed against.
 HELD_MAX = 2_000
@@ -26,12 +26,13 @@ def is_turn(scope: str) -> bool:
 
 
 def is_turn_name(name: str) -> bool:
-    """The same of a resource's name."""
+    """Whether a resource's name is that of a turn."""
     return name == GIT_INDEX or name.startswith(f"{GIT_INDEX}:")
 
 
 def turn_in(tree: str | None) -> Located:
-    """What a turn is a lease on.
+    """The resource of a turn in this tree.
+
 
     Args:
         tree: the linked worktree, or the top of a repository of its own below the root; None: the
@@ -69,7 +70,7 @@ def in_the_way(svc: Service, tx: Tx, holder: str, located: Located, mode: str,
 
 
 def changes(svc: Service, tree: str | None, worktree: str | None, what: Resource) -> bool:
-    """Whether a turn in this tree (see `turn_in`) may change what lies in this worktree."""
+    """Whether a turn in this tree (see `turn_in`) may change files of this worktree."""
     if tree == worktree:
         return True
     if tree is None or worktree != svc.tree.worktree_of(tree):

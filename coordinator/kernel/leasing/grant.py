@@ -30,13 +30,13 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, path_of, region_of
 from coordinator.words.texts import figures
 
-#: Of a lease whose beginning nobody had looked at when it was: whatever was seen is later.
+#: For a lease whose start nobody looked at: everything seen is later.
 EARLIER = ""
 
 
 class Before(NamedTuple):
-    """What one thing held before its new holder had changed it (kept already): a file's content; a
-    region's, and the whole file's by its path."""
+    """What a resource held before its new holder changed it, kept already: a file's content; or a
+    region's, and its whole file's by path."""
 
     content_hash: str | None
     baselines: list[tuple[str, str]] | None = None
@@ -77,9 +77,9 @@ class Terms(NamedTuple):
 
 def grant(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], blockers: Blockers,
           terms: Terms) -> rq.Acquired:
-    """Write the leases of a set that nothing stands in the way of.
+    """Write the leases of a set that nothing blocks.
 
-    Whoever calls this has asked `check_looked` before, ahead of all that the job records.
+    The caller has asked `check_looked` before it recorded anything.
     """
     assert blockers.looked, "nothing is granted that was not looked at"
     granting = _Granting(svc, tx, holder, wanted, blockers, terms)
@@ -159,7 +159,7 @@ class _Granting:
         asked, tx, terms = located.resource, self.tx, self.terms
         token = tx.number("fencing")
         self.acquisition = self.acquisition or f"A-{token}"
-        # What it had for longer, as a reader, it has for as long as a writer.
+        # A reader that becomes a writer keeps the later end of the two.
         ends = self.expires if own is None else min(max(self.expires, own.expires_at),
                                                     self.max_until)
         # Fifteen names: CPython gathers more in a dict first, which doubles the cost of the whole.
@@ -173,15 +173,15 @@ class _Granting:
         if self.copies:
             event.slot = free_slot(tx, self.holder, asked, mode, located.worktree)
         event.worktree = located.worktree
-        # What its holder has asked for, to read it, ends no sooner because it is written now.
+        # A lease that its holder asked for, for reading, ends no sooner because it is written now.
         event.purpose = purposes.ASKED if (
             own is not None and own.purpose == purposes.ASKED) else terms.purpose
         return event
 
     def _set_beginning(self, event: ev.LeaseGranted, located: Located,
                        own: LeaseRow | None) -> None:
-        """What the holder starts from: the bytes that are there, or those that an earlier right to
-        it began with. `own`: a live lease that this one takes the place of."""
+        """Set what the holder starts from: the present bytes, or those that an earlier right began
+        with. `own`: a live lease that this one replaces."""
         agreed, before, asked = self.terms.agreed, self.terms.before, located.resource
         if agreed is not None:
             event.agreed_as, event.content_hash, event.baselines = agreed
@@ -213,14 +213,14 @@ class _Granting:
 
 
 def had_already(got: rq.Acquired) -> rq.Acquired:
-    """A grant as it is told to another request of the same agent: as what that one has already."""
+    """A grant as it is told to another request of the same agent, which has it already."""
     return msgspec.structs.replace(got, leases=[
         msgspec.structs.replace(lease, reentrant=True) for lease in got.leases])
 
 
 def _again(svc: Service, tx: Tx, own: LeaseRow, ttl_ms: int, purpose: str) -> rq.Lease:
-    """The holder asks for what it has: the same lease, renewed, with its other names. What was
-    taken for it until now does not end by itself any more, once its holder asks for it."""
+    """The holder asks for what it has: renew the lease with its other names. A lease that a hook
+    took no longer ends by itself once its holder asks for it."""
     current = from_iso(own.expires_at)
     until = rule.renewed_until(tx.now_ms, ttl_ms, from_iso(own.max_until), current)
     stays = purposes.ends_by_itself(own.purpose) and not purposes.ends_by_itself(purpose)
@@ -283,12 +283,14 @@ def _baseline(
 
 
 def _around(region: Resource, whole: Bytes) -> list[tuple[str, str]]:
-    """What lies around a region: its file, which may be gone when the work is looked at."""
+    """The surroundings of a region: its whole file, which may be gone when the work is looked at.
+    """
     return [] if whole.hash is None else [(path_of(region.name, "region"), whole.hash)]
 
 
 def _content_of(tx: Tx, located: Located) -> Bytes:
-    """What is there of a file, or of a region of one.
+    """The present content of a file, or of a region of one.
+
 
     Raises:
         Unready; Refusal: what the look met.
@@ -318,7 +320,7 @@ def checked_ttl(svc: Service, ttl_s: float | None) -> int:
 
 
 def quarantined(blockers: Blockers) -> Refusal:
-    """REVIEW_OPEN for a set that touches files under review that are given to nobody."""
+    """REVIEW_OPEN for a set with files under review that nobody may have."""
     review, path, _ = blockers.closed[0]
     text = file_names.shown(path)
     if blockers.unkept:
@@ -355,9 +357,9 @@ def lend(tx: Tx, row: LeaseRow, agent: str) -> None:
 
 
 def hand_over(tx: Tx, row: LeaseRow, agent: str, lent_by: str | None = None) -> None:
-    """The lease is another holder's from now on, under a new token: it was never free between, so
-    nobody who waits for it is passed over. Between a session and its sub-agents, and where a task
-    is handed over."""
+    """Give the lease to another holder under a new token. It was never free between, so no waiter
+    is passed. This happens between a session and its sub-agents, and where a task is handed over.
+    """
     contents = baselines(tx, row)
     tx.record(
         ev.LeaseReleased(
@@ -367,7 +369,7 @@ def hand_over(tx: Tx, row: LeaseRow, agent: str, lent_by: str | None = None) -> 
     )
     in_its_place(tx, msgspec.structs.replace(row, locked_by=agent, lent_by=lent_by), contents)
     pending_unlocks.follow(tx, row, agent)
-    # It may stand in line for this very thing.
+    # It may be queued for this very resource.
     tx.effects.wake.update({
         waiter.acquisition_id: None for waiter in tx.each(WaiterRow, "waiters_of_agent", agent)})
 
@@ -385,10 +387,10 @@ class NeedingClaimRow(Row, frozen=True):
 def take_over(
     tx: Tx, row: LeaseRow, contents: list[tuple[str, str]] | None
 ) -> int | None:
-    """An agent gives back what it had leased before it claimed a task that needs it, too: the task
-    goes on with a lease of its own, judged from where that one began (`contents`: what lay below it
-    then, as `baselines` gave it before that lease ended). Its token; None: there is no such
-    task."""
+    """An agent gives back a lease that it had before it claimed a task that needs the same. The
+    task continues with a lease of its own, which starts from the same contents as the former one.
+    `contents`: what was below it, as `baselines` gave it before that lease ended. Returns the
+    token; None if there is no such task."""
     need = tx.first(NeedingClaimRow, "claim_that_needs", row.locked_by, row.file_path, row.kind,
                     tx.now)
     if need is None:
@@ -406,9 +408,9 @@ def take_over(
 def make_shared(
     svc: Service, tx: Tx, row: LeaseRow, contents: list[tuple[str, str]] | None
 ) -> rq.Lease:
-    """Its holder gives back the right to write, and only reads from now on: its lease as it is
-    then. What it has written is finished, as with a release; and it keeps the right that a task of
-    its own needs. `contents`: as of `take_over`."""
+    """The holder gives back the right to write and only reads from now on. Its finished work is
+    treated as by a release. A right that a task of its own needs stays. `contents`: as in
+    `take_over`. Returns the lease as it is then."""
     end(tx, row)
     token = take_over(tx, row, contents) if row.task_id is None else None
     if token is None:
@@ -449,8 +451,8 @@ def in_its_place(
 def free_slot(
     tx: Tx, holder: str, asked: Resource, mode: str, worktree: str | None
 ) -> str:
-    """The slot of a lease that is about to be recorded: where its holder has the same already in
-    another working tree, one of its own. Where another holder is in it, the schema refuses it."""
+    """The slot of a new lease. If its holder has the same resource in another working tree, the
+    slot is a second one. If another holder is in it, the schema refuses it."""
     slot = rule.slot(asked.kind, asked.name, mode, holder)
     taken = {row.slot for row in tx.each(LeaseRow, "leases_at_scope", asked.scope)
         if row.locked_by == holder}
@@ -461,8 +463,8 @@ def free_slot(
 
 
 def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
-    """What lay below a leased directory or glob at its grant, and the whole file of a region; None
-    of anything else."""
+    """What was below a leased directory or glob at its grant, and the whole file of a region; None
+    for anything else."""
     if row.kind not in ("dir", "glob", "region"):
         return None
     return [(file.path, str(file.hash))
@@ -472,7 +474,7 @@ def baselines(tx: Tx, row: LeaseRow) -> list[tuple[str, str]] | None:
 def lease_reply(
     row: LeaseRow, *, expires_at: str | None = None, token: str | None = None, again: bool = False
 ) -> rq.Lease:
-    """A lease as it is told. The lease token goes only to its holder, with its grant."""
+    """A lease as a reply. Only its holder gets the lease token, with the grant."""
     return rq.Lease(
         resource=row.file_path, kind=row.kind, mode=row.mode, locked_by=row.locked_by,
         locked_at=row.locked_at, expires_at=expires_at or row.expires_at,

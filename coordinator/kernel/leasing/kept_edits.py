@@ -21,15 +21,15 @@ from coordinator.store.rows import LeaseRow, Row
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import copy_name, path_scope, write_window
 
-#: Edits of one file by one agent that are told apart. (Those of one after the other are one.)
+#: Edits of one file by one agent that are kept apart. Consecutive edits count as one.
 EDITS_MAX = 8
-#: Files that are looked at at every call. (So many a look takes in passing.)
+#: Files that every call looks at. A look takes so many in passing.
 FEW = 8
 
 
 class KeptEdit(NamedTuple):
-    """What an agent's edits made of a file: the names of its content before, and after. None: no
-    file was there."""
+    """What an agent's edits made of a file: the names of its content before and after. None: there
+    was no file."""
 
     before: str | None
     after: str | None
@@ -72,8 +72,10 @@ def note_edit(tx: Tx, agent: str, name: str, worktree: str | None, edit: KeptEdi
 
 
 def note_command(svc: Service, tx: Tx, agent: str, words: Collection[str]) -> None:
-    """A command of the agent has ended. What it made of the agent's files is the agent's doing; but
-    not that a file went back to what it was, where no word of the command names that.
+    """A command of the agent has ended. Its changes to the agent's files are the agent's own. The
+    exception is a file that went back to an earlier content although no word of the command names
+    it.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -99,8 +101,8 @@ def hand_back(tx: Tx, agent: str, parent: str) -> None:
 
 
 def look_at(svc: Service, tx: Tx, agent: str, *, few: bool = False) -> None:
-    """That all is looked at which a check has to know; before anything is recorded. `few`: as in
-    `check`.
+    """Require all that a check has to know, before anything is recorded. `few`: as in `check`.
+
 
     Raises:
         Unready: it was not.
@@ -157,8 +159,9 @@ def _files(tx: Tx, agent: str, *, seen: bool) -> list[KeptFile]:
 
 
 def _suspects(svc: Service, tx: Tx, agent: str, *, few: bool = False) -> list[KeptFile]:
-    """The files that may have lost an edit of this agent. What a launch does in a worktree of its
-    own is looked at when it lands.
+    """The files that may have lost an edit of this agent. Work in a launch's own worktree is
+    checked when it lands.
+
 
     Raises:
         Unready: an edit of one has ended since it was looked at.
@@ -176,7 +179,8 @@ def _record(tx: Tx, agent: str, name: str, worktree: str | None,
 
 
 def _content(svc: Service, tx: Tx, file: KeptFile) -> str | None:
-    """The name of what is there now; empty: no file; None: nobody can tell.
+    """The name of the present content; empty if there is no file; None if nobody can tell.
+
 
     Raises:
         Unready: it has to be looked at.

@@ -37,7 +37,7 @@ WHY = {
 
 @dataclass(slots=True)
 class Ending:
-    """What closing did."""
+    """The result of closing leases."""
 
     lapsed: list[LeaseRow] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
@@ -53,12 +53,12 @@ class Ending:
 
 
 def subject(which: Lapsed) -> str:
-    """How one holder's lapsed leases of one task are named when they are set aside."""
+    """The name of one holder's expired leases of one task when they are set aside."""
     return f"{which.holder}/{which.task or '-'}"
 
 
 def due(view: View, most: int = 200) -> list[Lapsed]:
-    """Groups of leases and claims that have ended by now and were not closed, the oldest first."""
+    """Groups of leases and claims that have expired and were not closed, the oldest first."""
     if not view.has("any_lapsed", view.now):
         return []
     lapses = (Lapsed(row.locked_by, row.task_id)
@@ -67,7 +67,7 @@ def due(view: View, most: int = 200) -> list[Lapsed]:
 
 
 class LapsedRow(Row, frozen=True):
-    """Whose leases have expired, and for which task."""
+    """The holder and the task of expired leases."""
 
     locked_by: str
     task_id: str | None
@@ -75,10 +75,11 @@ class LapsedRow(Row, frozen=True):
 
 
 def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> Ending:
-    """Close what has ended by now of one holder's leases of one task; flag what changed.
+    """Close the expired leases of one holder and task, and flag what changed.
 
     `unseen`: why the files could not be looked at. Then they are not compared, and the review says
     so.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -87,7 +88,7 @@ def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> End
     rows = [row for row in _list_leases(tx, which.holder, which.task) if row.expires_at <= tx.now]
     claim = _claim(tx, which.holder, which.task)
     if claim is not None and claim.claim_until is not None and claim.claim_until > tx.now:
-        claim = None  # it goes on; only these leases are over
+        claim = None  # the claim continues; only these leases are over
     elif claim is not None:
         rows = _list_leases(tx, which.holder, which.task)
     group = _Group(which.holder, which.task, claim, rows)
@@ -105,7 +106,8 @@ def silent(view: View) -> list[str]:
 
 
 def fall_silent(svc: Service, tx: Tx, name: str, *, unseen: str = "") -> Ending:
-    """An agent that was not heard of for too long is stale; what it holds lapses.
+    """Mark an agent as stale that was silent for too long, and expire what it holds.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -120,7 +122,9 @@ def fall_silent(svc: Service, tx: Tx, name: str, *, unseen: str = "") -> Ending:
 
 def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
               log_tail: str = "") -> Ending:
-    """An agent leaves, with its sub-agents: cleanly (its leases are released) or not (they lapse).
+    """Let an agent leave, with its sub-agents. Its leases are released if it leaves cleanly, and
+    expire otherwise.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -170,8 +174,8 @@ def _release_all(tx: Tx, name: str, ending: Ending) -> None:
 
 
 def leave_line(tx: Tx, agent: str, task: str | None, reason: str) -> None:
-    """Take an agent's waiters (those for one task, or all) out of the line: a grant would come for
-    work that is over."""
+    """Remove an agent's waiters, of one task or all, from the queue. A grant would come for work
+    that is over."""
     if not tx.present().waiters:
         return
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
@@ -202,9 +206,10 @@ def fail_claim(svc: Service, tx: Tx, task: TaskRow, failure: tasks.Failure, *,
 def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
               now_at: str | None = None, over: str | None = None
               ) -> partial_work.Flagged | None:
-    """End one lease against its holder's will (`moved`, `overridden`); the review, if
-    something under it had changed. `now_at`: where the file lies by now, if it was moved; `over`:
-    the content that stood there.
+    """End one lease against its holder's will (`moved`, `overridden`). Returns the review, if
+    something under it had changed. `now_at`: where the file is now, if it was moved; `over`: the
+    content that was replaced there.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -224,8 +229,9 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
 def flag_overridden(
     svc: Service, tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.FlaggedFile], by: str
 ) -> partial_work.Flagged | None:
-    """The review of what one holder had changed under these leases, which a person is about to end
-    by force; None: nothing. `by`: that person, or in whose name it is done.
+    """The review of what one holder had changed under leases that a person is about to end by
+    force; None if nothing changed. `by`: that person, or the agent in whose name it is done.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -312,7 +318,7 @@ class _End(NamedTuple):
 
     @property
     def why(self) -> str:
-        """What was told of its failure."""
+        """The reported reason of its failure."""
         return self.failure.why if self.failure is not None else ""
 
 
@@ -355,7 +361,7 @@ def _find_work(svc: Service, tx: Tx, leases: list[LeaseRow], end: _End) -> list[
 
 def _describe_end(svc: Service, tx: Tx, group: _Group, end: _End,
                   files: list[ev.FlaggedFile]) -> str:
-    """What a person is told of a group that has ended in the middle of its work."""
+    """What a person is told of a group that ended in the middle of its work."""
     holder, _, claim, leases = group
     title = f" while on {claim.task_id} {quoted(claim.title)}" if claim else ""
     names = listed([f.path for f in files]) or "no file that can be shown"

@@ -24,7 +24,8 @@ from coordinator.words.resource_names import WHOLE, Resource
 ITEMS_MAX = 10_000
 #: A name without an end: all leases.
 _EVERY = 2**31
-#: What lies in the repository's root is in this folder; what is no file is in none.
+#: Files of the repository's root are in the first of these folders; what is no file is in the
+#: second.
 ROOT, NO_FOLDER = "./", ""
 _FILE_KINDS = frozenset({"file", "dir", "glob", "region"})
 _WILDCARD = re.compile(r"[*?[]")
@@ -62,8 +63,8 @@ def count(view: View, agent: str | None = None, without: str = "") -> int:
 
 
 def folder_of(name: str, kind: str) -> str:
-    """The folder that a resource lies in: a folder's own lease in the one above it, a pattern's
-    where its fixed part ends."""
+    """The folder of a resource. A folder's own lease is in the folder above it, a pattern's where
+    its fixed part ends."""
     if kind not in _FILE_KINDS:
         return NO_FOLDER
     path = name.split("::", 1)[0]
@@ -83,7 +84,7 @@ def _granted(view: View, req: rq.Locks, about: Resource | None) -> Window:
 
 
 def _chosen(req: rq.Locks, rows: list[LeaseRow]) -> Window:
-    """A window of those that are told by a look at each."""
+    """A window of the rows that pass a check of each."""
     text = req.filter.lower()
     rows = [row for row in rows if row.fencing_token > req.after and text in "\n".join(
         (row.file_path, row.locked_by, row.task_id or "", row.task_description)).lower()]

@@ -61,7 +61,7 @@ from coordinator.words.resource_names import READ, Located
 
 
 def needs(req: rq.Acquire) -> list[AnyNeed]:
-    """What to look at before a request is decided: its files, with what is in them."""
+    """What to look at before a request is decided: its files and their contents."""
     names, cwd = req.resources, req.cwd
     if len(names) == 1 and ":" not in names[0]:
         return [Whole(names[0], cwd)]  # nearly always
@@ -69,7 +69,7 @@ def needs(req: rq.Acquire) -> list[AnyNeed]:
 
 
 def acquire_and_wait(svc: Service, req: rq.Acquire) -> Steps:
-    """See `requests.Acquire`: whoever may wait is answered when the lease is granted."""
+    """See `requests.Acquire`. A request that may wait is answered when the lease is granted."""
     value = yield from look_and_write(
         needs(req), lambda tx, actor: acquire(svc, tx, actor, req), queues=req.wait_s > 0)
     if req.wait_s <= 0 or not isinstance(value, Refusal) or value.code not in HELD:
@@ -154,15 +154,15 @@ def acquire_located(
         blockers.looked = True
     granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
         ttl_ms, task, req.description, purpose, before=how.held_before))
-    if before is not None and before.held:  # whoever is held open for it hears of it, too
+    if before is not None and before.held:  # a request that is held open hears of it, too
         waiting_line.tell(tx, before.acquisition_id, had_already(granted))
     return granted
 
 
 def _stand_as_before(tx: Tx, req: rq.Acquire, before: WaiterRow | None,
                      how: How) -> tuple[Asking, str]:
-    """Where it stands, and the purpose that it is given it for: what it has asked for itself, it is
-    given as that."""
+    """The agent's former place in the queue, and the purpose of the new one. What an agent asked
+    for itself stays asked for."""
     if before is None:
         return Asking(req.priority, tx.now, None, lent=how.lent), how.purpose
     return (Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent),
@@ -170,8 +170,8 @@ def _stand_as_before(tx: Tx, req: rq.Acquire, before: WaiterRow | None,
 
 
 class _Blocked(NamedTuple):
-    """A request that something stands in the way of. `before`: its agent's place in the queue for
-    the same, if it has one; `stands`: it stays in the queue."""
+    """A blocked request. `before`: its agent's place in the queue for the same, if it has one;
+    `stands`: it stays in the queue."""
 
     blockers: Blockers
     before: WaiterRow | None
@@ -214,7 +214,7 @@ def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
                           before=blocked.place) if takes_part else None
     contents = since_asked.contents(tx, located, blocked.place)
     agents.noted(tx, req.agent, blocked.row)
-    # A place that a request is held open for, or a question stands at, is theirs: it stays.
+    # A place with an open request, or with a question, is in use, so it stays.
     joins = before is not None and bool(before.held)
     keeps = before is not None and (joins or waiting_line.has_question(tx, before))
     until = before.until if before is not None and keeps else ""
@@ -235,7 +235,7 @@ def _take_place(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located
     before = blocked.before
     task_locks.make_real(tx, blocked.blockers.leases)
     acquisition: str = place.asks or f"W-{tx.number('waiter')}"
-    if before is not None and place.asks is None:  # who asked before is told of the grant, too
+    if before is not None and place.asks is None:  # an earlier request is told of the grant, too
         answered.move(tx, before.acquisition_id, acquisition)
     if place.joins and req.wait_s > 0:
         tx.effects.joined.add(acquisition)
@@ -259,7 +259,9 @@ def _take_place(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located
 
 
 def had_by_another(blockers: Blockers, located: Sequence[Located], req: rq.Acquire) -> None:
-    """That the agent has none of this yet: who has, may be another of its name.
+    """Check that the agent has none of this yet. A present holder may be another agent of the same
+    name.
+
 
     Raises:
         Refusal: LOCKED.
@@ -323,8 +325,9 @@ def _check_force(actor: Actor, req: rq.Release) -> None:
 
 def _end_released(tx: Tx, row: LeaseRow, req: rq.Release, of_tasks: Collection[str],
                   flagged: Mapping[str, partial_work.Flagged]) -> None:
-    """End one lease: its holder hears of it if another did that; else a wider lease of its own
-    goes on with what it knew. `of_tasks`: scopes of what tasks release with it."""
+    """End one lease. If another agent ends it, the holder is told. If the holder ends it, a wider
+    lease of its own continues with what was known. `of_tasks`: scopes that tasks release with it.
+    """
     # `--force` under the holder's name means that a person acts.
     by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
     had = baselines(tx, row) if row.task_id is None else None
@@ -341,7 +344,7 @@ def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> 
     Raises:
         Refusal: NOT_HOLDER, STALE_TOKEN.
     """
-    # With force it is the holder who is named: by now that may be another.
+    # With force the holder is named, and the lease may have another holder meanwhile.
     if row.locked_by != req.agent and not (req.force and tx.agent(req.agent) is None):
         place = waiting_line.place_of(tx, req.agent, row.scope)
         raise Refusal(
@@ -397,7 +400,7 @@ def renew(svc: Service, tx: Tx, actor: Actor, req: rq.Renew) -> rq.Renewed:
         raise Refusal(Code.UNKNOWN_AGENT, f"No agent is called {req.agent}; nothing was renewed.")
     if req.resources or req.acquisition_id:
         rows = chosen(svc, tx, req, ("renew", "extends"))
-    else:  # all that it has: what has lapsed meanwhile is none of it
+    else:  # all that it has now; an expired lease is not among it
         rows = [row for row in tx.each(LeaseRow, "leases_of_holder", req.agent)
                 if row.expires_at > tx.now]
     rows = of_token(svc, rows, req.lease_token)

@@ -42,8 +42,9 @@ def with_links(view: View, located: Sequence[Located]) -> list[Located]:
 
 
 def noted_links(view: View, noted: Sequence[Wanted]) -> list[Wanted]:
-    """The same of what is noted (of a task, say): each link that is passed is among it by itself,
-    and what it leads to by itself is not meant.
+    """Like `with_links` for a stored list: links on the way are listed already, and their targets
+    are not added again.
+
 
     Raises:
         Unready: they were not looked at yet.
@@ -56,8 +57,9 @@ def noted_links(view: View, noted: Sequence[Wanted]) -> list[Wanted]:
 
 def as_they_lead(tx: Tx, located: Sequence[Located],
                  asked: Mapping[str, str]) -> list[Located]:
-    """What whoever waits for these means by now: where a link leads elsewhere since it asked, what
-    that leads to, and not what it led to then. `asked`: what was in them then, by name.
+    """What the waiters for these mean now. If a link leads elsewhere since they asked, its present
+    target counts and not the former one. `asked`: the former contents, by name.
+
 
     Raises:
         Unready: that was not looked at yet.
@@ -92,13 +94,14 @@ def _with_what_they_lead_to(view: View, located: list[Located]) -> list[Located]
     view.looked.require(needs)
     matches: list[Wanted] = []
     for need in needs:
-        with suppress(Refusal):  # it leads out of the repository, or in a circle
+        with suppress(Refusal):  # it leads out of the repository, or in a loop
             matches.append((view.looked.located(need), ""))
     return once([*located, *(located for located, _ in noted_links(view, matches))])
 
 
 def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
-    """What the holders of these leases got together with them, as what their links led to then."""
+    """What the holders of these leases got together with them, because their links led there then.
+    """
     result: dict[int, LeaseRow] = {}
     for row in rows:
         if not is_link(row.content_hash or ""):
@@ -116,7 +119,7 @@ def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]
 
 
 def _targets(tx: Tx, links: Mapping[str, str]) -> dict[str, str]:
-    """What links of these contents lead to, as they say it, by the paths that they are at."""
+    """The targets of links with these contents, as written, by the paths of the links."""
     matches = {path: tx.blob(was) for path, was in links.items()}
     return {path: file_names.from_bytes(target) for path, target in matches.items()
             if target is not None}
@@ -135,7 +138,7 @@ def _way(targets: Mapping[str, str], path: str) -> list[str]:
             instant = posixpath.join(instant, part)
         if instant in targets:
             if instant in result:
-                return result  # in a circle
+                return result  # in a loop
             result.append(instant)
             target = targets[instant]
             instant = "/" if target.startswith("/") else posixpath.dirname(instant)

@@ -32,7 +32,8 @@ def check_count(svc: Service, count: int) -> None:
 
 
 def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> list[Located]:
-    """What was typed, as it was looked at; the same resource twice counts once.
+    """Locate the typed names as they were looked at. The same resource twice counts once.
+
 
     Raises:
         Refusal: INVALID, OUTSIDE_REPO, LIMIT.
@@ -67,7 +68,7 @@ def _check_one_tree(places: Iterable[Located], each_once: Iterable[Located]) -> 
 
 
 def _key(text: str) -> Located | None:
-    """A semantic key, which lies nowhere: nothing has to be looked at."""
+    """A semantic key. Nothing has to be looked at for it."""
     if ":" not in text or resource_names.kind_of(text) != "key":
         return None
     resource_names.parse(text)  # whether it is well formed
@@ -75,8 +76,8 @@ def _key(text: str) -> Located | None:
 
 
 def place(name: str, kind: str, worktree: str | None = None, link: Link = "itself") -> Place:
-    """Where a resource of this canonical name lies now: what to look at. (Where a link stands at a
-    file's name, that is it: else the name would have been another from the first.)"""
+    """What to look at to locate a resource of this canonical name. A link at a file's name is that
+    file; otherwise the name would have been another from the start."""
     return Place(name, worktree, kind in ("file", "dir"), link if kind == "file" else "followed")
 
 
@@ -84,8 +85,9 @@ def locate_name(
     view: View, name: str, kind: str, scope: str, worktree: str | None = None,
     link: Link = "itself",
 ) -> Located:
-    """Where a resource of this canonical name lies now. Where a file stands in place of a directory
-    above it, it is the name alone: work that changes the one into the other leases both.
+    """Locate a resource of this canonical name. If a file stands in place of a directory above it,
+    the name alone counts, because work that changes one into the other leases both.
+
 
     Raises:
         Refusal: OUTSIDE_REPO, LIMIT, STORAGE.
@@ -108,7 +110,8 @@ def once(places: Iterable[Located]) -> list[Located]:
 
 
 def once_wanted(wanted: Iterable[Wanted]) -> list[Wanted]:
-    """The same for resources with their modes: wanted in both, it is wanted exclusively."""
+    """The same resources, each once with its mode. A resource wanted in both modes is wanted
+    exclusively."""
     matches: dict[str, Wanted] = {}
     for located, mode in wanted:
         key = own_key(located.resource)
@@ -118,6 +121,6 @@ def once_wanted(wanted: Iterable[Wanted]) -> list[Wanted]:
 
 
 def own_key(asked: Resource) -> str:
-    """What a holder has once: a thing is the same before it is made, as a file and as a directory.
-    (Globs of one directory share its scope.)"""
+    """The key under which a holder has a resource once. A resource is the same before it is made,
+    as a file and as a directory. Globs of one directory share its scope."""
     return asked.scope + "\n" + (asked.name if asked.kind == "glob" else "")

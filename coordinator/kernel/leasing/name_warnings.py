@@ -8,13 +8,13 @@ from coordinator.files import separate_folders
 from coordinator.kernel.core import Service
 from coordinator.words.resource_names import Located
 
-#: What a class of signs and a shell's braces look like.
+#: The forms of a character class and of a shell's braces.
 _CLASS = re.compile(r"\[[!^]?(?:\w-\w)+\]")
 _BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
 
 
 def warn_of_name(svc: Service, located: Located) -> list[str]:
-    """What a name that was leased does not mean, though it may look so."""
+    """Warn of meanings that a leased name does not have, though it looks so."""
     name, warnings = located.resource.name, []
     if "[" in name and not located.there and located.resource.kind in ("file", "dir") and (
             _CLASS.search(name)):

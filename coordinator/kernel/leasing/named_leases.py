@@ -65,8 +65,8 @@ def check_token(svc: Service, row: LeaseRow, given: str | None) -> None:
 
 
 def of_token(svc: Service, rows: list[LeaseRow], given: str | None) -> list[LeaseRow]:
-    """Of leases of one name, on its copies in several working trees, the one that a lease token is
-    of, where it is that of one; else all."""
+    """Of the leases of one name on its copies in several working trees, the one with the given
+    lease token; all of them if none has it."""
     own = {(row.scope, row.locked_by) for row in rows if given == svc.seal(row.fencing_token)}
     return [row for row in rows if given == svc.seal(row.fencing_token)
             or (row.scope, row.locked_by) not in own] if given is not None and own else rows
@@ -74,8 +74,8 @@ def of_token(svc: Service, rows: list[LeaseRow], given: str | None) -> list[Leas
 
 def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
            does: tuple[str, str]) -> list[LeaseRow]:
-    """The leases that a release or renewal names: the agent's own first, else whoever's. `does`:
-    the command that asks for it, and what that does."""
+    """The leases that a release or renewal names: the agent's own first, otherwise anybody's.
+    `does`: the command, and its effect."""
     agent, resources, cwd = req.agent, req.resources, req.cwd
     task = req.task if isinstance(req, rq.Release) else None
     if req.acquisition_id is not None:
@@ -102,7 +102,8 @@ def _add_taken(svc: Service, tx: Tx, rows: list[LeaseRow]) -> list[LeaseRow]:
 
 
 def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> list[LeaseRow]:
-    """What one request was granted, and still has.
+    """What one request was granted and still has.
+
 
     Raises:
         Refusal: STALE_TOKEN, UNKNOWN_LEASE.
@@ -136,8 +137,8 @@ def _on(tx: Tx, agent: str, located: Located) -> list[LeaseRow]:
 
 def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
            ) -> Iterator[tuple[Located, list[LeaseRow]]]:
-    """What these texts mean, each once; with the leases that bear the very name, where that leads
-    elsewhere: a link's own, as the lists show it."""
+    """What these texts mean, each once, with the leases of that very name where the name leads
+    elsewhere. These are leases of a link itself, as the lists show it."""
     keys: set[tuple[str, str]] = set()
     by_name = {text: held_by_name(svc, tx, text, cwd) for text in resources}
     try:
@@ -149,7 +150,7 @@ def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
         rows = by_name[text]
         try:
             (located,) = locate(svc, tx, [text], cwd)
-        except Refusal:  # a link that leads out of the repository by now, or in a circle
+        except Refusal:  # the link now leads out of the repository, or in a loop
             if not rows:
                 raise
             own = rule.as_resource(rows[0].file_path, rows[0].kind, rows[0].scope)
@@ -164,8 +165,9 @@ def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
 
 
 def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
-    """Leases on regions of a file that is named as a whole: all that the agent has of it; else all
-    that one other has.
+    """Leases on regions of a file that is named as a whole: all of the agent's own, otherwise all
+    of one other holder.
+
 
     Raises:
         Refusal: NOT_HOLDER: several others have some.
@@ -185,10 +187,9 @@ def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
 def _named_so(
     svc: Service, tx: Tx, agent: str, resources: Sequence[str], cwd: str | None
 ) -> list[LeaseRow] | None:
-    """The agent's own leases that bear exactly these names; None unless each name is that of one.
+    """The agent's own leases with exactly these names; None unless each name has one.
 
-    Such a text names a lease, as the grant told it, and not what lies on the disk by now; so
-    nothing is looked up there.
+    Such a text names a lease as the grant told it and not a file on disk, so nothing is looked up.
     """
     if not 0 < len(resources) <= svc.settings.leases.resources_max:
         return None
@@ -235,7 +236,7 @@ def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequen
 
 
 def _describe_around(asked: Resource, rows: Sequence[LeaseRow]) -> str:
-    """What is leased in place of what is asked for."""
+    """Describe what is leased in place of what is asked for."""
     below = asked.kind == "dir" and all(row.scope.startswith(asked.scope) for row in rows)
     names = listed([row.file_path for row in rows], NAMED_MAX)
     if len(rows) == 1:
@@ -245,7 +246,7 @@ def _describe_around(asked: Resource, rows: Sequence[LeaseRow]) -> str:
 
 def _advise_own(svc: Service, own: Sequence[LeaseRow], agent: str, cwd: str | None,
                 does: tuple[str, str]) -> str:
-    """What does the same to the agent's own leases around it."""
+    """The advice that does the same to the agent's own leases around it."""
     command, effect = does
     typed = " ".join(lease_typed(svc, row, cwd) for row in own[:NAMED_MAX])
     what = ("all of that" if len(own) == 1 else "them" if len(own) <= NAMED_MAX

@@ -39,8 +39,9 @@ def kept(
     svc: Service, tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow], names: Sequence[str],
     cwd: str | None, me: str,
 ) -> list[Kept]:
-    """The parts that are named, checked: each lies in one of these leases, none in what is asked.
-    `me`: how whoever answers is named in a command.
+    """The named parts, checked: each lies in one of these leases, and none in what is asked for.
+    `me`: the name of the answering agent in a command.
+
 
     Raises:
         Refusal: INVALID, LIMIT, OUTSIDE_REPO, REGION_UNKNOWN, BAD_TRANSITION.
@@ -65,7 +66,7 @@ def _keep_part(svc: Service, tx: Tx, row: UnlockRow, leases: Sequence[LeaseRow],
     part, asked = located.resource, rule.as_resource(row.resource, row.kind, row.scope)
     around = [lease for lease in leases if lease.worktree == located.worktree and within(
         rule.as_resource(lease.file_path, lease.kind, lease.scope), part)]
-    # What it has alone it goes on having alone.
+    # What it has exclusively stays exclusive.
     lease = min(around, key=lambda lease: (lease.mode != "exclusive", lease.fencing_token),
                 default=None)
     if lease is None:
@@ -112,7 +113,8 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
 
 
 def _check_unchanged(svc: Service, tx: Tx, row: UnlockRow, lease: LeaseRow, me: str) -> None:
-    """What a part of a region held is not kept apart: it may be kept while it is as it was.
+    """Check that the former content of a region's part is unchanged. Only then it may be kept.
+
 
     Raises:
         Refusal: BAD_TRANSITION. Unready: it was not looked at.

@@ -38,6 +38,6 @@ def with_other_names(svc: Service, tx: View, rows: Sequence[LeaseRow]) -> list[L
 
 
 def made_for(svc: Service, row: LeaseRow) -> Resource:
-    """What a lease that a rename has made was made for."""
+    """The resource that a rename made this lease for."""
     kind: Kind = "region" if row.kind == "region" else "file"
     return resource((row.goes_with or "").rstrip("/"), kind, fold_case=svc.fold_case)

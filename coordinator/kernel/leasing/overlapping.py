@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class NearReviewRow(Row, frozen=True):
-    """A file of a review that may overlap. `unkept`: its partial work lies in its place alone."""
+    """A file of a review that may overlap. `unkept`: its partial work exists only in its place."""
 
     review_id: str
     path: str
@@ -30,8 +30,8 @@ class NearReviewRow(Row, frozen=True):
 
 
 def one_by_one(view: View, shape: type[R], statement: str, asked: Resource) -> Iterator[R]:
-    """Rows of a statement that looks where `asked` may overlap, read as they are asked for: who
-    has seen enough stops, however many leases lie below a directory."""
+    """Rows of a statement that searches around `asked`, read one at a time. A reader that has seen
+    enough stops, however many leases are below a directory."""
     text, scopes = _where(statement, asked.kind, asked.scope)
     return (shape(*row) for row in view.db.execute(text, scopes))
 
@@ -42,7 +42,7 @@ def leases_near(view: View, asked: Resource) -> list[LeaseRow]:
 
 
 def each_lease_near(view: View, asked: Resource) -> Iterator[LeaseRow]:
-    """The same, read as they are asked for: see `one_by_one`."""
+    """Leases near a resource, read one at a time: see `one_by_one`."""
     return one_by_one(view, LeaseRow, "rivals", asked)
 
 
@@ -50,7 +50,7 @@ def each_lease_near(view: View, asked: Resource) -> Iterator[LeaseRow]:
 def _where(statement: str, kind: Kind, scope: str) -> tuple[str, tuple[str, ...]]:
     """The statement's text and parameters for what may overlap a resource of this scope."""
     exact, prefix = reach(kind, scope)
-    high = prefix[:-1] + "0"  # "0" follows "/": all that begins with the prefix lies below it
+    high = prefix[:-1] + "0"  # "0" follows "/", so everything with the prefix is below it
     return many(statement, len(exact)), (*exact, prefix, high)
 
 
@@ -61,7 +61,7 @@ def near(view: View, shape: type[R], statement: str, asked: Resource) -> list[R]
 
 
 def holders_of_regions(view: View, name: str, fold_case: bool) -> set[str]:
-    """Who holds a region of this file, in the main working tree."""
+    """The holders of regions of this file in the main working tree."""
     rows = leases_near(
         view, resource(name, "file", fold_case=fold_case))
     return {row.locked_by for row in rows if row.kind == "region" and row.expires_at > view.now

@@ -29,7 +29,7 @@ from coordinator.words.resource_names import path_scope
 LOG_TAIL_CHARS = 4_000
 #: The hash of a content that could not be looked at.
 UNSEEN = "unseen"
-#: What has changed, by its path and the working tree of that.
+#: What has changed, by its path and its working tree.
 Found = dict[tuple[str, str | None], ev.FlaggedFile]
 
 
@@ -42,7 +42,7 @@ class Flagged(NamedTuple):
     """Further ones, where copies of one file in several working trees were changed."""
 
     def told(self, what: str) -> str:
-        """A sentence for whoever is concerned; `what` was done ("Your changes are")."""
+        """A sentence for those concerned. `what` was done: "Your changes are"."""
         reviews = listed([self.review, *self.others])
         if self.whole:
             return f" {what} kept for a human in {reviews}."
@@ -50,7 +50,7 @@ class Flagged(NamedTuple):
 
 
 class _Listing(NamedTuple):
-    """Path -> content, below one lease. `left`: deleted, or ignored by now."""
+    """Path -> content, below one lease. `left`: deleted, or now ignored."""
 
     before: dict[str, str]
     now: dict[str, str]
@@ -60,7 +60,7 @@ class _Listing(NamedTuple):
 
 
 class Occasion(NamedTuple):
-    """Whose work a person is to look at, and why: see `reviews` in schema.sql."""
+    """The reason why a person is to look at somebody's work: see `reviews` in schema.sql."""
 
     reason: str
     why: str
@@ -97,9 +97,10 @@ def changed_since(
     svc: Service, tx: Tx, rows: Sequence[LeaseRow], *, now_at: str | None = None,
     over: str | None = None, shared: bool = False,
 ) -> list[ev.FlaggedFile]:
-    """Every file below these leases whose bytes are not those at the grant. Keeps the bytes.
-    `now_at`: the one lease is on what is called so by now; `over`: the content that stood there.
-    `shared`: also what others go on with, as its holders agreed; what these did is among it.
+    """Every file below these leases whose bytes differ from those at the grant. Keeps the bytes.
+    `now_at`: the present name of the one lease; `over`: the content that was replaced there.
+    `shared`: also what other parties of an agreement continue with; their work is included.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -122,7 +123,8 @@ def changed_since(
 
 
 class _Work(NamedTuple):
-    """What was looked at to compare what lies under leases with how it was.
+    """What was looked at to compare leased resources with their former state.
+
 
     Attributes:
         needs: leases on more than a part of a file, and what each is compared by.
@@ -167,8 +169,8 @@ def _compare_linked(svc: Service, tx: Tx, compare: Callable[..., None],
 
 def _compare_below(tx: Tx, compare: Callable[..., None], row: LeaseRow, need: Below,
                    work: _Work) -> None:
-    """What lies below a leased directory or glob; not files that are as they were when a later
-    lease on them began."""
+    """Compare what is below a leased directory or glob. Files that are unchanged since a later
+    lease on them began are left out."""
     listing = work.below[row.fencing_token]
     settled = {path for path, tree, age in work.as_begun
                if tree == row.worktree and age < earlier_content.age(row)}
@@ -188,7 +190,7 @@ def _compare_below(tx: Tx, compare: Callable[..., None], row: LeaseRow, need: Be
 
 def _compare_regions(svc: Service, tx: Tx, compare: Callable[..., None], matches: Found,
                      rewound: Rewound, rows: Sequence[LeaseRow], now_at: str | None) -> None:
-    """The file as it is, but for these regions: what a review shows, and reverts, is them alone."""
+    """Compare only these regions of the file. A review shows and reverts them alone."""
     path = now_at or path_of(rows[0])
     before, now = _was(tx, rewound), content(tx, rewound.path)
     whole = _whole_before(svc, tx, rows)
@@ -216,14 +218,15 @@ def _as_begun(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]]
 
 
 def _is_together(tx: Tx, regions: Rewound) -> bool:
-    """Whether what was done in these regions cannot be told from what was done beside them; but
-    what the whole file was is kept."""
+    """Whether the work in these regions cannot be told apart from work beside them, while the
+    former whole file is kept."""
     return (_was(tx, regions).hash in (UNSEEN, UNREADABLE) and regions.first is not None
             and content(tx, regions.path).hash not in (None, UNSEEN, UNREADABLE))
 
 
 def together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[str]:
-    """Files that are in a review whole, as what was done in their parts cannot be told apart.
+    """Files that a review has as a whole, because the work in their parts cannot be told apart.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -233,15 +236,15 @@ def together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[str]:
 
 
 def _whole_before(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str | None:
-    """What a file was, whole, when the work on these regions began; None: others may have changed
-    the rest of it since. In a launch's worktree only one agent works, and all is its doing."""
+    """The whole file when the work on these regions began; None if others may have changed its rest
+    since. In a launch's worktree only one agent works, so everything is its work."""
     first = min(rows, key=earlier_content.age)
     alone = svc.is_launched_worktree(first.worktree)
     return earlier_content.whole_of(tx, first) if alone else None
 
 
 def _as_directory(svc: Service, tx: Tx, row: LeaseRow, path: str) -> dict[str, str]:
-    """What lies below a leased name that has become a directory: all of it is new."""
+    """What is below a leased name that has become a directory. All of it is new."""
     place = Place(path, None, True)
     tx.looked.require([place])
     try:
@@ -263,14 +266,14 @@ def _is_empty(tx: Tx, need: Below) -> bool:
 
 
 def _stands_for(need: Below) -> Content:
-    """A file or a link that stands where a leased directory was."""
+    """A file or a link where a leased directory was."""
     return Content(f"{need.root}/{need.name.rstrip('/')}")
 
 
 def _anything_changed(tx: Tx, needs: Iterable[tuple[LeaseRow, Content | Below]],
                       below: Iterable[_Listing], regions: Iterable[Rewound]) -> bool:
-    """Whether anything is not as it was when the work began: it may have been renamed a moment ago,
-    and its new name be leased as soon as that is heard of. (Something may stand at the old one.)"""
+    """Whether anything has changed since the work began. A file may have been renamed a moment ago,
+    and its new name will be leased soon. Something else may be at the old name."""
     return any(listing.before != listing.now for listing in below) or any(
         content(tx, need.path).hash != row.content_hash
         for row, need in needs if isinstance(need, Content)) or any(
@@ -299,7 +302,8 @@ def _compare_inside(svc: Service, tx: Tx, compare: Callable[..., None], row: Lea
 
 
 def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None) -> _Listing:
-    """What lay below a lease at its grant, what lies there now, and what of the first does not."""
+    """What was below a lease at its grant, what is there now, and which of the former is missing.
+    """
     before = {
         file.path: str(file.hash)
         for file in tx.each(ContentRow, "baselines_of", row.fencing_token)}
@@ -316,8 +320,8 @@ def _below(svc: Service, tx: Tx, row: LeaseRow, need: Below, now_at: str | None)
 
 
 def _is_gone(svc: Service, tx: Tx, row: LeaseRow, paths: Sequence[str]) -> bool:
-    """Whether nothing stands any more where these were when the work on them began: then that they
-    were moved is a part of it. (Where something does, that is another's.)"""
+    """Whether nothing is left at these paths. Then moving them was part of the work. If something
+    is there, it is another's."""
     needs = [Content(svc.where(row.worktree, path)) for path in paths]
     tx.looked.require(needs)
     return all(content(tx, need.path).hash is None for need in needs)
@@ -336,9 +340,8 @@ def _by_file(svc: Service, rows: Sequence[LeaseRow],
 
 def _with_what_was(svc: Service, tx: Tx, files: dict[Rewound, list[LeaseRow]]
                    ) -> dict[Rewound, list[LeaseRow]]:
-    """The same; of what has changed, with what the file was at the grant, and, if it is not there
-    any more, with what it was when it was last seen, if that is kept; of one with a region that is
-    not there any more, with what others have leased."""
+    """The needs, completed. Changed files get the content at the grant. Missing files get the last
+    seen content, if it is kept. Files with a missing region get what others have leased."""
     tx.looked.require([*files, *(Content(file.path) for file in files)])
     result = {}
     for rewound, rows in files.items():
@@ -360,7 +363,7 @@ def _with_what_was(svc: Service, tx: Tx, files: dict[Rewound, list[LeaseRow]]
 
 
 def _is_one_gone(tx: Tx, regions: Rewound) -> bool:
-    """Whether one of these is not there by its name any more: it was removed, or renamed."""
+    """Whether one of these regions is not there by its name: it was removed or renamed."""
     there = tx.looked.names(regions.path)
     return any(was is not None and name not in there for name, was in regions.parts)
 
@@ -377,7 +380,7 @@ def _was(tx: Tx, need: Rewound) -> Bytes:
 
 
 def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content | Below:
-    """What has to be looked at to compare what lies under a lease with how it was."""
+    """What has to be looked at to compare a leased resource with its former state."""
     if row.kind in ("file", "region"):
         return Content(svc.where(row.worktree, now_at or path_of(row)))
     name, scope = row.file_path, row.scope
@@ -387,14 +390,15 @@ def _needed(svc: Service, row: LeaseRow, now_at: str | None = None) -> Content |
 
 
 def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
-    """The same for several leases: what to look at before they are closed."""
+    """What to look at before several leases are closed."""
     rows = [row for row in rows if is_written(row)]
     return [*(_needed(svc, row) for row in rows if not earlier_content.is_part(row)),
             *_of_regions(_by_file(svc, rows))]
 
 
 def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
-    """That all is looked at which closing these leases has to know; before anything is recorded.
+    """Require all that closing these leases has to know, before anything is recorded.
+
 
     Raises:
         Unready: it was not.
@@ -422,7 +426,7 @@ def is_written(row: LeaseRow) -> bool:
 
 
 def who_goes_on(tx: Tx, row: LeaseRow) -> list[str]:
-    """Who else goes on writing the same, as its holders agreed: what was done of it cannot be told
+    """The other parties of an agreement that continue to write the same. Their work cannot be told
     apart."""
     if row.agreed_as is None:
         return []
@@ -438,7 +442,8 @@ def path_of(row: LeaseRow) -> str:
 
 
 def content(tx: Tx, path: str) -> Bytes:
-    """What is at an absolute path.
+    """The content at an absolute path.
+
 
     Raises:
         Unready: it has to be looked at.

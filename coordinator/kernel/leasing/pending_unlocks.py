@@ -24,7 +24,7 @@ from coordinator.words.resource_names import file_scope
 from coordinator.words.texts import quoted
 
 PREFIX = "U-"
-#: Who closes what nobody answered.
+#: The name that closes an unanswered request.
 COORD = "coord"
 #: Characters of a reason or an answer: another agent's model has to read it.
 WORDS_CHARS_MAX = 500
@@ -46,7 +46,7 @@ def find(view: View, text: str, resource: str | None = None) -> UnlockRow:
 
 
 def pending(view: View, place: str) -> UnlockRow | None:
-    """The open request that stands in line under this acquisition id, if it is one."""
+    """The open request that is queued under this acquisition id, if it is one."""
     if not place.startswith(PREFIX):
         return None
     row = view.first(UnlockRow, "unlock_get", place)
@@ -98,15 +98,15 @@ def conclude(
 
 
 def left_line(tx: Tx, place: str, reason: str) -> None:
-    """Whoever stood in line under this id does so no more: an open request of it is over."""
+    """The waiter under this id has left the queue, so an open request of it is over."""
     row = pending(tx, place)
     if row is not None:
         conclude(tx, row, "withdraw", COORD, reason)
 
 
 def lost_its_holder(tx: Tx, place: str) -> None:
-    """Something near was freed and this waiter was not served: if its request asks one who holds
-    nothing of it any more, that is closed, and the asker (who goes on waiting) is told."""
+    """Something near was freed and this waiter was not served. If its request asks an agent that
+    holds nothing of it now, the request is closed, and the asker, which waits on, is told."""
     row = pending(tx, place)
     if row is None or held_of(tx, row):
         return
@@ -152,7 +152,7 @@ def tell_holder(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> None:
 
 
 def _between(row: UnlockRow, leases: list[LeaseRow], me: str) -> str:
-    """What the holder may answer besides yes and no, in a sentence; empty: nothing."""
+    """What the holder may answer besides yes and no, in a sentence; empty if nothing."""
     asked = as_resource(row.resource, row.kind, row.scope)
     held = [as_resource(lease.file_path, lease.kind, lease.scope) for lease in leases]
     if asked.kind == "key":
@@ -167,7 +167,7 @@ def _between(row: UnlockRow, leases: list[LeaseRow], me: str) -> str:
 
 
 def reply(view: View, row: UnlockRow) -> rq.Unlock:
-    """A request as it is told."""
+    """A request as a reply."""
     releases = []
     if row.status == "pending":
         releases = list(dict.fromkeys(lease.file_path for lease in held_of(view, row)))

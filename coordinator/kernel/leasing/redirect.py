@@ -28,8 +28,8 @@ from coordinator.words.texts import block, quoted
 WINDOW_RETRY_S = 1.0
 #: Conflicts listed in one answer.
 CONFLICTS_MAX = 20
-#: Who was shown a section longer ago (ms) is shown it again: it may be another session of a name
-#: that a person uses.
+#: A section is shown again after this time (ms), because it may be another session of a name that a
+#: person uses.
 SHOWN_AGAIN_MS = 3_600_000
 
 
@@ -43,11 +43,11 @@ def excerpts(svc: Service, paths: Sequence[str], words: str = "") -> list[dict[s
 
 
 def written(quotes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of excerpts, those that people wrote: what others are doing is told elsewhere."""
+    """The excerpts that people wrote. What others are doing is told elsewhere."""
     return [quote for quote in quotes if quote["source"] != LIVING_SOURCE]
 
 
-#: One other task for a blocked agent; None where there is none.
+#: One other task for a blocked agent; None if there is none.
 Offer = TaskRow | None
 
 
@@ -62,8 +62,8 @@ def offer(svc: Service, tx: Tx, agent: str) -> Offer:
 
 
 class Unserved(NamedTuple):
-    """What an agent asked for and is not given now. `acquisition`: its place in the wait queue, if
-    it has one; `task`: for which it asked."""
+    """What an agent asked for and does not get now. `acquisition`: its place in the wait queue, if
+    it has one; `task`: the task that it asked for."""
 
     agent: str
     located: Sequence[Located]
@@ -73,7 +73,7 @@ class Unserved(NamedTuple):
 
 def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Offer,
            circle: Circle | None = None) -> Refusal:
-    """The LOCKED refusal. Its own event and the agent's place in line are kept with it."""
+    """The LOCKED refusal. Its own event and the agent's place in the queue are kept with it."""
     agent, located, acquisition, task = asked
     circle = _find_own_deadlock(svc, tx, asked, circle)
     conflicts_ = _conflicts(tx, blockers)
@@ -110,7 +110,7 @@ def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Off
 def _find_own_deadlock(svc: Service, tx: Tx, asked: Unserved, circle: Circle | None
                      ) -> Circle | None:
     if circle is not None and asked.acquisition is None and not circle.gives_way(asked.agent):
-        # Who does not stand in line for this is waited out: nobody gives way to it.
+        # An agent that is not queued for this ends its wait by itself, so nobody gives way to it.
         return circles.in_line(svc, tx, asked.agent)
     return circle
 
@@ -145,8 +145,8 @@ class Shown(NamedTuple):
 
 
 def _section(tx: Tx, agent: str, quotes: Sequence[dict[str, Any]]) -> Shown | None:
-    """What people wrote about it (what the holder is doing is said anyway): whole once a session,
-    for a model keeps what it has read, and pays for it again each time."""
+    """What people wrote about the resource; the holder's work is told anyway. A section is quoted
+    whole once a session, because a model keeps what it has read and pays for each repetition."""
     matches = written(quotes)
     if not matches:
         return None
@@ -162,7 +162,7 @@ def _section(tx: Tx, agent: str, quotes: Sequence[dict[str, Any]]) -> Shown | No
 
 
 def _held(blockers: Blockers) -> list[Resource]:
-    """What others hold of it: not git's turn, nor an edit that is over in a moment."""
+    """What others hold of it, without git's turn and without edits that end in a moment."""
     return list(dict.fromkeys(
         as_resource(row.file_path, row.kind, row.scope) for row in blockers.leases
         if not (row.kind == "key" and (git_turn.is_turn_name(row.file_path)
@@ -170,8 +170,8 @@ def _held(blockers: Blockers) -> list[Resource]:
 
 
 def _each_once(leases: Sequence[LeaseRow]) -> list[LeaseRow]:
-    """Without a holder's further copies of one thing, in other working trees: the one that ends
-    last stands for all of them."""
+    """One lease for each resource of a holder, without copies in other working trees. The lease
+    that ends last stands for all."""
     result: dict[tuple[str, str, str], LeaseRow] = {}
     for row in leases:
         key = (row.locked_by, row.kind, row.file_path)
@@ -224,7 +224,7 @@ def _message(
     if offered:
         parts.append(f"Meanwhile take {quoted(offered['title'])}: "
                      f"`{offered['command']}`.")
-    elif backlog:  # (Where there never was a task nobody looks for one.)
+    elif backlog:  # without any tasks nobody looks for one
         parts.append("No other task can be started now.")
     if acquisition:
         parts.append(stands)
@@ -233,7 +233,7 @@ def _message(
 
 def _describe_conflicts(conflicts_: list[dict[str, Any]], unlisted: int, stands: str,
                         in_line: bool) -> tuple[list[str], str]:
-    """Sentences about what is in the way; where the agent stands in line, if it does."""
+    """Sentences about the blockers, and about the agent's place in the queue."""
     first = conflicts_[0]
     parts = [_describe_conflict(first)]
     if first["waiting"]:
@@ -253,7 +253,7 @@ def _describe_conflicts(conflicts_: list[dict[str, Any]], unlisted: int, stands:
 
 
 def _describe_conflict(conflict: dict[str, Any]) -> str:
-    """Who has what was asked for or stands before it, and until when."""
+    """Who has what was asked for or is earlier in the queue, and until when."""
     holder, resource = conflict["holder"], conflict["resource"]
     if conflict["waiting"]:
         return f"{resource} is next for {holder}, who stands before you in line: leave it."

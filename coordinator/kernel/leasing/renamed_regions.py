@@ -71,7 +71,7 @@ def _called_so(svc: Service, tx: Tx, located: Located, is_meant: Callable[[Lease
 
 
 def _may_be_called(tx: Tx, path: str, row: LeaseRow, wanted: str, now: set[str]) -> bool:
-    """Whether a leased region may have this name by now."""
+    """Whether this may be the present name of a leased region."""
     held = region_of(row.file_path)
     alike = "#" in wanted + held and _alike(wanted, held)
     if held == HEADER or (held in now and not alike):
@@ -82,13 +82,13 @@ def _may_be_called(tx: Tx, path: str, row: LeaseRow, wanted: str, now: set[str])
 
 
 def is_renamed(lease: LeaseRow, asked: Resource) -> bool:
-    """Whether a lease is in the way of this region as of what it may be called by now."""
+    """Whether a lease blocks this region, because its own region may have this name now."""
     return (lease.kind == asked.kind == "region" and lease.scope == asked.scope
             and lease.file_path != asked.name)
 
 
 def _names_before(tx: Tx, path: str, row: LeaseRow) -> set[str]:
-    """What the file was divided into when this lease on a part of it began; nothing: not known."""
+    """The regions of the file when this lease on a part of it began; empty if unknown."""
     kept = tx.value("baseline_get", row.fencing_token, path_of(row.file_path, "region"))
     if kept is None or not tx.has("blob_has", kept):
         return set()

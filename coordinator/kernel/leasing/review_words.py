@@ -35,7 +35,7 @@ def beside(svc: Service, tx: Tx, rows: Sequence[LeaseRow],
 
 
 def _of_others(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
-    """Of what is, or was, shared with others, whose work is among it."""
+    """Name the others whose work is mixed into what is or was shared."""
     here: dict[str, list[str]] = {}
     gone: dict[str, list[str]] = {}
     for row in rows:
@@ -65,20 +65,20 @@ def _of_what_is_together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> str:
 
 
 def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.FlaggedFile]) -> str:
-    """Of files of which it is known that their holder did not write them last, or not alone."""
+    """Describe files that their holder did not write last, or not alone."""
     if not (rows and files):
         return ""
     holder = rows[0].locked_by
     agent = tx.agent(holder)
     if agent is None or agent.hooked_at is None:
-        return ""  # what writes it makes nobody tells
+        return ""  # nothing tells what writes it
     held = {file.path: _list_on(rows, file) for file in files if file.worktree is None}
     last = {file.path: version.seen_at for file in files if file.path in held
             if (version := _find_nobodys(tx, file)) is not None}
     held = {path: leases for path, leases in held.items() if leases}
     among = written_meanwhile.by_nobody(tx, {path: _find_begin(leases)
                                              for path, leases in held.items()})
-    # (What was written before it had the whole of a file stands beside the parts that it had.)
+    # Work from before it had the whole file is beside the parts that it had.
     in_parts = {path for path, leases in held.items()
                 if max(last.get(path, ""), among.get(path, ""))
                 < _find_begin(leases, whole=True)}
@@ -86,14 +86,14 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
 
 
 def _find_nobodys(tx: Tx, file: ev.FlaggedFile) -> VersionRow | None:
-    """The version that is flagged, if it was last seen, and nobody is known to have written it."""
+    """The flagged version, if it was the last seen one and nobody is known as its writer."""
     row = (tx.first(VersionRow, "version_get", file.path) if file.flagged_hash is not None
            else None)
     return row if row and (row.hash, row.agent) == (file.flagged_hash, None) else None
 
 
 def _list_on(rows: Sequence[LeaseRow], file: ev.FlaggedFile) -> list[LeaseRow]:
-    """The leases that this file lies under, or that are on parts of it."""
+    """The leases that contain this file, or that are on parts of it."""
     resource = as_resource(file.path, "file", file.scope)
     return [row for row in rows
             if overlaps(resource, as_resource(row.file_path, row.kind, row.scope))]

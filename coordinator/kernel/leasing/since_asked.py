@@ -19,13 +19,14 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, Resource, region_of
 
-#: Files of one acquisition whose changes are told.
+#: How many files of one acquisition have their changes told.
 FILES_MAX = 20
 
 
 def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str, str]:
-    """The content of each file that is asked for, kept, by the resource's name: as it was when the
-    agent asked first (`before`: its place in line), else as it was looked at now.
+    """The kept content of each requested file, by the resource's name: as it was when the agent
+    first asked (`before`: its place in the queue), otherwise as it was looked at now.
+
 
     Raises:
         Unready: the file of a region was not looked at.
@@ -51,13 +52,14 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
 
 
 def then(tx: Tx, acquisition: str) -> dict[str, str]:
-    """What was in the files that a waiter asked for when it did, by name."""
+    """The contents of the files that a waiter asked for when it asked, by name."""
     return {file.path: str(file.hash)
             for file in tx.each(ContentRow, "waiter_contents_of", acquisition)}
 
 
 def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.ChangedSince]:
-    """What is another now than when this waiter asked.
+    """What has changed since this waiter asked.
+
 
     Raises:
         Unready: it was not looked at.
@@ -94,7 +96,7 @@ def _concerns(asked: Resource, regions: Sequence[str] | None) -> bool:
 
 
 def describe(changed_sinces: Sequence[rq.ChangedSince]) -> str:
-    """The same in a sentence for a notice; empty where nothing changed."""
+    """The changes in a sentence for a notice; empty if nothing changed."""
     if not changed_sinces:
         return ""
     parts = []

@@ -24,7 +24,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Refusal
 
-#: Groups of lapsed leases that one reading names; a sweep reads until there are none.
+#: Groups of expired leases that one reading names. A sweep reads until there are none.
 GROUPS_AT_ONCE = 200
 
 
@@ -46,7 +46,7 @@ def sweep(svc: Service, req: rq.Sweep) -> Steps:
 
 
 def _read(reading: Callable[[View], list[Any]]) -> Generator[Step, Any, list[Any]]:
-    """What a reading gives; nothing where the disk refused it."""
+    """The result of a reading; empty if the disk refused it."""
     value = yield Read(lambda view, actor: reading(view))
     return value if isinstance(value, list) else []
 
@@ -63,7 +63,7 @@ def _serve_waiters(svc: Service) -> Generator[Step, Any, list[str]]:
 def _end_silent_and_lapsed(
     svc: Service,
 ) -> Generator[Step, Any, tuple[lapse.Ending, list[str]]]:
-    """Close what agents hold that fell silent, and all else that has lapsed; and these agents."""
+    """Close what silent agents hold, and everything else that has expired. Returns both."""
     ending = lapse.Ending()
     stale: list[str] = []
     for name in (yield from _read(lapse.silent)):
@@ -86,7 +86,7 @@ def anything_due(slices: Sequence[Slice], view: View) -> bool:
 
 
 def tend(svc: Service) -> Steps:
-    """Between sweeps: close what has lapsed, serve whoever waits for it, end backoffs."""
+    """Work between sweeps: close what has expired, serve its waiters, end backoffs."""
     yield from _end_silent_and_lapsed(svc)
     yield from ripple()
     yield from _retry_aside(svc)
@@ -96,7 +96,7 @@ def tend(svc: Service) -> Steps:
 
 
 def begin(tx: Tx) -> None:
-    """After a start: no request is held open for anybody who stood in line."""
+    """Work after a start: no request of a waiter is open any longer."""
     for row in tx.each(WaiterRow, "waiters_all"):
         if row.held:
             tx.record(ev.WaiterChanged(
@@ -104,7 +104,7 @@ def begin(tx: Tx) -> None:
 
 
 def _close_all(svc: Service) -> Generator[Step, Any, lapse.Ending]:
-    """Close all that has lapsed by now."""
+    """Close everything that has expired."""
     ending = lapse.Ending()
     before: list[object] = []
     while True:
@@ -127,7 +127,7 @@ def _fell_silent(svc: Service, name: str) -> Generator[Step, Any, lapse.Ending]:
 
 
 def _retry_aside(svc: Service) -> Steps:
-    """What was set aside and has rested is tried again."""
+    """Try what was set aside and has rested."""
     for row in (yield from _read(unserved.due)):
         if row.what == "waiter":
             yield from serve_waiter(svc, row.subject)
@@ -145,8 +145,7 @@ def _tend_slices(svc: Service, tx: Tx) -> None:
 
 
 def _tidy(svc: Service, tx: Tx) -> None:
-    """Offer what rested, and what is parked on something that nobody holds any more; forget what
-    is over."""
+    """Offer what rested, and what is parked on something that is free now. Forget what is over."""
     tasks.offer_rested(tx)
     retry_queue.forget_old(tx)
     for part in svc.slices:

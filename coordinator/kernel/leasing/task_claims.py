@@ -21,7 +21,7 @@ def task_of(scope: str) -> str:
 
 
 def as_lease(view: View, scope: str) -> LeaseRow | None:
-    """The claim of the task with this scope, as the lease that it amounts to; None: nobody's."""
+    """The claim of the task with this scope, as a lease; None if nobody has claimed it."""
     task = view.first(TaskRow, "task_get", task_of(scope))
     if task is None or task.claimed_by is None:
         return None
@@ -37,7 +37,7 @@ def as_lease(view: View, scope: str) -> LeaseRow | None:
 
 
 def holder_of(view: View, task: TaskRow) -> tuple[str, str] | None:
-    """Who holds a task now, and since when: by its claim, or by a lease on it."""
+    """The holder of a task and since when, by its claim or by a lease on it."""
     if task.claimed_by is not None and task.claimed_at is not None:
         return task.claimed_by, task.claimed_at
     for row in view.each(LeaseRow, "leases_at_scope", task_resource(task.task_id).scope):

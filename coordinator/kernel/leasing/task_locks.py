@@ -27,7 +27,8 @@ from coordinator.words.resource_names import Located, is_task, task_resource
 
 
 def check_known(tx: Tx, located: Sequence[Located]) -> None:
-    """That whoever names a task names one that there is.
+    """Check that a named task exists.
+
 
     Raises:
         Refusal: UNKNOWN_TASK.
@@ -38,15 +39,15 @@ def check_known(tx: Tx, located: Sequence[Located]) -> None:
 
 
 def with_itself(tx: Tx, task: str, wanted: Sequence[Wanted]) -> list[Wanted]:
-    """What stands in the way of a claim is weighed for the task itself, too, where anybody holds
-    or waits for one: but a claim leases only what the task needs."""
+    """Add the task itself to what blocks a claim, where somebody holds it or waits for it. A claim
+    leases only what the task needs."""
     if not tx.present().task_locks:
         return list(wanted)
     return [*wanted, (Located(task_resource(task), None, None), "exclusive")]
 
 
 def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
-    """Of these, what is only a claim is a lease from now on: somebody is about to wait for it."""
+    """Turn claims among these into real leases, because somebody is about to wait for them."""
     for position, row in enumerate(leases):
         if row.fencing_token == NO_TOKEN:
             token = tx.number("fencing")
@@ -65,8 +66,9 @@ def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
 
 
 def check_apart(tx: Tx, asked: UnlockRow, handed: Sequence[LeaseRow], me: str) -> None:
-    """That the holder of a task keeps nothing that overlaps what goes over with it: both would hold
-    that.
+    """Check that the holder of a task keeps nothing that overlaps what is handed over. Otherwise
+    both would hold that.
+
 
     Raises:
         Refusal: BAD_TRANSITION.
@@ -91,8 +93,8 @@ def check_apart(tx: Tx, asked: UnlockRow, handed: Sequence[LeaseRow], me: str) -
 
 
 def pass_claim(svc: Service, tx: Tx, asked: UnlockRow) -> bool:
-    """The holder of a task gave it up for whoever asked: its claim goes there, with its leases;
-    whether there was one."""
+    """Pass the claim of a task, with its leases, to the asker. Returns whether there was a claim.
+    """
     task = tasks.find(tx, task_of(asked.scope))
     if task.claimed_by != asked.holder:
         return False

@@ -19,8 +19,8 @@ from coordinator.words.resource_names import FROM_ROOT, WHOLE, Resource
 
 def meant_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
                      cwd: str | None) -> str | None:
-    """What to type where a name was typed below the root as it is printed, which is from there;
-    None: nothing is held by that name either."""
+    """What to type if a printed name, which starts at the root, was typed in a folder below it;
+    None if nothing is held by that name either."""
     start = folder_below(svc, cwd)
     for text in texts if start else ():
         if joined(start, text) != asked.name:
@@ -33,8 +33,8 @@ def meant_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
 
 
 def held_by_name(svc: Service, view: View, text: str, cwd: str | None) -> list[LeaseRow]:
-    """Live leases on a name as it is typed, wherever that leads to: a link's own; or a link was put
-    there, and a lease keeps its name. (A glob has the scope of its directory, and is not that.)"""
+    """Live leases on a name as it is typed, wherever it leads: the lease of a link itself, or of a
+    name where a link was put later. A glob has the scope of its directory and is not meant."""
     scope = scope_of(joined(folder_below(svc, cwd), text), svc.tree.fold_case)
     rows = view.each(LeaseRow, "leases_at_scope", scope) if scope else []
     return [row for row in rows if row.expires_at > view.now and row.kind != "glob"]
@@ -42,7 +42,7 @@ def held_by_name(svc: Service, view: View, text: str, cwd: str | None) -> list[L
 
 def held_by_link(svc: Service, view: View, text: str, meant: Resource,
                  cwd: str | None) -> list[LeaseRow]:
-    """The same, where the name leads to something else by now."""
+    """Live leases on a typed name that now leads to something else."""
     if joined(folder_below(svc, cwd), text) == meant.name:
         return []
     return held_by_name(svc, view, text, cwd)
@@ -61,7 +61,7 @@ def typed(svc: Service, name: str, kind: str, cwd: str | None) -> str:
 
 def folder_below(svc: Service, cwd: str | None) -> str:
     """Where a working directory lies below the root of its working tree, by its letters, with a
-    slash at its end; empty for the root, and for one outside."""
+    slash at its end; empty for the root, and for a directory outside."""
     if cwd is None:
         return ""
     base = posixpath.join(svc.tree.worktree_of(cwd) or svc.root, "")
@@ -84,7 +84,7 @@ def joined(start: str, text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def scope_of(text: str, fold_case: bool) -> str | None:
-    """The scope of a path that is canonical as it is written; None for what is no path."""
+    """The scope of a path that is canonical as it is written; None if it is no path."""
     kind, _, _ = resource_names.parse(text)
     if kind not in ("file", "dir", "region"):
         return None

@@ -106,7 +106,7 @@ def _list_given(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
 
 
 class _Answer(NamedTuple):
-    """Who answers a request, in which words; `override`: a person, by force."""
+    """The answer to a request, and its words. `override`: a person answers, by force."""
 
     by: str
     said: str
@@ -115,7 +115,7 @@ class _Answer(NamedTuple):
 
 def _waiter(tx: Tx, row: UnlockRow) -> WaiterRow:
     waiter = tx.first(WaiterRow, "waiter_get", row.request_id)
-    assert waiter is not None  # what is asked for stands in line
+    assert waiter is not None  # what is asked for is queued
     return waiter
 
 
@@ -154,7 +154,7 @@ def _reject(svc: Service, tx: Tx, row: UnlockRow, answer: _Answer,
 
 def _approve(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
              parts: list[narrowing.Kept], answer: _Answer) -> rq.UnlockAnswered:
-    """The holder gives up what it holds of it, but for these parts."""
+    """The holder gives up what it holds of it, except these parts."""
     by, text, override = answer
     changed = [file for file in partial_work.changed_since(svc, tx, leases, shared=override)
                if narrowing.gives_up(parts, row, file.path, svc.fold_case)]
@@ -199,7 +199,7 @@ def _say_kept(flagged: partial_work.Flagged | None, what: str) -> str:
 
 def _tell_of_wait(svc: Service, tx: Tx, row: UnlockRow, handed: str,
                   flagged: partial_work.Flagged | None) -> str:
-    """What has become of whoever asked, which is not granted it now; it is told, too."""
+    """Describe what becomes of an asker that is not granted it now, and tell it."""
     if not tx.has("waiter_get", row.request_id):  # its time was over, and it was told
         return f"{row.requested_by} does not stand in line any more."
     closed = flagged is not None and (svc.settings.review.quarantine or not flagged.whole)
@@ -215,7 +215,7 @@ def _tell_of_wait(svc: Service, tx: Tx, row: UnlockRow, handed: str,
 
 def _coexist(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
              entry: agreements.Entry, answer: _Answer) -> rq.UnlockAnswered:
-    """The holder and whoever asked hold it both from now on."""
+    """The holder and the asker both hold it from now on."""
     by, text, override = answer
     waiter = _waiter(tx, row)
     waiting_line.look_before_approval(tx, waiter)
@@ -247,7 +247,8 @@ def _coexist(svc: Service, tx: Tx, row: UnlockRow, leases: list[LeaseRow],
 
 def _handed(row: UnlockRow, by: str, text: str, changed: list[ev.FlaggedFile], override: bool,
             flagged: partial_work.Flagged | None) -> str:
-    """What the asker is told of what it gets: whose it was, and whether that left it as it was."""
+    """What the asker is told of what it gets: the former holder, and whether that one had changed
+    it."""
     if override:
         sentence = (f"{by} (override) took {row.resource} from {row.holder} for you "
                     f"({row.request_id})")
@@ -263,7 +264,7 @@ def _handed(row: UnlockRow, by: str, text: str, changed: list[ev.FlaggedFile], o
 
 
 def _all_handed(tx: Tx, row: UnlockRow, leases: list[LeaseRow]) -> list[LeaseRow]:
-    """What an approval gives away: of a task that is claimed, all that it holds."""
+    """What an approval gives away. For a claimed task this is everything that the task holds."""
     if not is_task(rule.as_resource(row.resource, row.kind, row.scope)):
         return leases
     also = tx.each(LeaseRow, "leases_of_task", task_of(row.scope))

@@ -46,8 +46,8 @@ def needs(req: rq.RequestFile) -> list[AnyNeed]:
 
 
 def _asked(svc: Service, tx: Tx, req: rq.RequestFile) -> list[Located]:
-    """What is asked for: where another holds the very name that was typed, that, wherever it leads
-    to by now."""
+    """What is asked for. If another agent holds the very name that was typed, that is meant,
+    wherever the name leads now."""
     located = locate(svc, tx, [req.resource], req.cwd)
     mine = family(tx, req.agent)
     by_name = next((row for row in held_by_link(
@@ -143,7 +143,7 @@ def _carry_over(svc: Service, tx: Tx, req: rq.RequestFile, before: WaiterRow | N
 
 def _find_place(tx: Tx, req: rq.RequestFile, located: Sequence[Located]
                 ) -> tuple[WaiterRow | None, UnlockRow | None]:
-    """The agent's place in line for it, if it has one, and what it asks there already."""
+    """The agent's place in the queue for it, if it has one, and its open request there."""
     before = waiting_line.same_again(tx, req.agent, located)
     already = pending_unlocks.pending(tx, before.acquisition_id) if before is not None else None
     if before is not None and before.held and before.mode != req.mode and already is None:
@@ -153,7 +153,8 @@ def _find_place(tx: Tx, req: rq.RequestFile, located: Sequence[Located]
 
 def _asked_already(tx: Tx, row: UnlockRow, req: rq.RequestFile) -> rq.Unlock | Refusal:
     if req.holder in (None, row.holder):
-        return pending_unlocks.reply(tx, row)  # the same question: nobody is disturbed twice
+        # the same question, so the holder is not disturbed twice
+        return pending_unlocks.reply(tx, row)
     return Refusal(
         Code.LIMIT, f"{row.request_id} asks {row.holder} for {row.resource} already; one holder "
         f"is asked at a time. {req.holder} was not asked.",
@@ -190,7 +191,8 @@ def _of_one_holder(
 
 def _called_otherwise(svc: Service, leases: list[LeaseRow], asked: Resource, req: rq.RequestFile
                       ) -> Refusal | None:
-    """What is asked for may be what a holder has renamed: that is asked for by its name."""
+    """The refusal for a region that a holder has renamed. It has to be asked for by its present
+    name."""
     lease = next((lease for lease in leases if renamed_regions.is_renamed(lease, asked)), None)
     return None if lease is None else Refusal(
         Code.LOCKED, f"{shown(asked.name)} may be what {lease.locked_by} has leased as "
@@ -201,7 +203,8 @@ def _called_otherwise(svc: Service, leases: list[LeaseRow], asked: Resource, req
 
 
 def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.RequestWithdraw) -> rq.Unlock:
-    """See `requests.RequestWithdraw`. Who was told no stands in line still, and may leave it."""
+    """See `requests.RequestWithdraw`. An asker that got a no is still queued, and may leave the
+    queue."""
     row = pending_unlocks.find(tx, req.request, req.resource)
     waiter = tx.first(WaiterRow, "waiter_get", row.request_id)
     if waiter is None:

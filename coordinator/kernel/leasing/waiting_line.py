@@ -66,7 +66,7 @@ def withdraw(svc: Service, tx: Tx, actor: Actor, req: rq.Withdraw) -> rq.Withdra
 
 
 def place_of(tx: Tx, agent: str, scope: str) -> str | None:
-    """Where an agent stands in line for what has this scope."""
+    """The place of an agent in the queue for this scope."""
     for waiter in tx.each(WaiterRow, "waiters_of_agent", agent):
         if scope in tx.values("waiter_scopes_of", waiter.acquisition_id):
             return waiter.acquisition_id
@@ -80,14 +80,14 @@ def is_heard(tx: Tx, acquisition: str) -> bool:
 
 
 def leave(tx: Tx, acquisition: str, reason: str) -> None:
-    """Take this one out of the line, if it stands there."""
+    """Remove this waiter from the queue, if it is there."""
     waiter = tx.first(WaiterRow, "waiter_get", acquisition)
     if waiter is not None:
         step_out(tx, waiter, reason)
 
 
 def step_out(tx: Tx, waiter: WaiterRow, reason: str) -> None:
-    """Take a waiter out of the line; those behind it may be served now."""
+    """Remove a waiter from the queue. Waiters behind it may be served now."""
     _leave(tx, waiter, reason)
     pending_unlocks.left_line(tx, waiter.acquisition_id, reason)
 
@@ -100,14 +100,14 @@ def _leave(tx: Tx, waiter: WaiterRow, reason: str) -> None:
 
 
 def has_question(tx: Tx, waiter: WaiterRow) -> bool:
-    """Whether an unlock request stands in line at this place."""
+    """Whether an unlock request has this place in the queue."""
     return pending_unlocks.pending(tx, waiter.acquisition_id) is not None
 
 
 def asked_again(tx: Tx, waiter: WaiterRow, stays: bool, joins: bool) -> str | None:
-    """Whoever stands in line asks again, and is about to be granted, to stand in line anew
-    (`stays`) or to leave. The id to stand under, where an unlock request goes on with it, or a
-    request that is held open for it, which this one `joins`: waiting, too, or to stay."""
+    """Replace the agent's place in the queue: it is about to be granted, queued anew (`stays`), or
+    removed. Returns the id to use if an unlock request, or a request that is held open, continues
+    there. `joins`: this request waits with the open one."""
     _leave(tx, waiter, "asked again")
     if stays and (joins or pending_unlocks.pending(tx, waiter.acquisition_id) is not None):
         return waiter.acquisition_id
@@ -120,7 +120,7 @@ def wake(svc: Service, tx: Tx) -> None:
     if tx.freed:
         tx.effects.offers = True
     if tx.freed and tx.present().waiters:
-        # (Who waits for another region of a file may wait for what was renamed to it.)
+        # A waiter for another region of a file may wait for the new name of a renamed region.
         names = {row.acquisition_id for name, kind, scope in dict.fromkeys(tx.freed)
                  for row in near(tx, NearWaiter, "waiters_near", rule.as_resource(
                      *((path_of(name, kind), "file", file_scope(scope)) if kind == "region"
@@ -148,7 +148,8 @@ def everybody(svc: Service, view: View) -> list[str]:
 
 
 def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
-    """Grant to this waiter if nothing stands in its way any more; whether it was granted.
+    """Grant to this waiter if nothing blocks it now. Returns whether it was granted.
+
 
     Raises:
         Unready: lapsed leases have to be closed before, or files to be looked at.
@@ -171,8 +172,8 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
 
 
 def set_aside(svc: Service, tx: Tx, acquisition: str, why: str) -> None:
-    """This waiter cannot be served: it keeps its place and is tried again, and whoever stands
-    behind it is served meanwhile."""
+    """Set this waiter aside because it cannot be served. It keeps its place and is tried again.
+    Waiters behind it are served meanwhile."""
     waiter = tx.first(WaiterRow, "waiter_get", acquisition)
     if waiter is None:
         return
@@ -193,10 +194,11 @@ def nobody_listens(tx: Tx, acquisition: str) -> None:
 
 
 def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
-    """Its time in line is over. It was told that it would hear of the file, so it hears this."""
+    """The time of a waiter is over. It was told that it would hear of the file, so it is told this.
+    """
     wanted = [resource.name for resource in _resources(tx, waiter.acquisition_id)]
     step_out(tx, waiter, "timed out")
-    # (Who waited for its turn to write asks for it with the write itself.)
+    # A turn to write is asked for again with the write itself.
     if not waiter.held and not all(name.startswith(WINDOW) for name in wanted):
         step = retry_queue.keep_waited_in_vain(svc, tx, waiter, wanted).step_id
         notices.post(
@@ -208,7 +210,8 @@ def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
 
 
 def look_before_approval(tx: Tx, waiter: WaiterRow) -> None:
-    """That what its answer tells is looked at, ahead of all that an approval records.
+    """Require what the waiter's answer tells, before an approval records anything.
+
 
     Raises:
         Unready.
@@ -222,15 +225,15 @@ def look_before_approval(tx: Tx, waiter: WaiterRow) -> None:
 def serve_approved(
     svc: Service, tx: Tx, waiter: WaiterRow, text: str, no_longer_than: str | None
 ) -> bool:
-    """Grant to a waiter whose unlock request was approved just now, if nothing else is in the way.
+    """Grant to a waiter whose unlock request was just approved, if nothing else blocks it.
 
-    Past others that stand before it only with `no_longer_than` (ISO text), the bound of what it
-    then gets: see `rules.negotiation`.
+    It passes earlier waiters only with `no_longer_than` (ISO text), which limits its grant: see
+    `rules.negotiation`.
     """
     try:
         wanted, blockers = _weighed(svc, tx, waiter, handed=True)
         check_looked(svc, tx, wanted, blockers)
-    except Refusal as refusal:  # the holder's answer stands; the asker is tried again later
+    except Refusal as refusal:  # the holder's answer stays; the asker is tried again later
         set_aside(svc, tx, waiter.acquisition_id, refusal.message)
         return False
     if blockers.leases or blockers.closed or (blockers.waiters and no_longer_than is None):
@@ -302,7 +305,7 @@ def _give(
     # Others that wait for what this agent holds now let its other waiters pass.
     tx.effects.wake.update({
         row.acquisition_id: None for row in tx.each(WaiterRow, "waiters_of_agent", waiter.agent)})
-    if text or not waiter.held:  # an answer is told as such, whoever waits for the grant itself
+    if text or not waiter.held:  # an answer is told, even where the grant itself is awaited
         names = [lease.resource for lease in reply.leases]
         notices.post(
             tx, waiter.agent, "granted",
@@ -316,8 +319,8 @@ def _give(
 
 
 def tell(tx: Tx, acquisition: str, reply: rq.Acquired) -> None:
-    """All that wait at this place are told of the grant, once it is on disk; whose connection
-    breaks before that, and who asks again under its idempotency key, is told the same."""
+    """Tell all requests that wait at this place of the grant, once it is on disk. A client whose
+    connection broke, and that asks again under its idempotency key, gets the same answer."""
     tx.effects.granted.append((acquisition, reply))
     for asker, asked in answered.awaited(tx, acquisition):
         answered.note(tx, asker, asked, reply)
@@ -328,11 +331,11 @@ def tell(tx: Tx, acquisition: str, reply: rq.Acquired) -> None:
 def stop_holding(
     svc: Service, tx: Tx, acquisition: str, stay: bool, last: bool = True, *, listens: bool = False
 ) -> Refusal | None:
-    """A request that waited for this acquisition ends now: its answer.
+    """End a request that waited for this acquisition, and return its answer.
 
-    Where it is the `last` of them the place is an ordinary waiter's from now on (`stay`), or given
-    up. None: nothing stands in its way by now, so that it is granted, and told as any grant is, as
-    long as somebody `listens`.
+    If it is the `last` request there, the place becomes an ordinary waiter's (`stay`) or is given
+    up. None means that nothing blocks it now: then it is granted, and told as any grant is, as long
+    as somebody `listens`.
     """
     waiter = tx.first(WaiterRow, "waiter_get", acquisition)
     if waiter is None:
@@ -340,7 +343,7 @@ def stop_holding(
                        next="Ask again for what it waited for.", acquisition_id=acquisition)
     tx.looked.require(_places(tx, acquisition))
     located = _locate_resources(tx, acquisition)
-    # (Who is granted a turn to write later would not be there to write.)
+    # An agent that gets its turn later would not be there to write.
     is_turn = all(located_resource.resource.name.startswith(WINDOW) for located_resource in located)
     stay = stay and not is_turn
     wanted: list[Wanted] = [(located_resource, waiter.mode) for located_resource in located]
@@ -362,7 +365,7 @@ def stop_holding(
 
 
 def _end_holding(tx: Tx, waiter: WaiterRow, stay: bool) -> None:
-    """No request is held open for it any more."""
+    """No request of this waiter is open any longer."""
     answered.wait_no_more(tx, waiter.acquisition_id)
     if stay:
         tx.record(ev.WaiterChanged(
@@ -382,13 +385,14 @@ def _places(tx: Tx, acquisition: str) -> list[Place]:
 
 
 def _lie(tx: Tx, acquisition: str) -> list[Located]:
-    """Where a waiter's resources lie now."""
+    """The present locations of a waiter's resources."""
     return [locate_name(tx, row.name, row.kind, row.scope, row.worktree)
             for row in tx.each(PlaceRow, "waiter_places_of", acquisition)]
 
 
 def _locate_resources(tx: Tx, acquisition: str) -> list[Located]:
-    """Where a waiter's resources lie; as they were when it asked, where that cannot be told."""
+    """The locations of a waiter's resources; where they cannot be told, those at the time of its
+    request."""
     result = []
     for row in tx.each(PlaceRow, "waiter_places_of", acquisition):
         try:
@@ -401,9 +405,9 @@ def _locate_resources(tx: Tx, acquisition: str) -> list[Located]:
 
 def listing(svc: Service, view: View, *, about: Resource | None = None,
             agent: str | None = None) -> list[rq.Waiter]:
-    """Who stands in line, in the order in which they will be looked at. `about`: only who waits for
-    what overlaps it. `agent`: only who is this agent, or waits for something that it holds. A
-    place is one in the whole line, whoever is shown."""
+    """The waiters in the order in which they will be looked at. `about`: only those that wait for
+    what overlaps it. `agent`: only those of this agent, or that wait for something it holds. Places
+    count in the whole queue, whatever is shown."""
     step = ms(svc.settings.leases.age_step_s)
     waiters = view.each(WaiterRow, "waiters_all")
     waiters.sort(key=lambda w: (rule.standing(w.priority, w.asked_at, view.now_ms, step),
@@ -425,7 +429,7 @@ def listing(svc: Service, view: View, *, about: Resource | None = None,
 
 
 def _held_by(view: View, waiter: WaiterRow) -> list[str]:
-    """Who holds something of what it waits for."""
+    """The holders of something that it waits for."""
     result: dict[str, None] = {}
     for asked in _resources(view, waiter.acquisition_id):
         for lease in each_lease_near(view, asked):

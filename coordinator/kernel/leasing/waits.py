@@ -32,22 +32,22 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
 
     on: str
     lease: LeaseRow | None = None
-    """What is in its way; None: it waits for its sub-agent."""
+    """The blocking lease; None if it waits for its sub-agent."""
     wanted: str = ""
     """The resource that it asked for."""
     waiter: str | None = None
-    """Its place in line; None: the request that is being served."""
+    """Its place in the queue; None if it is the request that is being served."""
     priority: int = 0
     gives_way_to: str | None = None
-    """It was told to give way, for this one's sake."""
+    """It was told to give way for this agent's sake."""
 
 
 def asked(
     svc: Service, view: View, agent: str, blockers: Blockers, located: Sequence[Resource],
     priority: int, before: str | None,
 ) -> list[Wait]:
-    """Whom `agent` waits for by the request that is being served. `before`: its place in line for
-    the same, if it has one."""
+    """The agents that `agent` waits for by the request that is being served. `before`: its place in
+    the queue for the same, if it has one."""
     mark = next((row.gives_way_to for row in wants_of(view, before)), None) \
         if before is not None else None
     ways = [(lease, _wanted_for(located, lease)) for lease in blockers.leases
@@ -58,7 +58,7 @@ def asked(
 
 
 def waits_of(svc: Service, view: View, agent: str, without: str | None) -> list[Wait]:
-    """Whom an agent waits for: by its places in line, and through its sub-agents."""
+    """The agents that an agent waits for, by its places in the queue and through its sub-agents."""
     waits: list[Wait] = []
     for row in view.each(Wanting, "wants_of_agent", agent):
         if row.acquisition_id == without or row.until <= view.now:
@@ -93,13 +93,13 @@ def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
 
 
 def _ends_by_itself(lease: LeaseRow) -> bool:
-    """Whether it is an edit that is in the middle: that ends by itself, whatever its agent waits
-    for, and nobody could give it back."""
+    """Whether the lease is an edit in progress. It ends by itself, whatever its agent waits for,
+    and nobody could give it back."""
     return is_window(lease.kind, lease.file_path)
 
 
 def _ahead(svc: Service, view: View, row: Wanting, asked: Resource) -> list[NearWaiter]:
-    """Waiters of others that stand before this one at a resource that nobody holds."""
+    """Earlier waiters of others at a resource that nobody holds."""
     step = ms(svc.settings.leases.age_step_s)
     mine = (rule.standing(row.priority, row.asked_at, view.now_ms, step), row.acquisition_id)
     near_waiters: list[NearWaiter] = []
@@ -118,8 +118,8 @@ def _ahead(svc: Service, view: View, row: Wanting, asked: Resource) -> list[Near
 def _before(
     svc: Service, view: View, agent: str, line: Iterable[NearWaiter], wanted: str = ""
 ) -> list[tuple[LeaseRow, str]]:
-    """Leases that those wait for who stand before an agent in line, and what it wants itself. Who
-    waits for the very one behind it is passed."""
+    """The leases that earlier waiters wait for, and what the agent wants itself. A waiter that
+    waits for the very agent behind it is passed."""
     result: list[tuple[LeaseRow, str]] = []
     met: set[str] = set()
     todo = [(agent, near_waiter, wanted or near_waiter.name) for near_waiter in line]
@@ -144,8 +144,8 @@ def _before(
 
 
 def waited_for(tx: Tx, agent: str) -> bool:
-    """Whether anybody waits for what this agent holds, or the session that it works for: nearly
-    always nobody does, and there is nothing to be searched."""
+    """Whether anybody waits for what this agent, or its session, holds. Usually nobody does, and
+    the search is skipped."""
     parent: str | None = agent
     met: set[str] = set()
     while parent is not None and parent not in met:
