@@ -24,7 +24,7 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How long an answer is kept (ms).
 WINDOW_MS = 86_400_000
-#: A longer one (bytes) is not kept: a repetition is told that it was done.
+#: A longer answer (bytes) is not kept; a repetition is told that it was done.
 ANSWER_BYTES_MAX = 256 * 1024
 #: Answers that are kept; beyond, the oldest go.
 ANSWERS_MAX = 100_000
@@ -35,8 +35,8 @@ _TOO_LONG = b""
 
 
 class Once(msgspec.Struct, frozen=True):
-    """A request that is to take effect once. `key`: whoever asks has made it up. `digest`: of what
-    is asked, however long its answer is waited for."""
+    """A request that takes effect once. `key`: chosen by the asker. `digest`: of the request,
+    without the time that it waits."""
 
     key: str
     op: str
@@ -56,7 +56,8 @@ def once(svc: Service, key: str, op: str, request: Any) -> Once:
         )
     if getattr(request, "wait_s", 0.0):
         request = msgspec.structs.replace(request, wait_s=0.0)
-    if getattr(request, "reentrant", False):  # whoever asks again what came of it, is who asked
+    # a repeated request for an outcome comes from the same asker
+    if getattr(request, "reentrant", False):
         request = msgspec.structs.replace(request, reentrant=False)
     seal = hashlib.blake2b(msgspec.json.encode(request), key=svc.secret[:64], digest_size=16)
     return Once(key, op, seal.hexdigest())
@@ -81,7 +82,8 @@ class AwaitedRow(Row, frozen=True):
 
 
 def find_answer(svc: Service, view: View, asker: str | None, asked: Once) -> msgspec.Raw | None:
-    """The answer that this asker got to this request before; None: it was not asked, or refused.
+    """The answer that this asker got to this request before; None if it was not asked, or refused.
+
 
     Raises:
         Refusal: CONFLICT: another request had this key.
@@ -123,14 +125,13 @@ def note(tx: Tx, asker: str | None, asked: Once, answer: Any) -> None:
 
 
 def wait(tx: Tx, asker: str | None, asked: Once, acquisition: str) -> None:
-    """The request stands in line, at this place: its answer is kept when it is granted. Or its
-    files are written from now on, under this name: it is kept when they are, also after a crash.
-    """
+    """Keep the answer of a request that is queued at this place when it is granted. Or its files
+    are written under this name: then the answer is kept when they are, also after a crash."""
     tx.write_beside("awaited_put", asker or "", asked.key, asked.op, asked.digest, acquisition)
 
 
 def awaited(tx: View, acquisition: str) -> list[tuple[str, Once]]:
-    """The requests that stand in line at this place, the newest first: who asked each."""
+    """The requests that are queued at this place, the newest first, each with its asker."""
     return [(row.asker, Once(row.key, row.op, row.digest))
             for row in tx.each(AwaitedRow, "awaited_of", acquisition)]
 
@@ -159,7 +160,7 @@ def agent_token(svc: Service, key: str) -> str:
 
 
 def _hide(value: Any) -> None:
-    """Take out what nobody should read from the database."""
+    """Remove what nobody should read from the database."""
     for part in _parts(value):
         for name in ("lease_token", "token"):
             if isinstance(part.get(name), str):

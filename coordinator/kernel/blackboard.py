@@ -26,12 +26,12 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Refusal
 from coordinator.words.resource_names import kind_of, resource
 
-#: Texts of one candidate that are kept (bytes, all together), and what is told of one text
-#: (characters).
+#: How much of one candidate's texts is kept (bytes, all together), and how much of one text is
+#: shown (characters).
 KEPT_BYTES_MAX, TOLD_CHARS_MAX = 256 * 1024, 20_000
-#: Of the intent, what each refusal repeats (characters): a model reads it every time.
+#: How much of the intent each refusal repeats (characters), because a model reads it every time.
 INTENT_CHARS_MAX = 1_000
-#: Candidates that whoever takes the task next is told of.
+#: How many candidates the next agent of the task is shown.
 TOLD_MAX = 3
 
 
@@ -44,7 +44,8 @@ class Tried(NamedTuple):
 
 
 def task_of(tx: View, agent: str, names: Sequence[str], fold_case: bool) -> TaskRow | None:
-    """The claimed task for which this agent leases what is named; None if there is not one."""
+    """The claimed task for which this agent leases what is named; None unless there is exactly one.
+    """
     matches = set()
     for name in names:
         for row in leases_near(tx, resource(name, "region", fold_case=fold_case)):
@@ -65,7 +66,8 @@ def committed(svc: Service, tx: Tx, agent: str, written: Sequence[tuple[str, str
 
 def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, tx: Tx,
             actor: Actor) -> Refusal:
-    """Note what came of a candidate, and take its remedy; what the agent is told.
+    """Record the outcome of a candidate and take its remedy. Returns what the agent is told.
+
 
     Raises:
         Unready: what its next attempt needs has to be looked at.
@@ -147,8 +149,8 @@ class CandidateRegionRow(Row, frozen=True):
 
 def candidates(view: View, task: str, *, texts: bool = False,
                now: dict[str, str | None] | None = None) -> list[rq.Candidate]:
-    """What was tried for a task, the newest last. `now`: what is at its regions, as far as that
-    was looked at; else what was last seen there."""
+    """What was tried for a task, the newest last. `now`: the present content of its regions, as far
+    as it was looked at; otherwise the last seen content is used."""
     rows: dict[int, list[CandidateRegionRow]] = {}
     for region in view.each(CandidateRegionRow, "candidate_regions_of", task):
         rows.setdefault(region.n, []).append(region)
@@ -168,8 +170,8 @@ def candidates(view: View, task: str, *, texts: bool = False,
 
 
 def left(view: View, task: str, now: dict[str, str | None]) -> list[rq.Candidate]:
-    """What whoever takes the task next is told: the last candidates of which nothing was written,
-    with their texts."""
+    """What the next agent of the task is told: the last candidates that were not written, with
+    their texts."""
     if not view.has("candidate_last", task):
         return []
     found_candidates = [candidate for candidate in candidates(view, task, texts=True, now=now)
@@ -179,7 +181,7 @@ def left(view: View, task: str, now: dict[str, str | None]) -> list[rq.Candidate
 
 def _stale(view: View, name: str, base: str | None,
            now: dict[str, str | None] | None) -> bool | None:
-    """Whether a region is not any more what a candidate was made from; None: nobody knows."""
+    """Whether a region has changed since a candidate was made from it; None if unknown."""
     if base is None:
         return None
     if now is not None and name in now:
@@ -218,8 +220,8 @@ def _needed(refusal: Refusal) -> list[str]:
 
 def _widened(svc: Service, tx: Tx, actor: Actor, task: TaskRow, agent: str,
              names: Sequence[str]) -> rq.Acquired | Refusal:
-    """Add these to the task's plan, and lease them at once, if that can be. What is not there, or
-    may not be leased, is no part of a plan: nobody could ever claim it."""
+    """Add these to the task's plan, and lease them at once if possible. What does not exist, or may
+    not be leased, is not planned, because nobody could ever claim it."""
     asked = [resource(name, kind_of(name), fold_case=svc.fold_case) for name in names]
     try:
         got = leases.acquire(svc, tx, actor, rq.Acquire(

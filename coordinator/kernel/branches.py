@@ -35,8 +35,8 @@ class Unlanded(NamedTuple):
 
 
 def head(svc: Service) -> str | None:
-    """The commit that is checked out; None where there is none, or no git. Runs git: for a worker.
-    """
+    """The commit that is checked out; None if there is none, or no git. Runs git, so it is for a
+    worker."""
     return Git(svc.tree.root).commit("HEAD")
 
 
@@ -49,7 +49,8 @@ def is_file(place: str, word: str) -> bool:
 
 
 def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:
-    """What a branch changed and did not land. Runs git and reads files: for a worker.
+    """What a branch changed and did not land. Runs git and reads files, so it is for a worker.
+
 
     Raises:
         Refusal: STORAGE: git cannot read it.

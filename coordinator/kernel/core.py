@@ -40,7 +40,8 @@ CALLERS_MAX = 512
 
 
 class Actor(msgspec.Struct, frozen=True, gc=False):
-    """Who sent a request: a registered agent (its token was shown), or the operator, a person."""
+    """The sender of a request: a registered agent that showed its token, or the operator, a person.
+    """
 
     row: AgentRow | None = None
     """The agent's, as it was when its token was read."""
@@ -70,10 +71,10 @@ class ChangeJudge(Protocol):
 
     def judge(self, path: str, before: bytes, after: bytes, held: Collection[str],
               seconds: float | None = None) -> Any:
-        """What a change breaks; a text: why that is not known."""
+        """Judge what a change breaks. A text says why that is unknown."""
 
     def refuse(self, outcome: Any, held: Collection[str]) -> Refusal | None:
-        """Why what was judged so may not be written; None if it may."""
+        """Why a change with this judgement may not be written; None if it may."""
 
     def close(self) -> None:
         """End what it has started."""
@@ -98,18 +99,18 @@ class Service:
     at_work: set[str] = field(default_factory=set)
     #: Divides files for commits of regions, by a process of its own.
     regions: FileRegions = field(default_factory=FileRegions)
-    #: Tells what they break elsewhere; None: nobody does.
+    #: Judges what changes break elsewhere; None if nothing does that.
     impact: ChangeJudge | None = None
     #: The capabilities beside the kernel, in the order in which they hear of things.
     slices: Sequence[Slice] = ()
-    #: Waits until what was written and renamed by now has been recorded: so long at most (seconds),
-    #: and whether for certain. For a worker; None: nobody watches.
+    #: Waits until everything written and renamed so far has been recorded, at most so long
+    #: (seconds), and for certain if asked. For a worker. None if nothing watches.
     hear: Callable[..., object] | None = None
-    #: Begins to close what has lapsed, if nobody does; whether that goes on.
+    #: Begins to close what has expired, if nothing does yet. Returns whether that continues.
     tend: Callable[[], bool] = lambda: False
-    #: What the daemon knows of itself; None: there is none.
+    #: What the daemon knows of itself; None if there is no daemon.
     health: Callable[[rq.Health], rq.HealthReply] | None = None
-    #: Long circles of waiting agents, and when they were found (ms): what is said, never decided.
+    #: Long deadlocks and when they were detected (ms). They are told, and decide nothing.
     circles: list[tuple[int, Circle]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)
 
@@ -179,7 +180,8 @@ def check_at_rest(service: Service, tasks: Iterable[str | None]) -> None:
 
 
 def check_wait(service: Service, wait_s: float) -> None:
-    """That a request waits no longer than any may (seconds).
+    """Check that a request waits no longer than any may (seconds).
+
 
     Raises:
         Refusal: INVALID.
@@ -191,7 +193,8 @@ def check_wait(service: Service, wait_s: float) -> None:
 
 
 def check_give(give_s: float) -> None:
-    """That something is given for a possible time (seconds).
+    """Check that something is given for a possible time (seconds).
+
 
     Raises:
         Refusal: INVALID.

@@ -47,9 +47,10 @@ def decide_again(svc: Service, job: Job, facts: Looked, unready: Unready) -> Ste
 
 
 def close_lapsed(svc: Service, which: Lapsed) -> Steps:
-    """Close one holder's lapsed leases of one task, with what changed under them: gives an
-    `Ending`. Where that cannot be told, they are closed all the same, and a review says so. A
-    refusal (STORAGE): the database cannot be written now, and all is as it was."""
+    """Close one holder's expired leases of one task, with what changed under them. Gives an
+    `Ending`. If the changes cannot be told, the leases are closed nevertheless, and a review says
+    so. A refusal (STORAGE) means that the database cannot be written now and nothing has changed.
+    """
     value = yield decide(lambda tx: lapse.close_group(svc, tx, which))
     if not isinstance(value, Refusal) or value.code is Code.STORAGE:
         return value
@@ -64,7 +65,7 @@ def close_lapsed(svc: Service, which: Lapsed) -> Steps:
 
 
 def serve_waiter(svc: Service, acquisition: str) -> Steps:
-    """Grant to this waiter if nothing stands in its way; gives whether it was granted."""
+    """Grant to this waiter if nothing blocks it. Gives whether it was granted."""
     value = yield decide(lambda tx: waiting_line.serve(svc, tx, acquisition))
     if isinstance(value, Refusal):
         why = value.message

@@ -37,7 +37,7 @@ def tell_event(row: LogRow, stamp: bool = True) -> str:
 
 
 def _gather_facts(kind: str, data: dict[str, Any]) -> _Lenient:
-    """The fields of an event as they stand in a sentence."""
+    """The fields of an event as they appear in a sentence."""
     facts = _Lenient()
     for key, value in data.items():
         if isinstance(value, list):
@@ -97,7 +97,7 @@ def _noted(text: str, data: dict[str, Any], facts: _Lenient) -> str:
     return text + ": " + ", ".join(f"{name} {value}" for name, value in data["facts"].items())
 
 
-#: What is said beside the sentence of an event, by its kind: (sentence, fields, facts) -> sentence.
+#: Additions to the sentence of an event, by its kind: (sentence, fields, facts) -> sentence.
 _COMPLETIONS: dict[str, Callable[[str, dict[str, Any], _Lenient], str]] = {
     "agent_rests": _rests, "task_changed": _task_changed, "acquisition_refused": _refused,
     "lease_released": _released, "unlock_answered": _answered, "review_decided": _decided,
@@ -112,14 +112,14 @@ _COMPLETIONS: dict[str, Callable[[str, dict[str, Any], _Lenient], str]] = {
 
 
 def _in_the_way(data: dict[str, Any]) -> str:
-    """Who holds what was asked for, and who only asked for it before."""
+    """The holders of what was asked for, and those who only asked for it before."""
     held = [item for item in data["holders"] if item not in data["before"]]
     parts = [f"held by {', '.join(held[:4])}"] if held else []
     return f"({'; '.join([*parts, 'before it in line: ' + ', '.join(data['before'][:4])])})"
 
 
 def make_event_reply(row: LogRow) -> rq.EventRow:
-    """An event as it is told."""
+    """An event as a reply."""
     return rq.EventRow(
         seq=row.seq, at=row.at, kind=row.kind, agent=row.agent, task=row.task,
         resource=row.resource, data=msgspec.json.decode(row.data),

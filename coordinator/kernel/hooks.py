@@ -27,7 +27,7 @@ class Slice:
     """One capability: what can be asked of it, and its hooks."""
 
     operations: Sequence[Operation] = ()
-    #: What it has among the dead letters. Those of the first slice that has any have plain ids.
+    #: Its kind of dead letters. Those of the first slice that has any have plain ids.
     dead_kind: DeadKind | None = None
 
     # ------------------------------------------------------------ in the course of time
@@ -45,7 +45,7 @@ class Slice:
     # ------------------------------------------------------------ what has happened
 
     def refused(self, svc: Service, tx: Tx, blocked_by: list[Resource], task: str | None) -> None:
-        """An agent was refused for what these stand in the way of, in the course of a task."""
+        """An agent was refused in the course of a task because of these blockers."""
 
     def claimed(self, svc: Service, tx: Tx, task: str) -> None:
         """An agent works on a task now."""
@@ -67,8 +67,10 @@ class Slice:
 
     def look_at_finished(self, svc: Service, tx: Tx, task: TaskRow,
                          landed: str | None) -> Callable[[], None] | None:
-        """What a task leaves that is about to be done: what notes that down after it is; None: it
-        leaves nothing. Comes before the first record. `landed`: the commit that landed.
+        """Look at what a task leaves that is about to be done. Returns a function that records it
+        afterwards; None if it leaves nothing. Called before the first record. `landed`: the commit
+        that landed.
+
 
         Raises:
             Unready: the files have to be looked at.
@@ -76,7 +78,7 @@ class Slice:
         return None
 
     def show_partial(self, svc: Service, view: View, review: str) -> rq.Partial | None:
-        """What whoever takes a task is told of the partial work on it."""
+        """What the next agent of a task is told of the partial work on it."""
         return None
 
     def add_to_status(self, svc: Service, view: View, actor: Actor, reply: rq.StatusReply) -> None:
@@ -87,16 +89,17 @@ class Slice:
         return []
 
     def conclude_writing(self, svc: Service, tx: Tx, journal: Journal, done: Performed) -> Any:
-        """Note how the writing went that this slice has begun, and give the answer to it; None: it
-        is another's."""
+        """Record the result of a write that this slice began, and give its answer; None if it
+        belongs to another slice."""
         return None
 
     def propose_values(self, svc: Service, request: rq.Propose, tx: Tx, actor: Actor) -> Any:
-        """Write the values of keys that are proposed, if nobody has written them meanwhile."""
+        """Write the proposed values of keys, if nobody has written them meanwhile."""
         return None
 
     def offer_task(self, svc: Service, tx: Tx, agent: str) -> TaskRow | None:
-        """The task that a blocked agent is sent to; None: there is none.
+        """The task that a blocked agent is sent to; None if there is none.
+
 
         Raises:
             Unready: files of the next tasks have to be looked at.
@@ -104,5 +107,5 @@ class Slice:
         return None
 
     def rank_ready(self, svc: Service, tx: Tx, most: int) -> Mapping[str, float]:
-        """What speaks for tasks that are offered, of `most` at most: more is sooner."""
+        """Ranks of offered tasks, at most `most`: a task with a higher rank comes sooner."""
         return {}

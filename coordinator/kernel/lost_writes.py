@@ -24,8 +24,8 @@ LOST = frozenset({Code.VERSION_CHANGED, Code.REGION_CHANGED})
 
 
 def note(svc: Service, tx: Tx, agent: str, located: Sequence[Located], refusal: Refusal) -> Refusal:
-    """An agent has lost a write of these: counted; after too many in a row it stands in line for a
-    lease on them. The refusal, with what follows from that."""
+    """Count an agent's lost write. After too many in a row the agent is queued for a lease. Returns
+    the refusal with its consequences."""
     counted = [other_located for other_located in located if other_located.resource.name
                == refusal.facts.get("resource")]
     most = 0
@@ -45,8 +45,8 @@ def note(svc: Service, tx: Tx, agent: str, located: Sequence[Located], refusal: 
 
 
 def stood(svc: Service, tx: Tx, agent: str, written: Sequence[Resource]) -> None:
-    """An agent has written these: what it had lost before counts no more, and the lease that it was
-    to win by, or its place in line for that, is given up."""
+    """An agent has written these. Its earlier losses no longer count, and the lease that it was to
+    win by, or its place in the queue for it, is given up."""
     scopes = {asked.scope for asked in written}
     for asked in written:
         if in_a_row(tx, agent, asked):
@@ -87,7 +87,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.LostWrites) -> rq.Lo
 
 
 def wasted(tx: Tx, agent: str, located: Located) -> int:
-    """How long ago the agent has read the file (ms), where its hooks told."""
+    """How long ago the agent has read the file (ms), if its hooks reported that."""
     if located.resource.kind != "file":
         return 0
     row = tx.first(ReadRow, "read_get", agent, copy_name(located.resource.name, located.worktree))

@@ -29,20 +29,21 @@ from coordinator.words.refusals import Code, Refusal
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that can be asked.
+    """One operation.
 
-    `use_case` serves it; None: the daemon itself does (health, compact, shutdown). `several`: it
-    takes several transactions, so whoever repeats it meanwhile under its idempotency key waits.
+    `use_case` serves it; None if the daemon itself does (health, compact, shutdown). `several`: it
+    takes several transactions, so a repetition under the same idempotency key waits.
     """
 
     request: type[rq.Request[Any]]
     use_case: UseCase | None
     several: bool = False
-    #: What its request says of itself: looked up once.
+    #: What its request declares, looked up once.
     writes: bool = field(init=False, repr=False)
     operator_only: bool = field(init=False, repr=False)
     names_agent: bool = field(init=False, repr=False)
-    #: What reads its request from JSON; made at the first one, for making all takes long.
+    #: The decoder of its request from JSON. It is made at the first request, because making all
+    #: takes long.
     _decode: Callable[[bytes | msgspec.Raw], Any] | None = field(
         init=False, repr=False, compare=False, default=None)
 

@@ -52,7 +52,8 @@ _NO_ROOM = frozenset({errno.EDQUOT, errno.ENOSPC, errno.EFBIG, errno.EROFS, errn
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """What is at a path.
+    """The content of a path.
+
 
     Attributes:
         hash: the content's name (None: no file or link there).
@@ -82,8 +83,8 @@ NOTHING = Bytes(None, None)
 
 
 def place(svc: Service, worktree: str | None, path: str) -> Path:
-    """Where a repo-relative path lies, in the worktree that a lease was taken in: to be shown, or
-    handed to other programs. What coord itself reads is `look`ed at."""
+    """The place of a path in the worktree of a lease, to be shown or given to other programs. coord
+    itself reads it by `look`."""
     root = Path(worktree) if worktree else svc.tree.root
     return root / (path if path.isascii() else os.fsdecode(file_names.to_bytes(path)))
 
@@ -99,11 +100,12 @@ def root_of(svc: Service, worktree: str | None) -> Root:
 
 def look(svc: Service, worktree: str | None, path: str, *, keep: bool = False,
          root: Root | None = None, strict: bool = False) -> Bytes:
-    """What is at a path (relative to its working tree) now; what may not be read is `unreadable`.
+    """The present content of a path, relative to its working tree. A file that may not be read is
+    `unreadable`.
 
-    `keep`: what is too large for the database is kept in `.coord/blobs` at once, as far as the
-    budget allows; `keep` below notes it. `root`: the working tree, if it is open already.
-    `strict`: what lies behind a link is not absent, but `BEHIND`.
+    `keep`: a content too large for the database is kept in `.coord/blobs` at once, as far as the
+    budget allows; `keep` below records it. `root`: the working tree, if it is open already.
+    `strict`: a file behind a link is `BEHIND` and not absent.
     """
     if root is None:
         try:
@@ -137,8 +139,8 @@ def _snapshot(svc: Service, root: Root, path: str, most: int, keep: bool,
 
 
 def list_below(svc: Service, worktree: str | None, resource: Resource) -> list[str] | None:
-    """The files that a leased directory or glob stands for now, without those that are ignored.
-    None: so many that they are not listed. For a worker: it walks the tree."""
+    """The files that a leased directory or glob means now, without ignored ones. None if there are
+    too many to list. It walks the tree, so it is for a worker."""
     try:
         return manifest(worktree or svc.root, resource, svc.ignore, svc.settings.review.files_max)
     except Refusal:
@@ -146,7 +148,8 @@ def list_below(svc: Service, worktree: str | None, resource: Resource) -> list[s
 
 
 def check_place(svc: Service, worktree: str | None, path: str) -> None:
-    """That the directory of a new file is there.
+    """Check that the directory of a new file is there.
+
 
     Raises:
         Refusal: INVALID.
@@ -195,8 +198,9 @@ def pour(svc: Service, stream: IO[bytes]) -> Bytes:
 
 
 def from_git(svc: Service, git: Git, entries: Mapping[str, tuple[str, str]]) -> dict[str, Bytes]:
-    """What git has, as it would lie in the working tree, by path. `entries`: path (from git's own
-    root) -> (mode, id). What is neither a file nor a link is left out.
+    """Git's contents as they would be in the working tree, by path. `entries`: path (from git's own
+    root) -> (mode, id). An entry that is neither a file nor a link is left out.
+
 
     Raises:
         GitError: git cannot read them.
@@ -213,11 +217,11 @@ def from_git(svc: Service, git: Git, entries: Mapping[str, tuple[str, str]]) -> 
 
 
 def committed(svc: Service, paths: Sequence[str]) -> dict[str, Bytes]:
-    """What git has of these, as of its last commit, by path; nothing where it can tell nothing. For
-    a worker: it asks git."""
+    """The contents of these in git's last commit, by path; empty if git can tell nothing. It asks
+    git, so it is for a worker."""
     git = Git(svc.tree.root)
     try:
-        above = git.text("rev-parse", "--show-prefix")  # the root may lie below git's own
+        above = git.text("rev-parse", "--show-prefix")  # the root may be below git's own
         entries = {above + path: entry for path, entry in git.entries("HEAD", paths).items()}
         matches = from_git(svc, git, entries)
     except GitError:
@@ -247,7 +251,7 @@ def keep(tx: Tx, content: Bytes) -> None:
 
 def kind(svc: Service, worktree: str | None,
          path: str) -> Literal["file", "directory", "absent"] | None:
-    """What is there; None for links and other things that hold no bytes of their own."""
+    """The kind of what is there; None for links and other things without bytes of their own."""
     try:
         with root_of(svc, worktree) as root:
             status = root.stat(path) if path else Path(root.path).stat()
@@ -261,8 +265,8 @@ def _kind(mode: int) -> Literal["file", "directory"] | None:
 
 
 def tidy(svc: Service, view: View) -> int:
-    """Remove large contents that no row of the database names any more; how many bytes. For a
-    worker: it walks the folder."""
+    """Remove large contents that no row of the database names. Returns how many bytes. It walks the
+    folder, so it is for a worker."""
     named = {str(name).removesuffix(EXECUTABLE).rpartition(":")[2]
              for name in view.values("blobs_stored")}
     return svc.blobs.tidy(named.__contains__, view.now_ms / 1000)

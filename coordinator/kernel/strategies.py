@@ -21,7 +21,7 @@ def find_strategy(svc: Service, asked: Resource) -> Strategy:
 
 
 def claimed(svc: Service, wanted: Sequence[Wanted]) -> list[Wanted]:
-    """What a claim has to lease: the rest is leased at its write, or not at all."""
+    """What a claim has to lease. The rest is leased at its write, or not at all."""
     if not svc.settings.strategies.by_glob:
         return list(wanted)
     return [(located, mode) for located,
@@ -29,7 +29,7 @@ def claimed(svc: Service, wanted: Sequence[Wanted]) -> list[Wanted]:
 
 
 def written(svc: Service, wanted: Sequence[Located]) -> list[Located]:
-    """What a write has to lease: in a launch's worktree nothing of what is shared by branches."""
+    """What a write has to lease. In a launch's worktree nothing that is shared by branches."""
     if not svc.settings.strategies.by_glob:
         return list(wanted)
     return [located for located in wanted if not (
@@ -38,7 +38,7 @@ def written(svc: Service, wanted: Sequence[Located]) -> list[Located]:
 
 
 def lands_free(svc: Service, asked: Resource) -> bool:
-    """Whether this lands by merging alone, where nobody holds it."""
+    """Whether this lands by merging alone if nobody holds it."""
     return bool(svc.settings.strategies.by_glob) and find_strategy(svc, asked) == "isolated"
 
 

@@ -41,7 +41,7 @@ def put(
 
 
 def _named(what: str, subject: str, task: str | None) -> str:
-    """What its owner calls it."""
+    """The name that its owner uses."""
     if what == "lapse":
         return "The end of your leases" + (f" of {task}" if task else "")
     return f"Your place in line ({subject})" if what == "waiter" else subject
@@ -71,7 +71,7 @@ def take_up(tx: Tx, what: str, subject: str) -> None:
 
 
 def listing(view: View) -> list[rq.Aside]:
-    """All of it, as it is told."""
+    """Everything that is set aside, as replies."""
     rows = view.each(AsideRow, "aside_all", LISTED_MAX)
     return [
         rq.Aside(what=row.what, subject=row.subject, reason=row.reason, since=row.since,

@@ -35,7 +35,7 @@ class Worker(Protocol):
     """On a connection of its own."""
 
     def report(self, job: Callable[[Tx], Any]) -> None:
-        """Have this written down soon; nobody waits for it."""
+        """Have this recorded soon; nobody waits for it."""
 
     def halted(self) -> bool:
         """Whether the coordinator is about to stop."""
@@ -45,12 +45,12 @@ class Worker(Protocol):
 
 
 class Caller(Protocol):
-    """Who asks, as the daemon's own operations see it."""
+    """The asker, as the daemon's own operations see it."""
 
     token: str | None
     """The agent's token; None for a person."""
     gone: Callable[[], bool]
-    """Tells whether whoever asks has hung up."""
+    """Tells whether the asker has hung up."""
 
 
 class Look(NamedTuple):
@@ -58,7 +58,7 @@ class Look(NamedTuple):
 
     needs: Sequence[AnyNeed]
     looked: Looked | None = None
-    """What is known already: it is added to this."""
+    """The facts that are known already; new ones are added."""
 
 
 class Read(NamedTuple):
@@ -69,11 +69,11 @@ class Read(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Decide in a transaction, by `looked` and by what it finds that it has to look at besides.
+    """Decide in a transaction, by `looked` and by the further facts that the decision asks for.
 
-    `last`: the value is the answer to the whole. It is kept in the same transaction where the
-    request has an idempotency key; where the value is a place in the queue that the request goes on
-    to wait at (`queues`), it is kept when that is granted.
+    `last`: the value answers the whole request. If the request has an idempotency key, the value is
+    kept in the same transaction. If the value is a place in the queue at which the request then
+    waits (`queues`), it is kept with the grant.
     """
 
     decide: Callable[[Tx, Actor], Any]
@@ -113,11 +113,11 @@ class Pause(NamedTuple):
 
 
 class WaitForGrant(NamedTuple):
-    """Wait in the queue, as long as the request says: gives the grant, or the refusal at its end;
-    None: nothing waits here.
+    """Wait in the queue as long as the request says. Gives the grant, or the refusal at the end;
+    None if nothing waits here.
 
-    `stays`: the place is kept when the time is over. `alone`: what another request of the agent is
-    granted is none of this one's. `passing`: whoever asks is gone with the answer, so its place
+    `stays`: the place is kept when the time is over. `alone`: a grant to another request of the
+    agent does not count for this one. `passing`: the asker is gone with the answer, so its place
     stays only while its agent is there.
     """
 
@@ -180,7 +180,7 @@ def read_until(handle: Reader, is_there: Callable[[Any], bool]) -> UseCase:
 
 
 def read_settled(handle: Reader, is_due: Callable[[View], object]) -> UseCase:
-    """The use case that reads once what has lapsed by now is closed, and flagged; or after
+    """The use case that reads once everything that has expired is closed and flagged, or after
     `SETTLED_S`."""
     def serve(svc: Service, request: Any) -> Steps:
         for _ in range(round(SETTLED_S / AGAIN_S)):
@@ -204,7 +204,7 @@ def write(handle: Decider, needs: Callable[[Any], list[AnyNeed]] | None = None) 
 
 def write_by(handle: Decider,
              find_needs: Callable[[Service, View, Any], list[AnyNeed]]) -> UseCase:
-    """The same where the database tells what has to be looked at."""
+    """The use case that writes where the database tells what has to be looked at."""
     def serve(svc: Service, request: Any) -> Steps:
         needs = yield Read(lambda view, actor: find_needs(svc, view, request))
         return (yield from look_and_write(
@@ -260,7 +260,7 @@ def decide(job: Job) -> Write:
 
 
 def read_again(reading: Callable[[View], Any], unready: Unready) -> Steps:
-    """What a reading gives once it knows what it has to know of the disk."""
+    """The result of a reading once the needed facts of the disk are known."""
     facts = Looked()
 
     def informed(view: View, actor: Actor) -> Any:

@@ -96,11 +96,11 @@ class Deciding(Asking):
         return self.call(rq.ReviewUndo(review=review, by=by))
 
     def git_turn(self, pid: int, top: str, command: str) -> rq.GitTurnTaken:
-        """A git command is about to change a whole working tree: it may, if nobody else is at work
-        in it; until its process ends, nobody else is granted anything there.
+        """A git command is about to change a whole working tree. It may, if nobody else is at work
+        in the tree. Until its process ends nobody else is granted anything there.
 
-        Refused (LOCKED) while others are at work. Asked by what stands before git in agents'
-        sessions.
+        Refused (LOCKED) while others are at work. The script before git in agents' sessions asks
+        this.
 
         Args:
             pid: The process that becomes git, on this machine.
@@ -130,7 +130,8 @@ class Deciding(Asking):
         ))
 
     def guard_override(self, paths: Sequence[str], by: str, action: str) -> rq.GuardHeldList:
-        """A person goes on over the guard: noted with what others hold of it, and they are told.
+        """A person overrides the guard. This is recorded with what others hold of it, and they are
+        told.
 
         Args:
             paths: Absolute paths of files.

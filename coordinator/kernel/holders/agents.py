@@ -24,7 +24,7 @@ from coordinator.words.refusals import Code, Refusal
 SEEN_EVERY_MS = 15_000
 #: Whom a message may go to, or come from, besides an agent of that name: there is none.
 ALL, HUMAN = "all", "human"
-#: How a name came that only a person acted for, and one that a CLI's hooks told of.
+#: The origin of a name: only a person acted for it, or a CLI's hooks reported it.
 PERSON, SESSION = "person", "session"
 _NAME = re.compile(r"[^\x00-\x20\x7f/\\\"'`$]{1,100}")
 
@@ -52,7 +52,7 @@ def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registe
 
 
 def _check_asked(svc: Service, actor: Actor, req: rq.Register) -> None:
-    """Whether whoever asks may register this agent, with this silence."""
+    """Check that the asker may register this agent with this silence."""
     if not actor.operator and req.parent != actor.agent:
         raise Refusal(
             Code.UNAUTHORIZED,
@@ -65,7 +65,7 @@ def _check_asked(svc: Service, actor: Actor, req: rq.Register) -> None:
 
 
 def _find_free_name(tx: Tx, name: str) -> str:
-    """The first name like this, with a number, that nobody has."""
+    """The first free name that consists of this name and a number."""
     taken = set(tx.values("agents_named", name))
     tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
     return next(free for free in tries if free not in taken)
@@ -113,7 +113,8 @@ def check_name(name: str) -> None:
 
 
 def _check_new(name: str) -> None:
-    """That a new agent may have this name.
+    """Check that a new agent may have this name.
+
 
     Raises:
         Refusal: INVALID.

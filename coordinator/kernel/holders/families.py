@@ -6,7 +6,7 @@ from coordinator.store.ledger import View
 
 
 def owner(view: View, agent: str) -> str:
-    """Whose session an agent works in: a sub-agent in its parent's."""
+    """The session that an agent works in. For a sub-agent it is its parent's."""
     row = view.agent(agent)
     return row.parent if row is not None and row.parent else agent
 

@@ -16,7 +16,7 @@ from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow, ReadRow
 from coordinator.words.clock import from_iso, short
 
-#: A lease that ends within this (ms), and cannot be renewed, is told of.
+#: An agent is told of a lease that ends within this time (ms) and cannot be renewed.
 NEAR_MS = 300_000
 #: Holders named when a session begins.
 HOLDERS_MAX = 8
@@ -40,8 +40,8 @@ def deliver(svc: Service, tx: Tx, agent: str, receipt: list[ev.Event]) -> list[s
 
 
 def welcome(tx: Tx, agent: str, profile: str) -> str:
-    """What an agent should know when its session begins. `profile`: of one that a person started by
-    itself; empty if coord did, so that its commands cannot write what others hold."""
+    """What an agent should know when its session begins. `profile`: that of an agent that a person
+    started; empty if coord started it, so that its commands cannot write what others hold."""
     text = (
         f"[coord] Other agents work in this repository at the same time; you are {agent}. Before "
         "each write a lease on the file is taken for you. If a write is refused, somebody else has "
@@ -67,7 +67,8 @@ def welcome(tx: Tx, agent: str, profile: str) -> str:
 def _changes(
     svc: Service, tx: Tx, agent: str, resources: list[str], receipt: list[ev.Event]
 ) -> str:
-    """What changed in files since the agent read them; it knows that then.
+    """The changes in files since the agent read them. From then on the agent knows them.
+
 
     Raises:
         Unready: they have to be looked at.

@@ -9,7 +9,7 @@ from coordinator.store.ledger import Tx
 
 
 def post(tx: Tx, agent: str, about: str, text: str, **facts: Any) -> None:
-    """Keep a message for an agent; for one that has left there is nobody to tell."""
+    """Keep a message for an agent. For an agent that has left nothing is kept."""
     row = tx.agent(agent)
     if row is not None and row.state != "gone":
         tx.record(

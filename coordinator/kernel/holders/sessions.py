@@ -92,10 +92,10 @@ def _left(tx: Tx, agent: str) -> bool:
 
 
 def ended(svc: Service, tx: Tx, actor: Actor, agent: str, *, why: str) -> None:
-    """A session or sub-agent has come to its end: what it holds is released; if it was at a task,
-    what it changed is kept for a person to look at. Who shows a token was registered by somebody
-    else, a launcher mostly, who ends it: a session is one of its runs, and it is known there
-    whether the task is done."""
+    """A session or sub-agent has ended. Its leases are released. If it was at a task, its changes
+    are kept for a person. An agent that shows a token was registered by somebody else, usually a
+    launcher, which ends it: a session is one of its runs, and the launcher knows whether the task
+    is done."""
     row = tx.agent(agent)
     if row is None or row.state == "gone":
         return
@@ -125,8 +125,8 @@ def named(profile: str, session: str) -> str:
 
 
 def short(session: str) -> str:
-    """A session's id as it stands in its holder's name: the end of a UUID, if its signs are
-    random; of another long one a digest, for several may end alike."""
+    """A session's id as part of its holder's name. It is the end of a UUID with random characters,
+    and a digest of another long id, because several may end alike."""
     kept = "".join(sign for sign in session if sign.isascii() and sign.isalnum()).lower()
     if len(kept) > ID_CHARS and not _UUID.fullmatch(kept):
         return sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]

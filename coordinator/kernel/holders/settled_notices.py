@@ -47,8 +47,8 @@ class Waiting(NamedTuple):
 
 
 class _Since(NamedTuple):
-    """What bears on whether notices still hold: the requests that others tell the end of, what the
-    agent holds now, and whether it has lost something by others' doing."""
+    """What decides whether notices still hold: the requests whose end others tell, what the agent
+    holds now, and whether others have taken something from it."""
 
     answered: set[str | None]
     held: list[LeaseRow]
@@ -56,7 +56,7 @@ class _Since(NamedTuple):
 
 
 def waiting(view: View, agent: str, after: int = 0) -> Waiting:
-    """What an agent has not heard yet; `after`: beyond this number."""
+    """The messages that an agent has not heard yet, after this number."""
     rows = [(row, msgspec.json.decode(row.data, type=Facts))
             for row in view.each(NoticeRow, "notices_of", agent, after)]
     since = _Since(
@@ -74,7 +74,7 @@ def waiting(view: View, agent: str, after: int = 0) -> Waiting:
 
 
 def _is_settled(view: View, agent: str, kind: str, facts: Facts, since: _Since) -> bool:
-    """Whether what a notice says is not so any more."""
+    """Whether a notice is no longer true."""
     if kind == "gives_way":
         return circles.is_over(view, agent, facts)
     if kind == "asked":
@@ -91,5 +91,5 @@ def _is_question_over(view: View, facts: Facts, since: _Since) -> bool:
     if asked.status != "pending" or asked.resource.startswith(TASK):
         return asked.status != "pending"
     wanted = as_resource(asked.resource, asked.kind, asked.scope)
-    return not any(  # whoever asks has it in a moment
+    return not any(  # the asker has it in a moment
         overlaps(as_resource(row.file_path, row.kind, row.scope), wanted) for row in since.held)

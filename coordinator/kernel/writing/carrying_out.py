@@ -72,7 +72,7 @@ def _keep_answers(tx: Tx, journal: Journal, answer: Any) -> Any:
     if journal_of(tx, journal.review) is not None:
         return answer
     for asker, asked in answered.awaited(tx, journal.review):
-        if isinstance(answer, list):  # nobody is there any more who knows what was asked
+        if isinstance(answer, list):  # nobody is left who knows the request
             answer = commits.answer(asked.op, journal, answer)
         if not isinstance(answer, Refusal):
             answered.note(tx, asker or None, asked, answer)

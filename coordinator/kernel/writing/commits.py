@@ -30,9 +30,9 @@ from coordinator.words.resource_names import copy_name, path_of, resource
 
 #: While another writes one of its files a commit waits: so often, and so long each time (seconds).
 TRIES, AGAIN_S = 2000, 0.005
-#: What begins a line of the journal about what is only known.
+#: Begins a line of the journal about a file that is only known.
 KNOWN = "known:"
-#: What begins one with a warning.
+#: Begins a line with a warning.
 WARNED = "warned:"
 #: How long a commit may hold the windows of its files (ms); a crash is met by the next start.
 HOLD_MS = 600_000
@@ -40,7 +40,7 @@ HOLD_MS = 600_000
 
 @dataclass(slots=True)
 class Plan:
-    """What a commit would write: a step for each file; what is there, and what it is to be."""
+    """The plan of a commit: a step for each file, with its present and its new content."""
 
     steps: list[ev.VerdictStep]
     keeps: list[Bytes]
@@ -48,8 +48,8 @@ class Plan:
     """Resource -> the name of its content when all is written."""
     warnings: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
-    """The same of resources that the agent holds, too, and that its commit changes with these, or
-    changes what they are compared with: it knows them as they are then."""
+    """Other resources of the agent that its commit changes, or whose comparison it changes. The
+    agent knows them as they are then."""
 
 
 def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: str) -> str:
@@ -72,7 +72,7 @@ def open_windows(svc: Service, tx: Tx, agent: str, paths: Iterable[str], why: st
 
 
 def begin(tx: Tx, name: str, agent: str, plan: Plan) -> Journal | None:
-    """Note the whole in the journal; None: nothing is to be written."""
+    """Note the whole in the journal; None if nothing is to be written."""
     for content in plan.keeps:
         repository_files.keep(tx, content)
     if not plan.steps:
@@ -85,8 +85,7 @@ def begin(tx: Tx, name: str, agent: str, plan: Plan) -> Journal | None:
 
 
 def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[str] | Refusal:
-    """Note how it went: warnings, or why it was taken back. What is returned as a refusal is on
-    disk, too."""
+    """Record the result: warnings, or why it was taken back. A returned refusal is on disk, too."""
     agent = journal.verdict.by
     for saved in done.saved:
         tx.keep_stored(saved.name, saved.size)
@@ -106,7 +105,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> list[st
     _note_versions(svc, tx, journal, agent)
     row = tx.agent(agent)
     if row is not None and row.state != "gone":
-        # (Of an agent without hooks nobody would know what it has edited by itself since.)
+        # For an agent without hooks nobody would know its own later edits.
         for step in journal.steps if row.hooked_at is not None else ():
             kept_edits.note_edit(tx, agent, step.path, step.worktree,
                                  KeptEdit(step.old_hash, step.new_hash))
@@ -144,8 +143,8 @@ def answer(op: str, journal: Journal, warnings: list[str]
 
 
 def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) -> list[str]:
-    """The names of a version that was committed; also its own, where the agent has no lease on the
-    main tree's copy, of which that would be told."""
+    """The names of a committed version. Its own name is among them if the agent has no lease on the
+    main tree's copy."""
     file = resource(path_of(name, "region") or name, "file", fold_case=svc.fold_case)
     at_both = worktree is not None and any(
         row.locked_by == agent and row.worktree is None
@@ -155,8 +154,8 @@ def _seen_as(svc: Service, tx: Tx, agent: str, name: str, worktree: str | None) 
 
 
 def _note_known(tx: Tx, agent: str, steps: Sequence[tuple[str, str | None, str | None]]) -> None:
-    """What the agent knows of these files now: (path, content before, after). Of one that had
-    changed since it read it, what it had read, and no more: it has not seen the rest by this."""
+    """Record what the agent now knows of these files: (path, content before, after). If a file had
+    changed since the agent read it, the agent knows only what it had read."""
     reads = {path: tx.first(ReadRow, "read_get", agent, path) for path, _, _ in steps}
     whole = [(path, new) for path, old, new in steps
              if (reading := reads[path]) is None or reading.hash in (None, old)]
@@ -185,14 +184,14 @@ def close(tx: Tx, name: str, agent: str) -> None:
 
 
 def _note(plan: Plan) -> str:
-    """What of each region is there when all is written, for the end, which may follow a crash."""
+    """The content of each region after the write, for the end, which may follow a crash."""
     return "\n".join([*(f"{now or '-'} {name}" for name, now in plan.hashes.items()),
                       *(f"{KNOWN}{now} {name}" for name, now in plan.known.items()),
                       *(WARNED + " ".join(warning.split()) for warning in plan.warnings)])
 
 
 def _noted(note: str) -> tuple[list[tuple[str, str | None]], list[tuple[str, str | None]]]:
-    """What is written, and what is known by that."""
+    """What is written, and what is known, by the journal's note."""
     written: list[tuple[str, str | None]] = []
     versions: list[tuple[str, str | None]] = []
     for line in note.splitlines():

@@ -12,7 +12,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import View
 from coordinator.store.rows import PartRow, StepRow, VerdictRow
 
-#: What names begin with that are no agents'.
+#: Begins the names that are no agents'.
 _OWN = "coord/"
 #: The leases of a verdict that is carried out last so long (ms), and are renewed at each sweep.
 HOLD_MS = 3_600_000
@@ -32,7 +32,7 @@ class Journal(NamedTuple):
 
 
 def holder(review: str) -> str:
-    """Who holds the files of a verdict meanwhile. No agent can be called so."""
+    """The holder of a verdict's files meanwhile. No agent can have this name."""
     return f"{_OWN}{review}"
 
 

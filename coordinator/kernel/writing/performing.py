@@ -179,5 +179,5 @@ class _Writers:
         return None
 
     def saved(self) -> list[Saved]:
-        """What somebody saved meanwhile, and is kept as a blob."""
+        """What somebody saved meanwhile, kept as a blob."""
         return [saved for writer in self._made.values() for saved in writer.saved]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def warnings(svc: Service, done: Performed) -> list[str]:
-    """What whoever asked should know of what was done."""
+    """What the asker should know of what was done."""
     return [_linked(path, inode) for path, inode in done.linked] + _kept_aside(svc, done)
 
 

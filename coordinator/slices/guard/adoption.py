@@ -44,8 +44,9 @@ class Adopted(NamedTuple):
 
 
 def adopt(svc: Service, tx: Tx, adoption: Adopted) -> bool:
-    """Lease a file to whoever's command has written it, unless something stands in the way by now;
-    of one that it has renamed, both names.
+    """Lease a file to the agent whose command wrote it, unless something blocks it now. Of a
+    renamed file both names are leased.
+
 
     Raises:
         Unready: the file has to be looked at.
@@ -54,7 +55,7 @@ def adopt(svc: Service, tx: Tx, adoption: Adopted) -> bool:
     located = _free(svc, tx, adoption.agent, Place(path, None, True, "itself"))
     if located is not None and located.resource.scope.rstrip("/") != path_scope(
             path, svc.fold_case).rstrip("/"):
-        return False  # below a link by now: what that leads to was not written
+        return False  # now below a link; the file that it leads to was not written
     if located is None or _was_held_by_another_name(svc, tx, adoption, located):
         return False
     moved = _moved(svc, tx, adoption)
@@ -70,8 +71,9 @@ def adopt(svc: Service, tx: Tx, adoption: Adopted) -> bool:
 
 
 def _moved(svc: Service, tx: Tx, adoption: Adopted) -> tuple[Located, Before] | None:
-    """The name that a file was renamed from, and what it had there, kept; None: it was not, or
-    nobody knows, or that name is somebody's, or something stands there again.
+    """The name that a file was renamed from, with its kept content there. None if it was not
+    renamed, or the content is unknown, or somebody has the name, or something is there again.
+
 
     Raises:
         Unready: the name has to be looked at.
@@ -97,7 +99,8 @@ def _moved(svc: Service, tx: Tx, adoption: Adopted) -> tuple[Located, Before] | 
 
 
 def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
-    """What this is, where the agent could have it and has nothing of it.
+    """The place as a resource, if the agent could have it and has nothing of it.
+
 
     Raises:
         Unready: it has to be looked at.
@@ -113,8 +116,9 @@ def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
 
 
 def _was_held_by_another_name(svc: Service, tx: Tx, adoption: Adopted, located: Located) -> bool:
-    """Whether somebody else had the file under another name, a hard link, when it was written: then
-    it was no free file, though it is by now.
+    """Whether another agent had the file under another name, a hard link, when it was written. Then
+    it was not free, though it is now.
+
 
     Raises:
         Unready: its names were not looked at.
@@ -133,8 +137,9 @@ def _was_held_by_another_name(svc: Service, tx: Tx, adoption: Adopted, located: 
 
 
 def adopt_part(svc: Service, tx: Tx, agent: str, name: str, whole: str) -> bool:
-    """Lease a region to whoever's command has changed it, unless something stands in the way by
-    now. `whole`: what its file held before, kept.
+    """Lease a region to the agent whose command changed it, unless something blocks it now.
+    `whole`: the former content of its file, kept.
+
 
     Raises:
         Unready: the file has to be looked at.
@@ -165,7 +170,8 @@ def _lease(svc: Service, tx: Tx, agent: str, located: Located, before: Before | 
 
 
 def _before(tx: Tx, adoption: Adopted) -> Before | None:
-    """What the file held before, kept; None: nobody knows, so that it begins with what is there."""
+    """The former content of the file, kept. None if it is unknown; then the lease begins with the
+    present content."""
     if adoption.before is not None and tx.has("blob_has", adoption.before):
         return Before(adoption.before)
     committed = adoption.change.before
@@ -176,8 +182,8 @@ def _before(tx: Tx, adoption: Adopted) -> Before | None:
 
 
 def doubtful(tx: Tx, change: Seen) -> bool:
-    """Whether commands of several agents ran when a file was written that nobody held: then these
-    are told."""
+    """Tell the agents whose commands ran when a file was written that nobody held. Returns whether
+    there were several."""
     agents = sorted({owner(tx, call.holder) for call in change.calls if call.is_command})
     for agent in agents if len(agents) > 1 else ():
         others = [other_agent for other_agent in agents if other_agent != agent]
@@ -191,7 +197,7 @@ def doubtful(tx: Tx, change: Seen) -> bool:
 
 
 def most(adoptions: Sequence[Adopted]) -> list[Adopted]:
-    """Of these the first ones of each agent."""
+    """The first adoptions of each agent."""
     count: dict[str, int] = {}
     result = []
     for adoption in adoptions:

@@ -36,7 +36,8 @@ TOLD_MAX = 3
 
 @dataclass(slots=True)
 class Broken:
-    """What an edit breaks.
+    """The code that an edit breaks.
+
 
     Attributes:
         resources: what is to be leased with it.
@@ -51,7 +52,8 @@ class Broken:
 
 def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed,
            parts: Parts) -> Broken:
-    """What this edit of a file breaks that nobody of the agent's holds.
+    """What this edit of a file breaks and the agent does not hold.
+
 
     Raises:
         Unready: it was not asked yet, or files were not looked at.
@@ -84,7 +86,7 @@ def explained(refusal: Refusal, why: Mapping[str, str]) -> Refusal:
 
 
 def describe(why: Mapping[str, str], edited: Collection[str]) -> str:
-    """What an agent has to know of what was leased with its edit elsewhere; empty if nothing was.
+    """What an agent has to know of other code that was leased with its edit; empty if nothing was.
     """
     why = {name: text for name, text in why.items() if name not in edited}
     if not why:
@@ -95,7 +97,7 @@ def describe(why: Mapping[str, str], edited: Collection[str]) -> str:
 
 
 def _judged(svc: Service, located: Located, need: Proposed) -> Outcome | str:
-    """What the index of meaning says. In a thread: it reads the file."""
+    """The answer of the index of meaning. It reads the file, so it runs in a thread."""
     assert svc.impact is not None
     name = located.resource.name
     now = repository_files.look(svc, located.worktree, name)
@@ -108,7 +110,7 @@ def _judged(svc: Service, located: Located, need: Proposed) -> Outcome | str:
 
 def _regions(svc: Service, tx: Tx, agent: str, located: Located,
              regions: Mapping[str, str]) -> Broken:
-    """These places (`path::Region` -> why), as far as nobody of the agent's has them."""
+    """Those of these regions (`path::Region` -> reason) that the agent does not hold."""
     breakage = Broken()
     places = {name: Place(svc.where(located.worktree, name.partition("::")[0]), None, True)
               for name in regions}
@@ -119,7 +121,7 @@ def _regions(svc: Service, tx: Tx, agent: str, located: Located,
             there = tx.looked.located(places[name])
             names = tx.looked.names(there.path) if there.path is not None else []
         except Refusal:
-            continue  # it lies outside of what is leased here
+            continue  # it is outside of what is leased here
         wanted = there
         if region in names and may_be_divided(svc, there):
             wanted = region_place(svc, there, region)

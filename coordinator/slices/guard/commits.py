@@ -58,13 +58,13 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
         raise Refusal(Code.LIMIT, f"{len(paths)} paths; {PATHS_MAX} at most in one request.")
     mine = {agent, _parent(view, agent)} - {None}
     held: dict[tuple[str, int], rq.GuardHeld] = {}
-    # (One whose tree is mounted elsewhere names them from the root.)
+    # A tree that is mounted elsewhere names them from the root.
     names = {path: posixpath.join(svc.root, path) for path in paths}
     view.looked.require(Place(name, None, True) for name in names.values())
     for path, name in names.items():
         entry = _entry(svc, view, name)
         if entry is None:
-            continue  # outside, or of git's own: nobody can hold it
+            continue  # outside, or git's own, so nobody can hold it
         for row in _in_the_way(view, mine, *entry):
             held.setdefault((path, row.fencing_token), rq.GuardHeld(
                 path=path, resource=row.file_path, holder=row.locked_by, task=row.task_id,
@@ -93,12 +93,11 @@ def _in_the_way(view: View, mine: Collection[str | None], asked: Resource, inode
 
 
 def _entry(svc: Service, view: View, path: str) -> tuple[Resource, str | None] | None:
-    """What git has under an absolute path, and which file is there now. Its entry keeps the name
-    when a link is put there, or in the place of a directory above; where that leads is not asked.
-    """
+    """What git has under an absolute path, and the file that is there now. The entry keeps its name
+    when a link replaces it or a directory above. The target of that link does not matter."""
     try:
         located = view.looked.place(path, literal=True)
-    except Refusal:  # a link leads out, or in a circle
+    except Refusal:  # a link leads out, or in a loop
         located = None
     if located is not None and located.path is not None and (
             _spelled(located.path, svc.fold_case) == _spelled(path, svc.fold_case)):

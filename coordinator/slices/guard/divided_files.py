@@ -13,8 +13,8 @@ from coordinator.words.resource_names import Located, resource
 
 
 def may_be_divided(svc: Service, located: Located) -> bool:
-    """Whether a file may be leased by region. What is linked twice, or lies in a working tree that
-    no launch made, is taken whole; so is what the policy says."""
+    """Whether a file may be leased by region. A file with several links, a file in a working tree
+    that no launch made, and whatever the policy names are leased whole."""
     name = located.resource.name
     if (located.worktree is not None and not svc.is_launched_worktree(located.worktree)) or (
             located.links != 1 or located.inode is None or language_of(name) is None):

@@ -22,7 +22,7 @@ from coordinator.store.rows import LeaseRow
 from coordinator.words.resource_names import path_scope
 from coordinator.words.texts import quoted
 
-#: Entries of the index that one holder is told of by name.
+#: How many entries of the index one holder is told by name.
 NAMED_MAX = 10
 
 
@@ -35,7 +35,8 @@ class HeadMove(NamedTuple):
 
 
 class IndexChange(NamedTuple):
-    """An entry of the index, as git names it (mode and id); None: there was none, or is none."""
+    """An entry of the index as git names it (mode and id), before and after; None if there is no
+    entry."""
 
     path: str
     was: str | None
@@ -43,7 +44,7 @@ class IndexChange(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a command moved. `was`: in words, where HEAD was before it."""
+    """What a command moved. `was`: where HEAD was before, in words."""
 
     was: str
     heads: list[HeadMove]
@@ -58,8 +59,9 @@ def has_turn(view: View, agent: str) -> bool:
 
 
 def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str]) -> list[str]:
-    """A command of this agent moved what all share in git: the others are told; what the agent is
-    told.
+    """Tell the others that a command of this agent moved what all share in git. Returns what the
+    agent is told.
+
 
     Args:
         since: when its command began (UTC).
@@ -93,7 +95,7 @@ def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str])
 
 
 def _list_others(tx: Tx, agent: str) -> list[LeaseRow]:
-    """What others hold in the main working tree."""
+    """The leases of others in the main working tree."""
     mine = family(tx, agent)
     return [row for row in tx.each(LeaseRow, "leases_live", tx.now, 0, None, HELD_MAX)
             if row.locked_by not in mine and row.kind != "key" and row.worktree is None]
@@ -101,7 +103,7 @@ def _list_others(tx: Tx, agent: str) -> list[LeaseRow]:
 
 def _describe_head(agent: str, who: str, move: HeadMove, others: Sequence[LeaseRow],
                    theirs: Sequence[LeaseRow]) -> Iterator[tuple[str, str]]:
-    """Who is told what of a move of HEAD."""
+    """The agents that are told of a move of HEAD, with the text for each."""
     if not move.is_commit:
         for holder in dict.fromkeys(row.locked_by for row in others):
             yield holder, f"{who} moved the branch that all work on ({quoted(move.what)})."
@@ -115,7 +117,7 @@ def _describe_head(agent: str, who: str, move: HeadMove, others: Sequence[LeaseR
 
 def _describe_index(agent: str, staged: Sequence[IndexChange], theirs: Sequence[LeaseRow]
                     ) -> Iterator[tuple[str, str]]:
-    """Who is told what of changes of git's index."""
+    """The agents that are told of changes of git's index, with the text for each."""
     for row in theirs:
         for change in [change for change in staged if _is_of(row, change.path)][:NAMED_MAX]:
             yield row.locked_by, (

@@ -35,7 +35,7 @@ _FILES = ("Name your own files instead: `git add -- FILE…`, `git commit -m …
 _STASHES = "What is in it harms nobody meanwhile."
 #: See `tree_of`.
 ELSEWHERE = ""
-#: What can be done instead, by the command.
+#: The alternatives to a command, by its name.
 INSTEAD = {
     "pull": "`git fetch` is free at any time. Pull when they are done.",
     "merge": _WORKTREE, "rebase": _WORKTREE, "cherry-pick": _WORKTREE, "revert": _WORKTREE,
@@ -48,14 +48,16 @@ INSTEAD = {
 
 
 def needs(cwd: str) -> list[AnyNeed]:
-    """What to look at before it is known in which tree a directory lies."""
+    """What to look at to learn in which tree a directory is."""
     return [Place(cwd, None, True)]
 
 
 def tree_of(svc: Service, tx: Tx, folder: str, made: str = "") -> str | None:
-    """The tree that git changes which runs in a folder (absolute, or from the root): a linked
-    worktree, or the top of a repository of its own below the root; None: it is the main working
-    tree; ELSEWHERE: it is that of a repository outside, which nobody holds anything of here.
+    """The tree that a git command in this folder changes. The folder is absolute, or relative to
+    the root. The tree is a linked worktree, or the top of a repository below the root. None means
+    the main working tree. ELSEWHERE means a repository outside, in which nobody holds anything
+    here.
+
 
     Args:
         made: a folder, absolute, that will be a repository by then.

@@ -35,6 +35,7 @@ REGIONS_MAX = 40
 class Wanted:
     """What one call has to lease.
 
+
     Attributes:
         resources: regions and whole files.
         regions: the names of the regions, by file.
@@ -64,7 +65,8 @@ def needs(heard: HookCall) -> list[AnyNeed]:
 
 
 def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Located]) -> Wanted:
-    """What this write has to lease; `files` are what its paths mean.
+    """What this write has to lease. `files` are the files that its paths mean.
+
 
     Raises:
         Unready: the files were not looked at.
@@ -81,7 +83,7 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
                 located = tx.looked.place(path, heard.cwd, literal=True)
                 proposed[located.resource.scope, located.worktree] = need, tx.looked.parts(need)
             except Refusal:
-                continue  # it lies outside, or cannot be looked at: as for the file itself
+                continue  # outside, or unreadable; the look at the file itself says so
     for located in files:
         proposal = proposed.get((located.resource.scope, located.worktree))
         if proposal is None:
@@ -107,7 +109,7 @@ def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Lo
 
 
 def explained(refusal: Refusal, unplaced: Collection[str]) -> Refusal:
-    """The refusal of an edit of files that stands in no line, with the reason why."""
+    """The refusal of an edit whose files cannot be queued for, with the reason."""
     return Refusal(
         refusal.code, f"{refusal.message} And the text that this edit replaces is not in "
         f"{listed(sorted(unplaced))}, or not only once; so it was not put in line.",
@@ -126,9 +128,10 @@ def _need(tx: Tx, agent: str, needs: Wanted, file: Located, places: Sequence[Loc
 
 def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall,
                  files: Sequence[Located], wait_s: float) -> Wanted | Refusal:
-    """What this write has to lease, with the write windows of the files of which that is regions;
-    the refusal, if another's edit of one of them is in the middle. What is half written tells
-    nobody which regions an edit would change: so the window comes first.
+    """What this write has to lease, with the write windows of the files that it leases by region.
+    The refusal, if another's edit of one of them is in progress. A half-written file does not tell
+    which regions an edit would change, so the window comes first.
+
 
     Raises:
         Unready: a file was not looked at since the last window of it closed.
@@ -154,7 +157,8 @@ def _choose_by_turns(svc: Service, tx: Tx, agent: str, heard: HookCall,
                      files: Sequence[Located]) -> list[Located]:
     """The files that several may hold, and write one after the other."""
     edited = any(edits and language_of(path) is not None for path, edits in _edits(heard))
-    # (In a launch's worktree it has the file for itself: what several did is merged when it lands.)
+    # In a launch's worktree the agent has the file alone; the work of several is merged at the
+    # landing.
     chosen = [file for file in files
               if file.worktree is None and may_be_divided(svc, file)] if edited else []
     scopes = {located.resource.scope for located in chosen}
@@ -190,8 +194,8 @@ def _replaced(tx: Tx, heard: HookCall) -> dict[str, str | None]:
 
 
 def _leasable(svc: Service, tx: Tx, agent: str, located: Located, parts: Parts) -> list[str] | None:
-    """The regions to be leased; None: the whole file. What the agent, or its parent, holds whole
-    already is taken so."""
+    """The regions to be leased; None for the whole file. A file that the agent or its parent
+    already holds whole is taken so."""
     names = parts.names
     if not names or len(names) > REGIONS_MAX or not may_be_divided(svc, located):
         return None

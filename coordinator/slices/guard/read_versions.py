@@ -91,7 +91,8 @@ def _list_plain(tx: Tx, files: Sequence[Located], but: Collection[str]) -> list[
 
 def _note_edit(tx: Tx, agent: str, located: Located, reading: ReadRow | None,
                now: str | None) -> None:
-    """What an edit tool has made of what the agent had read, or else of what was last seen."""
+    """Note what an edit tool has made of the content that the agent had read, or otherwise of the
+    last seen content."""
     name = located.resource.name
     last: ReadRow | VersionRow | None = reading or tx.first(VersionRow, "version_get", name)
     before = last.hash if last is not None and last.hash != now else None
@@ -107,9 +108,10 @@ def _note_unread(tx: Tx, agent: str, unread: Mapping[str, str | None]) -> None:
 
 def note_command(tx: Tx, agent: str, files: Sequence[Located],
                  before: Mapping[str, tuple[str | None, str]]) -> None:
-    """A command of the agent has ended; `before`: what was in these files, which it holds, until
-    then, and since when it holds them (UTC), by path. What the command changed is the agent's own
-    writing; but what was there before the agent knows as far as it has read it, and no further.
+    """A command of the agent has ended. `before`: the former contents of these files, which the
+    agent holds, and since when it holds them (UTC), by path. What the command changed is the
+    agent's own writing. Of the former contents the agent knows only what it has read.
+
 
     Raises:
         Unready: they were not looked at.
@@ -131,8 +133,9 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
 
 
 def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> None:
-    """A command of the agent has printed this: of these files it has read those of which that
-    tells how they are now. (Some agents read by commands only.)
+    """A command of the agent has printed this. The agent has read those of these files whose
+    present content the output shows. Some agents read only by commands.
+
 
     Raises:
         Unready: they were not looked at.
@@ -159,9 +162,9 @@ def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> Non
 
 def note_refused(tx: Tx, agent: str, files: Sequence[Located],
                  parents: Collection[str] = (), *, parts: bool = True) -> None:
-    """The agent may not write all of these now, for others have them (or `parts` of them), or its
-    parent writes them (`parents`). Of what it has never read it knows at most what they began with:
-    when it is its turn, it is told what has become of that."""
+    """The agent may not write all of these now, because others have them (or `parts` of them), or
+    its parent writes them (`parents`). Of a file that it has never read it knows at most the
+    content with which that work began. At its turn it is told what changed."""
     reads: list[tuple[str, str | None]] = []
     for file in files:
         name = file.resource.name
@@ -177,7 +180,8 @@ def note_refused(tx: Tx, agent: str, files: Sequence[Located],
 
 def _list_begun(tx: Tx, agent: str, file: Resource, parents: Collection[str],
                 parts: bool) -> Iterator[tuple[bool, str, str | None]]:
-    """What others' work on a file began with, and when; whether that is another copy of it."""
+    """The content with which others' work on a file began, and when, and whether that is another
+    copy of it."""
     name = file.name
     for row in leases_near(tx, file):
         elsewhere = row.worktree is not None
@@ -202,8 +206,9 @@ def _text(source: object) -> str:
 
 
 def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
-    """The agent has written regions of these files, whose bytes are kept. What else is in them it
-    knows as far as it has read it: what others have changed since, it has not seen by that.
+    """The agent has written regions of these files, whose bytes are kept. Of the other regions it
+    knows what it has read. It has not seen what others changed since.
+
 
     Raises:
         Unready: they were not looked at.
@@ -220,7 +225,7 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
         content = tx.looked.content(edited.path)
         if content.hash == now:
             tx.keep_found(content)
-        # (Also what the watcher has seen while it ran: by the end of the edit it is still that.)
+        # The watcher may have seen it while the edit ran; at the end of the edit it is still that.
         versions.append((edited.name, now, agent))
         kept_edits.note_edit(tx, agent, edited.name, None, KeptEdit(edited.before, now))
         read = _read_of(tx, agent, edited.name)
@@ -237,7 +242,8 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
 
 
 def _known_then(tx: Tx, edited: Edited, read: str) -> str:
-    """What the agent had read, with what it wrote; where that cannot be told, what it had read."""
+    """What the agent had read, together with what it wrote. If that cannot be told, what it had
+    read."""
     if not edited.parts.names:
         return read
     try:
@@ -249,7 +255,8 @@ def _known_then(tx: Tx, edited: Edited, read: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What an agent is about to write.
+    """The write that an agent is about to make.
+
 
     Attributes:
         files: the files.
@@ -275,9 +282,10 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
           notes: list[str]) -> Refusal | None:
     """VERSION_CHANGED if one of these files is not what the agent read; None if all are.
 
-    `receipt`: what to record once the agent has been told, so that its next try passes if it is on
-    the new content. `notes`: what else was changed in files of which it writes only regions, which
-    is no reason.
+    `receipt`: what to record once the agent has been told, so that its next try passes if it uses
+    the new content. `notes`: other changes in files of which the agent writes only regions. They
+    are no reason to refuse.
+
 
     Raises:
         Unready: a file was not looked at.
@@ -354,7 +362,7 @@ def _say_by(version: Known) -> str:
 
 def _compare(tx: Tx, agent: str, write: Write, located: Located, row: ReadRow,
              now: str | None) -> Known:
-    """What the agent has read of a file, and what is there now."""
+    """Compare what the agent has read of a file with what is there now."""
     name = located.resource.name
     last = tx.first(VersionRow, "version_get", copy_name(name, located.worktree))
     own = write.regions.get(name)
@@ -370,7 +378,8 @@ def _compare(tx: Tx, agent: str, write: Write, located: Located, row: ReadRow,
 
 
 def _carries(tx: Tx, read: ReadRow, now: Bytes, text: str | None) -> bool:
-    """Whether a new content of a file has what the agent was told of and has not read."""
+    """Whether a new content of a file contains the change that the agent was told of and has not
+    read."""
     if text is None:
         return False
     base, shown = (_text(tx.source(name or None)) for name in (read.base, read.told))
@@ -401,7 +410,7 @@ def unread(tx: Tx, agent: str, files: Sequence[Located], agreed: Collection[str]
 
 
 def _changed(tx: Tx, path: str, before: str | None) -> list[str] | None:
-    """The regions that differ from what the agent has read; None: that cannot be told."""
+    """The regions that differ from what the agent has read; None if that cannot be told."""
     try:
         return None if before is None else tx.looked.parts(Between(path, before)).names
     except Refusal:

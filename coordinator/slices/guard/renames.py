@@ -44,10 +44,11 @@ NAMES_MAX = 16
 
 def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
            is_dir: bool = False) -> None:
-    """Whoever has leased `old`, what lay below it, or what one of both names lies in, has both from
-    now on (invariant 10). `by`: when that was heard of (ISO text): what was leased later is what
-    stands at the old name since. `is_dir`: it was a directory. (What was renamed may be elsewhere
-    by now.)
+    """Give both names to the holder of `old`, of what was below it, or of what contains one of the
+    two (invariant 10). `by`: when the rename was heard of (ISO text). A later lease on the old name
+    is on the file that replaced it. `is_dir`: it was a directory. The renamed file may have moved
+    again meanwhile.
+
 
     Raises:
         Unready: lapsed leases there have to be closed before, or files to be looked at.
@@ -73,20 +74,21 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
 
 
 def is_leased(svc: Service, view: View, name: str) -> bool:
-    """Whether a name, or what lies below it, is leased in the main working tree."""
+    """Whether a name, or something below it, is leased in the main working tree."""
     scope = path_scope(name, svc.fold_case)
     return any(row.scope.startswith(scope) and row.worktree is None
                for row in leases_near(view, as_resource(name, "file", scope)))
 
 
 def _is_later(lease: LeaseRow, by: str | None) -> bool:
-    """Whether a lease was taken after a rename had been heard of. (One that a rename has made was
-    made for an earlier one, whenever that was recorded.)"""
+    """Whether a lease was taken after the rename was heard of. A lease that a rename made belongs
+    to an earlier one, whenever it was recorded."""
     return by is not None and lease.goes_with is None and lease.locked_at > by
 
 
 def _is_there(tx: Tx, lease: LeaseRow) -> bool:
-    """Whether the very file that was leased stands at its name: then another was moved, before."""
+    """Whether the very file that was leased is at its name. Then another file was moved, before the
+    lease."""
     if lease.kind != "file" or lease.inode is None:
         return False
     try:
@@ -105,17 +107,17 @@ def _list_below(tx: Tx, old: str, scope: str, by: str | None) -> list[LeaseRow]:
 
 def _arrive(svc: Service, tx: Tx, lease: LeaseRow, name: str, scope: str,
             over: Mapping[str, str | None]) -> None:
-    """What this lease is on has another name now. The rule where that name lies within what another
-    holds: who holds the place keeps it. The lease that came ends; what its holder had changed is
-    flagged, and both are told. But where nothing was at that name, or at one below it, when the
-    other took it, later than this one, what stands there now is this one's: the other ends.
-    `over`: by path, what was there."""
+    """The leased file has another name now. If that name belongs to another holder, the holder of
+    the place keeps it: the arriving lease ends, its changes are flagged, and both are told. There
+    is one exception. If nothing was at that name, or at a name below it, when the other took it,
+    and the other took it later than this lease, then the file there is this holder's, and the other
+    lease ends. `over`: what was there, by path."""
     kind = as_resource(lease.file_path, lease.kind, lease.scope).kind
     asked = as_resource(name, kind, scope)
     there = [row for row in leases_near(tx, asked) if row.fencing_token != lease.fencing_token]
     others = [row for row in there if conflicts(
         asked, lease.mode, lease.locked_by, row, lease.agreed_as)]
-    # (Only the main tree is watched: a lease on the copy in another is on another file.)
+    # Only the main tree is watched. A lease on a copy elsewhere is on another file.
     own = [row for row in there if row.locked_by == lease.locked_by and row.worktree is None]
     same = [row for row in own if _has_it(row, lease, asked)]
     _check_live(tx, (*others, *same, lease))
@@ -177,7 +179,7 @@ def _have_both(tx: Tx, lease: LeaseRow, asked: Resource, over: str | None, free:
         text = "your lease followed"
     else:
         began = None if free else over
-        # (Of a file that came with regions of it leased, all is new there.)
+        # A file that arrived with leased regions is all new there.
         _lease_too(tx, lease, asked, None if asked.kind == "region" else lease.inode, began,
                    lease.goes_with or lease.file_path)
         text = "you hold both names until you are done with it"
@@ -188,8 +190,8 @@ def _have_both(tx: Tx, lease: LeaseRow, asked: Resource, over: str | None, free:
 
 
 def _linked(tx: Tx, lease: LeaseRow, name: str) -> LeaseRow | None:
-    """Whoever holds under another name the file that stands at this one: a hard link of it came to
-    stand where this lease is, which nobody is told of, and was moved from there."""
+    """The holder, under another name, of the file that is now at this one. A hard link to it
+    replaced the leased file, which nobody reports, and was moved away from there."""
     if lease.kind != "file":
         return None
     try:
@@ -226,7 +228,7 @@ def _lease_too(tx: Tx, lease: LeaseRow, asked: Resource, inode: str | None, bega
 
 
 def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None, is_dir: bool) -> None:
-    """What was moved out of a leased directory or glob, to where nobody has leased."""
+    """Handle a move out of a leased directory or glob to a place that nobody has leased."""
     was = path_scope(old, svc.fold_case)
     if not any(lease.kind in ("dir", "glob")
                for lease in leases_near(tx, as_resource(old, "dir", was))):
@@ -238,7 +240,7 @@ def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None, is_dir: bo
     now, inode = located.resource, located.inode
     if now.scope != path_scope(new, svc.fold_case):
         return
-    if not located.there:  # it has another name by now, or none
+    if not located.there:  # it has another name now, or none
         now, inode = resource_names.resource(new, "dir" if is_dir else "file",
                                              fold_case=svc.fold_case), None
     if _any(tx, now):
@@ -255,8 +257,8 @@ def _out_of(svc: Service, tx: Tx, old: str, new: str, by: str | None, is_dir: bo
 
 
 def _into(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
-    """A file that was there before, and that nobody had leased, was moved to what is leased: that
-    it is gone from its place is a part of the work."""
+    """Handle a move of an unleased file into a leased place. Its absence at the old place is part
+    of the work."""
     was = as_resource(old, "file", path_scope(old, svc.fold_case))
     now = as_resource(new, "file", path_scope(new, svc.fold_case))
     there = [row for row in _writers(tx, now, by) if not row.goes_with]
@@ -281,7 +283,7 @@ def _into(svc: Service, tx: Tx, old: str, new: str, by: str | None) -> None:
 
 
 def _writers(tx: Tx, asked: Resource, by: str | None) -> list[LeaseRow]:
-    """The live leases of those who write this, or what it lies in."""
+    """The live leases of those who write this, or what contains it."""
     return [row for row in leases_near(tx, asked)
             if row.kind in ("file", "dir", "glob") and row.worktree is None
             and row.expires_at > tx.now and not _is_later(row, by)
@@ -296,7 +298,7 @@ def _any(tx: Tx, asked: Resource) -> bool:
 
 
 def _began(tx: Tx, kept: LeaseRow, name: str) -> str | None:
-    """What was at this name when the lease began that it lies within."""
+    """What was at this name when the lease that contains it began."""
     if kept.kind == "file":
         return kept.content_hash
     return cast(str | None, tx.value("baseline_get", kept.fencing_token, name))
@@ -313,7 +315,7 @@ def _came_to_nothing(svc: Service, tx: Tx, row: LeaseRow, lease: LeaseRow, scope
 
 
 def _first_token(svc: Service, tx: Tx, lease: LeaseRow) -> int:
-    """Of the lease that this one goes with."""
+    """The first token of the lease that this one goes with."""
     if lease.goes_with is None:
         return lease.fencing_token
     rows = leases_near(tx, other_names.made_for(svc, lease))

@@ -41,7 +41,8 @@ class GuardCheck(Request[GuardHeldList]):
 
 
 class GuardOverride(Request[GuardHeldList]):
-    """A person goes on over the guard: noted with what others hold of it, and they are told."""
+    """A person overrides the guard. This is recorded with what others hold of it, and they are
+    told."""
 
     op = "guard_override"
     http = ("POST", "/v1/guard/override")
@@ -52,14 +53,14 @@ class GuardOverride(Request[GuardHeldList]):
 
 
 class GitTurnTaken(Reply):
-    agent: str | None  # whose turn it is; null: nobody's who is known here
+    agent: str | None  # the agent whose turn it is; null: no known agent
 
 
 class GitTurn(Request[GitTurnTaken]):
-    """A git command is about to change a whole working tree: it may, if nobody else is at work in
-    it; until its process ends, nobody else is granted anything there.
+    """A git command is about to change a whole working tree. It may, if nobody else is at work in
+    the tree. Until its process ends nobody else is granted anything there.
 
-    Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+    Refused (LOCKED) while others are at work. The script before git in agents' sessions asks this.
     """
 
     op = "git_turn"

@@ -43,14 +43,14 @@ _ENDINGS = frozenset({"lease_released", "lease_lapsed"})
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One path that changed: its content now, and where it was moved from, if so. `is_new`: nothing
-    was there before.
+    """One changed path: its present content, and the name that it was moved from, if so. `is_new`:
+    nothing was there before.
 
-    `before` is what git has of it, for policies that want to show the difference; `before_there`,
-    what git has of the name that it was moved from. `calls` are those
-    of agents that ran when it was written, as far as hooks have told. Of what is gone `is_in_git`
-    says whether git has it, and `gone_ms` when that was heard of, if it is known. `looked_ms` is
-    the moment before it was looked at; None: it is taken to be as it is now.
+    `before` is what git has of it, for policies that show the difference; `before_there` is what
+    git has of the name that it was moved from. `calls` are the agents' calls that ran when it was
+    written, as far as hooks have reported. For a missing file, `is_in_git` says whether git has it,
+    and `gone_ms` when its end was heard of. `looked_ms` is the moment before it was looked at; None
+    if it is taken to be as it is now.
     """
 
     path: str
@@ -68,17 +68,18 @@ class Seen:
 
     @property
     def hash(self) -> str | None:
-        """The name of its content; None: it is gone."""
+        """The name of its content; None if it is gone."""
         return self.now.hash
 
     @property
     def changed_ms(self) -> int | None:
-        """When it was written (the file's own time); None: unknown, as of a file that is gone."""
+        """When it was written (the file's own time); None if unknown, as for a file that is gone.
+        """
         return None if self.now.stamp is None else self.now.stamp[4] // 1_000_000
 
     @property
     def touched_ms(self) -> int | None:
-        """When it was written or put there (the kernel's own note); None as above."""
+        """When it was written or put there (the kernel's own time); None as above."""
         return None if self.now.stamp is None else self.now.stamp[5] // 1_000_000
 
 
@@ -101,11 +102,11 @@ class Outdated:
 def seen(
     svc: Service, tx: Tx, changes: Sequence[Seen], ended: EndedRights | None = None
 ) -> list[Adopted | Foreign | Divided | Outdated]:
-    """Record what the watcher saw; unleased writes are told apart. (Leases have followed the
-    renames among these before: `follow`.) `ended` goes from one slice of a batch to the next.
+    """Record what the watcher saw, and distinguish unleased writes. Leases have followed these
+    renames before (`follow`). `ended` goes from one slice of a batch to the next.
 
-    What is to be done about those whose writer is known, and which may be more than its holders
-    have, is returned: it needs a look at the disk.
+    Returns the changes that need a further look at the disk: those with a known writer, and those
+    that may exceed their holders' rights.
     """
     recording = _Recording(svc, tx, ended or EndedRights())
     for change in changes:
@@ -122,7 +123,8 @@ def _is_seen_later(version: VersionRow | None, change: Seen) -> bool:
 
 
 class _Recording:
-    """What the watcher saw, change by change: whose each is.
+    """Recording the watcher's changes one by one, each with its writer.
+
 
     Attributes:
         versions: (path, content, its writer if that is known) of what is recorded.
@@ -151,7 +153,7 @@ class _Recording:
         before = rights.before(change, version)
         if same and before == change.hash:
             return
-        if rights.is_divided():  # a revert needs what lies around the regions
+        if rights.is_divided():  # a revert needs the surroundings of the regions
             repository_files.keep(tx, change.now)
         if (holder is not None and rights.holds(change, version.seen_at if version else None)
                 and is_foreign(tx, change, holder, self._svc.fold_case)):
@@ -225,8 +227,10 @@ def _list_free(svc: Service, tx: Tx, path: str, names: Sequence[str]) -> list[st
 
 
 def beyond(svc: Service, tx: Tx, divided: Divided) -> None:
-    """What was changed of a file that is held by its regions, and that nobody holds, is leased to
-    whoever's command did that; else it is recorded, or it would be in no list.
+    """Of a file that is held by its regions, lease the changed regions that nobody holds to the
+    agent whose command changed them. If that agent is unknown, record them, or no list would have
+    them.
+
 
     Raises:
         Unready: the file has to be looked at.
@@ -275,9 +279,9 @@ class _Rights:
                 or self.baseline(change) is not None)
 
     def before(self, change: Seen, version: VersionRow | None) -> str | None:
-        """What was there before: what was seen last, or what the lease of its holder, who was found
-        last, began with, if it began later. (Another may have put the file back meanwhile, and the
-        watcher tells of what is there by now.) `version`: what was seen last, and when."""
+        """The former content: the last seen one, or the one at the start of the holder's lease if
+        that began later. Another may have put the file back meanwhile, and the watcher reports only
+        the present content. `version`: the last seen content, and when."""
         last = version.hash if version else None
         lease = self._live
         if lease is None or (version is not None and version.seen_at >= lease.began):
@@ -285,23 +289,23 @@ class _Rights:
         return self.baseline(change)
 
     def since(self, version: VersionRow | None) -> str | None:
-        """Where the right that was found is to a part of the file: when the whole was as it was
-        before (UTC); as above."""
+        """If the right is to a part of the file: since when the whole had its former content (UTC).
+        """
         if self._live is None or not self.is_divided():
             return None
         return max(self._live.began, version.seen_at) if version else self._live.began
 
     def baseline(self, change: Seen) -> str | None:
-        """What the file held when the lease of its holder, who was found last, began."""
+        """The content of the file when its holder's lease began."""
         lease = self._live
         if lease is None or lease.kind == "file":
             return lease.content_hash if lease is not None else None
         return cast(str | None, self._tx.value("baseline_get", lease.fencing_token, change.path))
 
     def holder(self, change: Seen) -> str | None:
-        """Who had the right to write this path when it was written: the writer, as far as a lease
-        can tell. Of a deletion the instant is hardly known: whoever has the right now, or had it
-        just before that was heard of."""
+        """The agent with the right to write this path when it was written. A lease cannot tell more
+        about the writer. The time of a deletion is hardly known: then it is the agent that has the
+        right now, or had it just before the deletion was heard of."""
         tx, written = self._tx, None
         asked = resource(change.path, "file", fold_case=self._svc.fold_case)
         if change.changed_ms is not None:
@@ -313,7 +317,7 @@ class _Rights:
         writing = self._writing(change, written, since)
         if writing is not None:
             return writing
-        # (What is seen is the main tree's: of several leases of a holder the one there counts.)
+        # The watcher sees the main tree, so a holder's lease there counts first.
         rows = sorted(leases_near(tx, asked), key=lambda lease: lease.worktree is not None)
         for lease in rows:
             if (
@@ -346,7 +350,7 @@ class _Rights:
         return self._live is not None and self._live.worktree is not None
 
     def _writing(self, change: Seen, written: str | None, since: str) -> str | None:
-        """Whose edit of this file was in the middle when it was written, or just before."""
+        """The agent whose edit of this file was in progress when it was written, or just before."""
         scope = write_window(change.path, self._svc.fold_case).scope
         for row in self._tx.each(LeaseRow, "leases_at_scope", scope):
             if written is None or written >= row.locked_at:
@@ -355,7 +359,7 @@ class _Rights:
         return end.agent if end is not None and end.at >= since else None
 
     def _turn(self, change: Seen, since: str) -> str | None:
-        """Whose git changes the tree just now, or did when this was written."""
+        """The agent whose git changes the tree now, or did when this was written."""
         if self._tx.present().turns:
             asked = resource(change.path, "file", fold_case=self._svc.fold_case)
             for lease in self._tx.each(LeaseRow, "leases_of_git"):

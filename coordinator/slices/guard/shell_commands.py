@@ -49,15 +49,15 @@ ASKED_MAX = 5
 OWN_MAX = 50
 #: So long (seconds) it is waited, at most, until all is recorded that a command has done.
 HEAR_S = 0.5
-#: For contents that nobody has read.
+#: The name of a content that nobody has read.
 UNKNOWN = "unknown"
-#: What stands at a name and holds no bytes of its own.
+#: What has no bytes of its own.
 NO_FILE = frozenset({DIRECTORY, SPECIAL})
 
 
 class Held(NamedTuple):
-    """A file or directory that somebody else holds: where it lies, its holder, what it is. Of a
-    glob: the working tree, for the files that are not there yet."""
+    """A file or directory that another agent holds: its place, its holder, its kind. For a glob:
+    the working tree, because of files that are not there yet."""
 
     path: str
     name: str
@@ -78,21 +78,21 @@ class Broken(NamedTuple):
     name: str
     holder: str
     before: str | None
-    """The name of what was there: of its content, or `directory` and the like; None: nothing."""
+    """The name of its former content, or `directory` and the like; None if nothing was there."""
     worktree: str | None = None
     now: str | None = None
-    """What stands there now, as far as that is no file: `directory`, `special`."""
+    """What is there now, if it is no file: `directory`, `special`."""
     since: str = ""
     """When it was as before for certain (UTC), if that is known."""
     also: tuple[str, ...] = ()
     """Agents of whom a command ran, too, when it changed: it may have been theirs."""
     holders: tuple[str, ...] = ()
-    """Who holds what was changed of it, where that is known."""
+    """The holders of what was changed of it, if known."""
 
 
 def checked_out(tx: Tx, command: str, cwd: str | None) -> list[commands.Either]:
-    """What its `git checkout`s name without a `--`, as far as git takes that for files of this
-    repository.
+    """The words of its `git checkout`s without a `--` that git takes for files of this repository.
+
 
     Raises:
         Unready: git was not asked yet.
@@ -103,7 +103,7 @@ def checked_out(tx: Tx, command: str, cwd: str | None) -> list[commands.Either]:
         try:
             place = tx.looked.place(where, literal=True).path
         except Refusal:
-            continue  # it lies elsewhere, which is none of ours
+            continue  # outside of this repository
         if place is not None and tx.looked.after(
             f"a file to check out: {place} {either.word}",
             partial(branches.is_file, place, either.word)
@@ -116,7 +116,7 @@ def git_wide(
     svc: Service, tx: Tx, agent: str, command: str, cwd: str | None,
     files: Sequence[commands.Either] = (),
 ) -> Refusal | None:
-    """Why a command that touches the whole working tree may not run; None if it may: then it has
+    """Why a command that changes the whole working tree may not run; None if it may. Then it has
     git's turn (git_turns.py) until it ends. `files`: what it checks out (`checked_out`)."""
     trees: dict[str | None, str] = {}
     for wide in commands.git_wide(command, files):
@@ -140,12 +140,12 @@ def _tree_of(svc: Service, tx: Tx, cwd: str | None, folder: Folder | None) -> st
 
 
 def git_wide_needs(command: str, cwd: str | None) -> list[AnyNeed]:
-    """What to look at before that is decided."""
+    """What to look at before `git_wide` is decided."""
     return git_turns.needs(cwd) if cwd and commands.git_wide(command) else []
 
 
 def target_needs(command: str, cwd: str | None) -> list[AnyNeed]:
-    """What to look at before it is said what a command writes."""
+    """What to look at to learn what a command writes."""
     return [Whole(other_target.path, cwd, True, link=other_target.link) for target
             in _targets(command)
             for other_target in (target, *(target.inside or ()))]
@@ -154,8 +154,9 @@ def target_needs(command: str, cwd: str | None) -> list[AnyNeed]:
 def places(
     tx: Tx, command: str, cwd: str | None, files: Sequence[commands.Either] = ()
 ) -> list[Place]:
-    """Where the files are that the command plainly names to be written, and those that it checks
-    out (`files`). Of a directory into which it puts something, that alone.
+    """The places of the files that the command plainly names as its targets, and of those that it
+    checks out (`files`). For a directory into which it puts something, only the new entry.
+
 
     Raises:
         Unready: these have to be looked at.
@@ -189,8 +190,8 @@ def _is_folder(tx: Tx, place: Place, *, of_several: bool) -> bool:
 
 
 def held_by_others(view: View, agent: str) -> list[LeaseRow]:
-    """Leases of others than this agent (what its parent holds is its own), but for what it writes
-    together with them."""
+    """Leases of others, without those that the agent writes together with them. Its parent's leases
+    count as its own."""
     mine = family(view, agent)
     rows = _live(view)
     agreed = agreements.names_of(rows, mine)
@@ -209,7 +210,7 @@ def _list_in(rows: Sequence[LeaseRow], words: Iterable[str]) -> list[LeaseRow]:
 
 
 def explained(tx: Tx, agent: str, command: str, output: str) -> str:
-    """Which lease stopped a command that met a read-only file, in a sentence; else nothing."""
+    """The lease that stopped a command at a read-only file, in a sentence; empty if none did."""
     met = commands.not_writable(output)
     if met is None:
         return ""
@@ -265,7 +266,7 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
             else:
                 before[path] = row.content_hash, row.locked_at
     if svc.hear is not None:
-        # (What the kernel has yet to tell is waited for where something is gone from its name.)
+        # If a file is missing from its name, wait for what the kernel has yet to report.
         sure = _is_gone(svc, tx, agent, before)
         tx.looked.after("what the command has done", partial(svc.hear, HEAR_S, sure))
     read_versions.note_command(tx, agent, own, before)
@@ -274,8 +275,9 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
 
 
 def of_the_command(tx: Tx, agent: str, tool: str) -> list[LeaseRow]:
-    """Leases that end with a command of this agent: of what git ignores, if they were taken for a
-    command. (Logs, and what is built: the next agent builds it, too.)
+    """Leases of ignored files that a command of this agent took. They end with the command, because
+    they are logs and build products, which the next agent writes, too.
+
 
     Raises:
         Unready: the rules have to be looked at.
@@ -291,9 +293,8 @@ def of_the_command(tx: Tx, agent: str, tool: str) -> list[LeaseRow]:
 
 def _is_gone(svc: Service, tx: Tx, agent: str,
              before: Mapping[str, tuple[str | None, str]]) -> bool:
-    """Whether something that this agent holds in the main working tree does not stand at its name
-    any more, and did: a file of those that are known, one that it holds in parts, or a directory.
-    """
+    """Whether something that this agent holds in the main working tree is missing from its name:
+    one of the known files, a file held in parts, or a directory."""
     rows = [row for row in tx.each(LeaseRow, "leases_of_holder", agent)
             if row.kind in ("dir", "region") and row.worktree is None
             and row.mode == "exclusive"][:OWN_MAX]
@@ -309,8 +310,8 @@ def _is_gone(svc: Service, tx: Tx, agent: str,
 
 
 def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> list[Located]:
-    """Files in the repository that words of the command name, beside these. What plainly lies
-    elsewhere is not looked at: it may be on a disk that does not answer."""
+    """Files in the repository that words of the command name, beside these. A word that plainly
+    lies elsewhere is not looked at, because it may be on a disk that does not answer."""
     command = heard.call.command if heard.call is not None else ""
     places = [Place(word, heard.cwd, True) for word in dict.fromkeys(commands.words(command))
               if word[:1] not in "-~/" or word.startswith(f"{svc.root}/")][:NAMED_MAX]
@@ -327,9 +328,10 @@ def _named(svc: Service, tx: Tx, heard: HookCall, but: Sequence[Located]) -> lis
 
 
 def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[str]:
-    """Record that a command of `agent` changed what others hold: the bytes are kept, a review is
-    opened, the holders are told; what the agent is told. Where commands of others ran, too, all of
-    them are named, and it is recorded once.
+    """Record that a command of `agent` changed what others hold: keep the bytes, open a review,
+    tell the holders. Returns what the agent is told. Where commands of others ran, too, all are
+    named, and it is recorded once.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -362,8 +364,9 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
 
 
 def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[Broken]:
-    """Of these what was changed of what others hold: of a file of which they hold parts, only where
-    one of these was, with its holders.
+    """The changes that concern what others hold. If others hold parts of a file, only changes of
+    these parts count. Each is returned with its holders.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -378,7 +381,7 @@ def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> li
     for breakage in broken:
         changed = (changed_parts.since(svc, tx, breakage.name, breakage.before)
                    if breakage in told_apart else None)
-        if changed is None:  # more than single parts, or nobody can tell: all who hold some
+        if changed is None:  # more than single parts, or unknown: all holders of parts
             result.append(breakage._replace(holders=tuple(sorted({
                 row.locked_by for row in parts[breakage]}))))
             continue
@@ -390,7 +393,7 @@ def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> li
 
 
 def _parts_of_others(svc: Service, tx: Tx, agent: str, breakage: Broken) -> list[LeaseRow]:
-    """What others hold of this file, where that is parts of it and nothing more."""
+    """The leases of others on this file, if they hold only parts of it."""
     if breakage.worktree is not None or breakage.name.endswith("/"):
         return []
     mine = family(tx, agent)
@@ -461,7 +464,7 @@ def _flag(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken],
 
 
 def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[set[str]]:
-    """Who holds each of these: whoever is named, and all who hold regions of it."""
+    """The holders of each of these: the named one, and all holders of its regions."""
     mine = family(tx, agent)
     return [set(breakage.holders) or {breakage.holder} | (
         holders_of_regions(tx, breakage.name, svc.fold_case) - mine
@@ -470,7 +473,7 @@ def _holders(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list
 
 
 def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
-    """Without directories that are told of by what is in them."""
+    """Leave out directories whose entries are reported themselves."""
     return [breakage for breakage in broken if not (breakage.now == DIRECTORY and any(
         other.worktree == breakage.worktree
         and other.name.startswith(breakage.name.rstrip("/") + "/")
@@ -478,15 +481,15 @@ def _without_what_is_around(broken: Sequence[Broken]) -> list[Broken]:
 
 
 def _is_told(svc: Service, tx: Tx, agent: str, breakage: Broken, now: Bytes) -> bool:
-    """Whether this is known already, as the doing of that agent, or of one that it may have been:
-    the watcher and the hooks of commands all see what was changed. The same content may have been
-    there before, and put away."""
+    """Whether this change is already recorded as that agent's, or as one that may be. The watcher
+    and the hooks of commands all see it. The same content may have been there earlier and been
+    removed."""
     version = tx.first(VersionRow, "version_get", breakage.name)
     if breakage.worktree is not None or version is None or version.seen_at < breakage.since:
         return False
     by = version.agent or ""
     if version.hash != now.hash or not (by == agent or owner(tx, by) in breakage.also):
         return False
-    # (Who holds a part of it, too, counts as its writer until somebody has looked whose it is.)
+    # A holder of a part counts as its writer, too, until somebody has found the writer.
     return not breakage.holders or tx.has(
         "review_of_unleased", path_scope(breakage.name, svc.fold_case), now.hash)

@@ -35,16 +35,16 @@ PLAIN = frozenset({"file", "region"})
 
 
 def parent_of(tx: Tx, agent: str) -> str | None:
-    """Whose sub-agent this is; None: it is none."""
+    """The parent of a sub-agent; None if it is none."""
     row = tx.agent(agent)
     return row.parent if row is not None else None
 
 
 def to_hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> tuple[str, list[LeaseRow]]:
-    """Who writes these files when a sub-agent wants to: itself, with the leases (told, too) that
-    its parent has on them and on their regions; or its parent, where the parent holds what contains
-    them. They go over with its grant (`leases.acquire_located`): a refusal leaves them where they
-    are."""
+    """Who writes these files when a sub-agent wants to. It is the sub-agent, with its parent's
+    leases on them and on their regions, which are named; or it is the parent, if the parent holds
+    what contains them. The leases go over with the grant (`leases.acquire_located`), so a refusal
+    leaves them where they are."""
     parent = parent_of(tx, agent)
     if parent is None:
         return agent, []
@@ -66,7 +66,7 @@ def to_hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> tuple[str, l
 
 
 def hand_up(tx: Tx, agent: str) -> None:
-    """What a sub-agent holds of files is its parent's now; to write them again, it is handed down.
+    """A sub-agent's leases on files become its parent's. To write them again, they are handed down.
     """
     above = _parent(tx, agent)
     if above is not None:
@@ -88,7 +88,7 @@ def hand_back(tx: Tx, agent: str) -> None:
 
 
 def _parent(tx: Tx, agent: str) -> AgentRow | None:
-    """Whose sub-agent this is, where that is still there."""
+    """The parent of a sub-agent, if it is still there."""
     name = parent_of(tx, agent)
     row = tx.agent(name) if name is not None else None
     return row if row is not None and row.state != "gone" else None
@@ -96,8 +96,8 @@ def _parent(tx: Tx, agent: str) -> AgentRow | None:
 
 def lost(svc: Service, tx: Tx, agent: str, files: Sequence[Located], got: rq.Acquired,
          refusal: Refusal) -> Refusal:
-    """A write of optimistic files came too late: counted, and what was leased for it is free again;
-    but whoever has lost too often in a row keeps the lease until it has written."""
+    """A write of optimistic files came too late. It is counted, and its leases are free again. An
+    agent that has lost too often in a row keeps the lease until it has written."""
     mine = [file for file in files if find_strategy(svc, file.resource) == "optimistic"]
     if not mine:
         return refusal

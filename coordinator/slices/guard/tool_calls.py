@@ -42,24 +42,25 @@ MARGIN_S = 5.0
 
 @dataclass(slots=True)
 class Heeded:
-    """What a hook call came to. `deny` stops it; `context` and `again` are for the model."""
+    """The outcome of a hook call. `deny` stops the call; `context` and `again` are for the model.
+    """
 
     holder: str
     deny: str = ""
     context: str = ""
     again: str = ""
     protects: bool = False
-    """What others hold is looked at before the command that is about to run, and after it."""
+    """What others hold is looked at before the command and after it."""
     waiting: Refusal | None = None
-    """LOCKED, where the hook stays in line for it for a while (`hooks.wait_s`)."""
+    """LOCKED, if the hook stays in the queue for a while (`hooks.wait_s`)."""
     wait_s: float = 0.0
     """For how long."""
     files: frozenset[str] = frozenset()
-    """What an edit that may run names, as resources."""
+    """The resources of an edit that may run."""
     outside: list[str] = field(default_factory=list)
-    """Files of the call that lie outside of this repository: they may be another coordinator's."""
+    """Files of the call outside of this repository, which may have another coordinator."""
     receipt: list[ev.Event] = field(default_factory=list)
-    """What is to be recorded once the agent has been told all this, and not before."""
+    """What is recorded once the agent has been told all this, and not before."""
 
 
 class Patience(NamedTuple):
@@ -79,6 +80,7 @@ class Patience(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the daemon knows beside a hook call itself.
+
 
     Attributes:
         can_add: whether the model reads what is added at this moment.
@@ -138,8 +140,8 @@ def serve(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
 
 
 def _costs_little(heard: HookCall) -> bool:
-    """Whether few of an agent's edits are looked at: at a call's begin and end. (A command's own
-    doing is told from a loss at its end, whatever that costs.)"""
+    """Whether only few of an agent's edits are looked at, at a call's begin and end. At its end a
+    command's own changes are distinguished from a loss, whatever that costs."""
     return heard.moment in ("before", "after") and not (
         heard.moment == "after" and heard.call is not None and heard.call.kind == "shell")
 
@@ -277,8 +279,8 @@ def _before_command(proposal: _Proposal, command: str) -> None:
 
 
 def _over(tx: Tx, heard: HookCall, edited: set[str], others: frozenset[str] | None) -> set[str]:
-    """Those of the `edited` files of which no edit runs any more; `others`: of other edits of this
-    agent that do."""
+    """Those of the `edited` files that no running edit names. `others`: files of other running
+    edits of this agent."""
     if others is None:
         return edited
     if heard.moment != "after" or heard.call is None or heard.call.kind != "write":
@@ -292,7 +294,7 @@ def _commits(heard: HookCall) -> bool:
 
 
 def settle(tx: Tx, heeded: Heeded) -> None:
-    """The agent has been told: record what follows from that."""
+    """Record what follows from the agent having been told."""
     row = tx.agent(heeded.holder)
     if row is not None and row.state != "gone":
         for event in heeded.receipt:
@@ -349,16 +351,16 @@ def needs(heard: HookCall) -> list[AnyNeed]:
 
 
 def _places(heard: HookCall) -> list[Place]:
-    """What a call of a tool for files names."""
+    """The places that a call of a file tool names."""
     return [Place(path, heard.cwd, True) for path in (heard.call.paths if heard.call else ())]
 
 
 def located_in(
     tx: Tx, places: Sequence[Place], *, all_or_none: bool = True
 ) -> tuple[list[Located], Refusal | None]:
-    """Where these lie; those outside the repository are left out. A path that can name
-    nothing is refused, and so is one that another coordinator guards; where not all or none are
-    wanted, it is left out, too."""
+    """Locate these places, without those outside the repository. A path that can name nothing is
+    refused, and so is one that another coordinator guards. Unless it must be all or none, such a
+    path is left out, too."""
     matches: dict[tuple[str, str | None], Located] = {}
     tx.looked.require(places)
     for place in places:
@@ -389,11 +391,11 @@ def take(
     proposal: _Proposal, located: Sequence[Located], wait_s: float, *, by_command: bool = False,
     asked: proposed_edits.Wanted | None = None,
 ) -> Refusal | None:
-    """Take the exclusive leases for a write of these files, or of what is `asked` of them; the
-    refusal, if it may not happen.
+    """Take the exclusive leases for a write of these files, or of the regions in `asked`. Returns
+    the refusal if the write may not happen.
 
-    A lease taken while the agent works on one claimed task belongs to it, and ends with it. What a
-    sub-agent's parent holds is handed down to it.
+    A lease taken while the agent works on one claimed task belongs to the task and ends with it.
+    The leases of a sub-agent's parent are handed down to it.
     """
     if not located:
         return None
@@ -432,7 +434,7 @@ def take(
 
 def _may_queue(tx: Tx, agent: str, wanted: Sequence[Located],
                asked: proposed_edits.Wanted | None) -> bool:
-    # (What would fail anyway stands in nobody's way; a place that the agent has, it keeps.)
+    # An edit that would fail anyway is not queued, unless the agent is queued already.
     return asked is None or not asked.unplaced or same_again(tx, agent, wanted) is not None
 
 
@@ -453,8 +455,8 @@ def _lease(proposal: _Proposal, request: rq.Acquire, wanted: Sequence[Located],
 
 def _take_shared(proposal: _Proposal, located: Sequence[Located], wait_s: float
                  ) -> tuple[list[Located], set[str], Refusal | None]:
-    """What is to be leased for a command, and the names of what its agent has by an agreement: of
-    that the turns to write are taken; the refusal, if another has one."""
+    """What is to be leased for a command, and the names of what its agent has by an agreement. For
+    the latter the turns to write are taken. The refusal, if another has one."""
     tx, holder = proposal.tx, proposal.heeded.holder
     wanted = [file for file in located if agreements.by_which(tx, holder, file.resource) is None]
     shared = [file for file in located if file not in wanted]

@@ -87,14 +87,15 @@ class Foreign(NamedTuple):
     change: Seen
     before: str | None
     since: str | None = None
-    """Of a file that is held in parts: when it was as before (UTC). What its holder has done since
-    is among what is different."""
+    """For a file that is held in parts: when it had its former content (UTC). The holder's own
+    later work is part of the difference."""
 
 
 def tell_of(svc: Service, tx: Tx, foreign: Foreign, busy: Collection[str] = ()) -> None:
-    """The holder is told of a write that nobody is known to have made; of a file that is held in
-    parts, whoever has a part that it hit, and that is recorded. `busy`: agents of whom a call ran
-    since the file was as before: it may be theirs.
+    """Tell the holder of a write without a known writer. In a file that is held in parts, tell the
+    holders of the changed parts, and record it. `busy`: agents with a call since the file had its
+    former content. The write may be theirs.
+
 
     Raises:
         Unready: the file has to be looked at.
@@ -112,7 +113,7 @@ def tell_of(svc: Service, tx: Tx, foreign: Foreign, busy: Collection[str] = ()) 
 
 
 def _hit(svc: Service, tx: Tx, foreign: Foreign) -> dict[str, list[str]]:
-    """What was written of what is held, by holder."""
+    """The leased parts that were changed, by holder."""
     path = foreign.change.path
     if foreign.since is None:
         return {foreign.holder: [path]}

@@ -23,8 +23,8 @@ LEASES_MAX, READS_MAX = 10_000, 10_000
 
 
 def to_look_at(svc: Service, view: View, running: Sequence[Running]) -> list[str]:
-    """The files in question, in the main working tree. What its holder may be writing just now
-    (calls that run still) is its own."""
+    """The files in question, in the main working tree. A file that a running call of its holder may
+    be writing is left out."""
     leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
               if row.worktree is None and row.kind != "key"]
     if not leases:
@@ -51,7 +51,7 @@ def _is_among(svc: Service, path: str, globs: Sequence[Resource]) -> bool:
 
 
 def note(tx: Tx, contents: Iterable[tuple[str, str | None]]) -> None:
-    """What is there by now (paths, and the names of their contents)."""
+    """Record the present contents (paths, and the names of their contents)."""
     versions: list[tuple[str, str | None, str | None]] = []
     for path, digest in contents:
         last = tx.first(VersionRow, "version_get", path)

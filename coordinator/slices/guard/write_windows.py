@@ -71,8 +71,9 @@ def other(tx: Tx, name: str, agent: str, fold_case: bool) -> LeaseRow | None:
 
 def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
              wait_s: float) -> Refusal | None:
-    """Take the window of a file; LOCKED where another has it, and the agent stands in line for
-    `wait_s` seconds, and no longer: who is granted it later would not be there to write.
+    """Take the window of a file. LOCKED if another has it; then the agent is queued for `wait_s`
+    seconds and no longer, because an agent that gets it later would not be there to write.
+
 
     Raises:
         Unready: the file was not looked at.
@@ -80,7 +81,7 @@ def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
     content = tx.looked.content(str(located.path))
     asked = Located(write_window(located.resource.name, svc.fold_case), None, None)
     for row in list_windows(tx, agent):
-        if row.scope == asked.resource.scope and row.content_hash is None:  # taken in line
+        if row.scope == asked.resource.scope and row.content_hash is None:  # granted from the queue
             tx.record(ev.LeasePlaced(
                 fencing_token=row.fencing_token, agent=agent, resource=row.file_path,
                 lease_kind=row.kind, worktree=None, content_hash=content.hash,
@@ -100,8 +101,9 @@ def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
 def wait_for_parent(svc: Service, tx: Tx, actor: Actor, agent: str, located: Sequence[Located],
                     edits: Collection[str], wait_s: float) -> Refusal | None:
     """LOCKED for a sub-agent that wants to write what its parent is writing (`edits`, files by
-    name): that has the parent's window from now on, if it has none yet (of a file that it holds
-    whole), and the sub-agent stands in line for `wait_s` seconds.
+    name). The parent gets the window now, if it has none because it holds the file whole. The
+    sub-agent is queued for `wait_s` seconds.
+
 
     Raises:
         Unready: the file was not looked at.
@@ -138,9 +140,10 @@ def drop(tx: Tx, agent: str, but: Collection[str]) -> None:
 
 
 def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]:
-    """The agent's edits of these files are over: their windows close, it is noted what it wrote,
-    and what that did to others' regions is flagged; what the agent is told of that. What cannot be
-    compared stops nobody.
+    """The agent's edits of these files are over. Their windows close, what it wrote is recorded,
+    and changes in others' regions are flagged. Returns what the agent is told. A file that cannot
+    be compared stops nobody.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -170,10 +173,11 @@ def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]
 
 def _look_at_edits(svc: Service, tx: Tx, rows: Sequence[LeaseRow], made: Sequence[LeaseRow]
                    ) -> tuple[dict[int, read_versions.Edited], dict[str, str]]:
-    """What was done while these windows were open, by the window's token; why it cannot be
+    """What was done while these windows were open, by the window's token, and why it cannot be
     compared, by file."""
     looks = {row.fencing_token: Between(svc.where(None, path(row)), row.content_hash)
-             for row in rows if row.content_hash is not None}  # else it was granted in line only
+             # otherwise it was only granted from the queue
+             for row in rows if row.content_hash is not None}
     tx.looked.require([*looks.values(), *(Content(need.path) for need in looks.values()),
                        *(Content(svc.where(None, path(row))) for row in made),
                        *(Ignored(path(row)) for row in made)])

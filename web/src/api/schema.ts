@@ -1124,10 +1124,10 @@ export interface paths {
         put?: never;
         /**
          * A git command is about to change a whole working tree
-         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in
-         *         it; until its process ends, nobody else is granted anything there.
+         * @description A git command is about to change a whole working tree. It may, if nobody else is at work in
+         *         the tree. Until its process ends nobody else is granted anything there.
          *
-         *         Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+         *         Refused (LOCKED) while others are at work. The script before git in agents' sessions asks this.
          */
         post: operations["git_turn"];
         delete?: never;
@@ -1170,8 +1170,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * A person goes on over the guard
-         * @description A person goes on over the guard: noted with what others hold of it, and they are told.
+         * A person overrides the guard
+         * @description A person overrides the guard. This is recorded with what others hold of it, and they are
+         *         told.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -3255,7 +3256,7 @@ export interface components {
         };
         /** GitTurnTaken */
         GitTurnTaken: {
-            /** @description Whose turn it is; null: nobody's who is known here. */
+            /** @description The agent whose turn it is; null: no known agent. */
             agent: string | null;
         };
         /** GuardHeldList */
@@ -4468,7 +4469,7 @@ export interface components {
         };
         /**
          * GitTurnBody
-         * @description A git command is about to change a whole working tree: it may, if nobody else is at work in it; until its process ends, nobody else is granted anything there. Refused (LOCKED) while others are at work. Asked by what stands before git in agents' sessions.
+         * @description A git command is about to change a whole working tree. It may, if nobody else is at work in the tree. Until its process ends nobody else is granted anything there. Refused (LOCKED) while others are at work. The script before git in agents' sessions asks this.
          */
         GitTurnBody: {
             /** @description The process that becomes git, on this machine. */
@@ -4494,7 +4495,7 @@ export interface components {
         };
         /**
          * GuardOverrideBody
-         * @description A person goes on over the guard: noted with what others hold of it, and they are told.
+         * @description A person overrides the guard. This is recorded with what others hold of it, and they are told.
          */
         GuardOverrideBody: {
             /** @description Absolute paths of files. */
