@@ -37,7 +37,9 @@ def main() -> int:
 
 def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
           tell: int | None = None, log_format: Literal["text", "json"] | None = None) -> int:
-    """Run until stopped; a refusal to start is printed and kept for whoever started us.
+    """Run until stopped. A refusal to start is printed and kept for the program that started the
+    daemon.
+
 
     Args:
         stays: it does not end for want of work: somebody watches over it.

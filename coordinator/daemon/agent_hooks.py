@@ -45,8 +45,8 @@ _NO_PATIENCE = tool_calls.Patience()
 
 
 class _Receipt:
-    """What is recorded once a hook has printed its answer. Until then the messages in it are on
-    their way, and a hook of the same agent that runs beside it prints none."""
+    """What is recorded once a hook has printed its answer. Until then its messages are on their
+    way, and a hook of the same agent that runs beside it prints none."""
 
     def __init__(self, router: RequestRouter, on_the_way: set[str]) -> None:
         self._router = router
@@ -60,7 +60,7 @@ class _Receipt:
         return self._heeded is not None
 
     def take(self, heeded: tool_calls.Heeded) -> None:
-        """This is what is about to be told."""
+        """Set what is about to be told."""
         if not heeded.receipt:
             return
         self._heeded = heeded
@@ -123,7 +123,7 @@ class AgentHooks:
         self.heard: dict[str, str] = {}
         #: Sessions (profile, id) that keep the hooks they have, whatever their settings say now.
         self.keeping: set[tuple[str, str]] = set()
-        #: Edits that were allowed by now, and are not noted as running yet: whose, of what, when.
+        #: Edits that were allowed and are not yet noted as running: whose, of what, when.
         self._allowed: dict[_Receipt, tuple[str, frozenset[str], int]] = {}
         #: Agents whose messages a hook is about to print.
         self._on_the_way: set[str] = set()
@@ -186,7 +186,7 @@ class AgentHooks:
                 goes_on=asked.again, is_busy=self._is_busy,
             ))
             self._allowed[receipt] = heeded.holder, heeded.files, self._now_ms()
-            if heeded.waiting is None:  # else nothing is told yet
+            if heeded.waiting is None:  # otherwise nothing is told yet
                 if asked.confirms:
                     receipt.take(heeded)
                 else:
@@ -267,8 +267,8 @@ class AgentHooks:
 
     def _protect(self, heard: HookCall, heeded: tool_calls.Heeded,
                  then: Callable[[list[shell_commands.Held]], None]) -> None:
-        """What others hold, for the command that is about to run; looked at beside the loop where
-        that is not a few looks."""
+        """Pass on what others hold, for the command that is about to run. If that takes more than a
+        few looks, it is looked at beside the loop."""
         if not heeded.protects or heeded.deny:
             then([])
             return
@@ -297,7 +297,7 @@ class AgentHooks:
             again()
 
     def _told_apart(self, profile: str, heard: HookCall, caller: int) -> HookCall:
-        """Two processes that go on with one session are two sessions."""
+        """Distinguish two processes that continue one session: they are two sessions."""
         if heard.moment == "other":
             return heard
         if heard.parent:
@@ -341,8 +341,7 @@ class AgentHooks:
         return profile.hooks
 
     def _writes(self, agent: str, heard: HookCall) -> frozenset[str] | None:
-        """The files of other edits of this agent that run while this is heard of it; None: none
-        does."""
+        """The files of other running edits of this agent; None if no other edit runs."""
         if heard.moment not in ("before", "after"):
             return None
         return self.calls.writes(agent, heard.call_id if heard.moment == "after" else None)
@@ -383,8 +382,8 @@ class AgentHooks:
 
     def _typed(self, profile: str, heard: HookCall, heeded: tool_calls.Heeded,
                token: str | None) -> tool_calls.Heeded:
-        """With what it says to type as it can be typed in that agent's shell. (Whom coord has
-        started has it on PATH.)"""
+        """The commands in its texts, in the form that can be typed in that agent's shell. An agent
+        that coord started has `coord` on PATH."""
         if token is None:
             path = self._processes.path_of(profile, heard.parent or heard.session)
             heeded.deny = self._own.named(heeded.deny, path)
@@ -405,8 +404,8 @@ class AgentHooks:
         return HookAnswer("", "", heeded.context)
 
     def _note_call(self, heard: HookCall, heeded: tool_calls.Heeded, heard_ms: int) -> None:
-        """`heard_ms`: when the hook came. What has ended had ended by then, and what it wrote was
-        recorded later."""
+        """`heard_ms`: when the hook came. A call that has ended had ended by then, and its writes
+        were recorded later."""
         now, call = self._now_ms(), heard.call
         self.calls.heard(heeded.holder, now)
         if heard.moment in ("stop", "end", "sub stop", "prompt"):
@@ -432,8 +431,8 @@ class AgentHooks:
 
 
 def _stamps(root: Path, profile: Profile) -> list[file_stamps.Stamp | None]:
-    """What tells whether another profile of this name is in force now: its file, the repository's
-    own, and whether that is trusted."""
+    """The stamps that change when another profile of this name takes effect: of its file, of the
+    repository's own, and of the trust in that."""
     what = f"{OWN}/{profile.name}.toml"
     return [file_stamps.stamp(path) for path in (
         profile.source, str(root / what), str(trusted.note_path(root, what)))]

@@ -36,7 +36,7 @@ from coordinator.words.refusals import Code, Refusal
 log = logging.getLogger("coord.backup")
 #: Seconds between a copy and the next, while there is something new; after these, `backup_every_s`.
 STEPS_S = (2.0, 10.0, 60.0, 600.0, 3600.0)
-#: Copying takes no more than this share of the time; and while it goes on, of the disk's.
+#: Copying takes at most this share of the time, and while it runs, this share of the disk's time.
 SHARE, DISK_SHARE = 0.02, 0.2
 #: Events that a daemon records by itself when it ends and begins.
 OWN_NOTES = 2
@@ -76,7 +76,8 @@ def _copies(state: StateDir) -> list[Path]:
 
 
 def check_not_gone(state: StateDir) -> None:
-    """That what was leased, and the backlog, is not begun anew as if there had been nothing.
+    """Refuse to begin with an empty database where leases and a backlog existed.
+
 
     Raises:
         Refusal: STORAGE: there is no database, an empty file, or one that knows less than a copy
@@ -88,7 +89,7 @@ def check_not_gone(state: StateDir) -> None:
     except FileNotFoundError:
         last, how = 0, "is gone"
     if last is None or last >= max((_last_event(path) or 0 for path in _copies(state)), default=0):
-        return  # (what is damaged is told when it is opened)
+        return  # a damaged database is reported when it is opened
     copy = whole_copy(state)
     if copy is not None and last < (_last_event(copy) or 0):
         raise Refusal(
@@ -99,7 +100,7 @@ def check_not_gone(state: StateDir) -> None:
 
 
 def _last_event(path: Path) -> int | None:
-    """The number of the last event that a database has; 0: it has none; None: it cannot be read."""
+    """The number of a database's last event; 0 if it has none; None if it cannot be read."""
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
             db.execute("PRAGMA trusted_schema = OFF")  # whose it is was not looked at yet
@@ -159,7 +160,7 @@ class Backups:
         self._next_at = self._loop.time() + self._pause_s(spent)
 
     def _copy(self, pause: Callable[[float], None]) -> int | None:
-        """In a thread: the last event that the copy has; None if none could be made."""
+        """Copy in a thread. Returns the last event of the copy; None if none could be made."""
         began = time.monotonic()
         try:
             source = open_reader(self._state.database)

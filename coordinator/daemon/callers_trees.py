@@ -101,8 +101,8 @@ def _renamed(heard: HookCall, names: dict[str, str], here: dict[str, str]) -> Ho
 
 
 def _refused(heard: HookCall, names: dict[str, str], bases: list[str]) -> HookCall:
-    """Whoever works in this tree, as it is called here, sees the disk as it is here; of others
-    nobody can tell what they would write."""
+    """An agent in this tree, as it is called here, sees the disk as it is here. For other trees
+    nobody can tell what the agent would write."""
     call = heard.call
     if (heard.moment != "before" or call is None or call.kind != "write"
             or (heard.cwd is not None and _is_below(heard.cwd, bases))):
@@ -115,8 +115,8 @@ def _refused(heard: HookCall, names: dict[str, str], bases: list[str]) -> HookCa
         next="Run the coordinator where the agent runs, or mount the repository at the same path."))
 
 
-#: Sessions whose other repositories are remembered; the oldest are given up. (Their leases there
-#: then end with their process.)
+#: How many sessions have their other repositories remembered. Leases of the oldest end there with
+#: their process.
 SESSIONS_MAX = 1000
 
 #: A profile, and the session as its hooks name it.
@@ -124,15 +124,14 @@ Session = tuple[str, str]
 
 
 class OtherRepositories:
-    """Which other roots each session has met. Used from the loop's thread, but for `roots`."""
+    """The other roots that each session has met. Used from the loop's thread, except `roots`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._met: dict[Session, list[str]] = {}
 
     def roots(self, paths: Sequence[str], cwd: str | None) -> list[str]:
-        """The roots of this user's that these paths, which lie outside of this one, lie in. Looks
-        at the disk."""
+        """This user's other roots that contain these paths. Looks at the disk."""
         result: list[str] = []
         for path in paths:
             try:
@@ -154,11 +153,11 @@ class OtherRepositories:
             del self._met[next(iter(self._met))]
 
     def met(self, session: Session) -> list[str]:
-        """Where it is known."""
+        """The roots where a session is known."""
         return [root for root in self._met.get(session, ()) if os.access(root, os.F_OK)]
 
     def over(self, session: Session) -> list[str]:
-        """Where it was known: it has ended."""
+        """Forget an ended session, and return the roots where it was known."""
         met = self.met(session)
         self._met.pop(session, None)
         return met

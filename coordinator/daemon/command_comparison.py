@@ -39,7 +39,7 @@ from coordinator.words.resource_names import path_scope
 COMMANDS_MAX = 200
 #: When (seconds after a command) it is looked once more whether what it left running has written.
 LATER_S = 1.0
-#: Small files that are read before a command because nobody has kept what is in them.
+#: How many small files are read before a command because nobody has kept their content.
 READ_AT_ONCE = 64
 #: A working tree (None: the main one), and a file in it.
 _Name = tuple[str | None, str]
@@ -95,9 +95,9 @@ class CommandComparison:
         self._keep_theirs([*seen, *(look for folder in below for look in folder.looks.values())])
 
     def _keep_theirs(self, looks: Sequence[Look]) -> None:
-        """Have the contents of what others hold kept, as far as they are not: the command may
-        destroy them, and what differs from them tells whose part of a file it has changed. They
-        are read before it can begin, but for large ones, and where they are many."""
+        """Keep the contents of what others hold, because the command may destroy them, and the
+        difference tells whose part of a file it changed. They are read before the command can
+        begin, except large ones and a long list."""
         known_looks = [look for look in looks if look.hash not in (None, UNKNOWN, *NO_FILE)]
         rows = self._router.look(lambda view: [
             look for look in known_looks
@@ -119,15 +119,14 @@ class CommandComparison:
         await engine.write(partial(_kept, [*matches, *(more if isinstance(more, list) else ())]))
 
     def git_had_its_turn(self) -> None:
-        """What git has changed until now it changed by right: commands are compared from here on.
-        """
+        """Compare commands from now on: git had the right to its changes so far."""
         now = self._git.now() if self._commands else None
         for command in self._commands:
             command.git = now
 
     def look_again(self, heard: HookCall, then: Callable[[dict[str, list[str]]], None]) -> None:
         """Record what commands of this session changed that others hold, whatever becomes of this
-        call; `then` gets what the session is told of it, by agent."""
+        call. `then` gets what the session is told, by agent."""
         if not any((command.session, command.sub) == (heard.session, heard.sub)
                    for command in self._commands):
             then({})
@@ -175,8 +174,8 @@ class CommandComparison:
 
     async def _compare(self, heard: HookCall, commands: list[_Command]
                        ) -> tuple[list[tuple[str, list[shell_commands.Broken]]], dict[str, str]]:
-        """What commands of this session changed that others hold: looked at when one ends, and at
-        the session's next call. And what they moved, by its old name."""
+        """What commands of this session changed that others hold, and what they moved, by its old
+        name. A command is compared when it ends, and at the session's next call."""
         result: dict[str, dict[tuple[str, str | None], shell_commands.Broken]] = {}
         moved: dict[str, str] = {}
         for command in commands:
@@ -200,8 +199,9 @@ class CommandComparison:
         return [(agent, list(found.values())) for agent, found in result.items()], moved
 
     async def _look_later(self, command: _Command) -> None:
-        """What the command has left running may write through a map, of which the kernel tells
-        nobody. Whose writing it was is judged as of any that the watcher sees."""
+        """Look again a second later, because a process that the command left may write through a
+        memory map, which the kernel reports to nobody. Attribution is the same as for the watcher.
+        """
         await asyncio.sleep(LATER_S)
 
         def look() -> None:
@@ -213,7 +213,7 @@ class CommandComparison:
         await self._router.engine.do(look)
 
     async def _git_moves(self, command: _Command) -> list[str]:
-        """What a command did to what all share in git, without having the turn; what its agent is
+        """What a command did, without the turn, to what all share in git. Returns what its agent is
         told."""
         before, now = command.git, self._git.now()
         if before is None or now is None or before == now:
@@ -230,7 +230,7 @@ class CommandComparison:
         return rows if isinstance(rows, list) else []
 
     def _looked_at(self, command: _Command) -> list[Look]:
-        """What is different by now of what was looked at before the command. In a thread."""
+        """What has changed of what was looked at before the command. In a thread."""
         command.folders += [made for look in command.looks
                             if (made := file_stamps.made_a_directory(look)) is not None]
         every = [*command.looks]
@@ -239,7 +239,8 @@ class CommandComparison:
         return [look for look in every if file_stamps.stamp_of(look) != look.stamp]
 
     def _followed(self, command: _Command) -> tuple[list[Look], dict[str, str]]:
-        """The same, and where it lies by now what is not at its name any more. In a thread."""
+        """What has changed, and where the files are now that are missing from their names. In a
+        thread."""
         different = self._looked_at(command)
         return different, moved_files.moved(
             self._router.service, command.looks, command.folders) if different else {}
@@ -273,7 +274,7 @@ class CommandComparison:
         return tuple(others) if isinstance(others, list) else ()
 
     def _holders(self, held: shell_commands.Held) -> set[str]:
-        """Whose writing it may have been: several may hold regions of a file."""
+        """All possible writers of the file. Several may hold regions of it."""
         if held.worktree is not None or held.name.endswith("/"):
             return {held.holder}
         holders = self._router.look(
@@ -285,9 +286,8 @@ class CommandComparison:
         return bool(self._router.look(lambda view: view.has("lease_get", held.token)))
 
     def _recorded(self, look: Look) -> str | None:
-        """What the holder is known to have written. Of one with hooks each write of its own is
-        known otherwise (it was busy); what the watcher takes for its writing may be the
-        command's."""
+        """What the holder is known to have written. A holder with hooks was busy at each write of
+        its own. What the watcher attributes to it may be the command's."""
         def reading(view: View) -> str | None:
             holder = view.agent(look.held.holder)
             if look.held.worktree is not None or (holder and holder.hooked_at is not None):

@@ -31,7 +31,7 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.commands")
-#: What a frame has before the words: see `_command.said`.
+#: How many fields a frame has before the words: see `_command.said`.
 FIELDS = 10
 #: Commands that the program carries out itself on a terminal: they page.
 PAGED = frozenset({"review show"})

@@ -34,7 +34,7 @@ from coordinator.words.refusals import Refusal
 log = logging.getLogger("coord.compaction")
 #: A step takes about so long (seconds), and steps take no more than this share of the time.
 STEP_S, SHARE = 0.001, 0.1
-#: What a step begins with, and its bounds: events or pages.
+#: The first size of a step, and its bounds, in events or pages.
 FIRST, LEAST, MOST = 100, 10, 5000
 #: Free pages (4 KiB) that stay in the file: it would only grow again by them.
 FREE_KEPT = 256
@@ -65,8 +65,9 @@ class Compaction:
         self._turn = asyncio.Lock()
 
     async def compact(self, req: rq.Compact) -> rq.Compacted:
-        """See `requests.Compact`. Where it is cancelled, what is done is done, and the next one
-        goes on.
+        """See `requests.Compact`. A cancelled compaction keeps what it has done, and the next one
+        continues.
+
 
         Raises:
             Refusal: what kept it from going on.
@@ -100,7 +101,8 @@ class Compaction:
             db.close()
 
     async def _remove_blobs(self) -> int:
-        """What the ledger keeps meanwhile is noted, for it may be one of those found useless."""
+        """The ledger's new contents are noted meanwhile, because one of them may be among those
+        found unused."""
         self._ledger.kept = kept = set[str]()
         try:
             matches = await self._loop.run_in_executor(None, self._useless)

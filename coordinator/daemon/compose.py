@@ -104,7 +104,8 @@ class Daemon:
         self._note: coordinators.Note | None = None
 
     async def run(self) -> None:
-        """Serve until told to stop.
+        """Serve until stopped.
+
 
         Raises:
             Refusal: it cannot start; nothing was changed.
@@ -192,7 +193,7 @@ class Daemon:
         self._waypoints = Waypoints(self._loop, self._writer, self.state.database)
 
     def _own_use_cases(self) -> dict[str, UseCase]:
-        """What serves the operations that are the daemon's own."""
+        """The use cases of the daemon's own operations."""
         logs = TaskLogs(self.state, self.service, lambda task: self.router.look(
             lambda view: tasks.find(view, task).task_id))
         return {
@@ -229,7 +230,7 @@ class Daemon:
     async def _serve(self) -> None:
         self._write(errands.started)
         self._write(lambda tx: sweep.begin(tx))
-        self._write(lambda tx: carrying_out.hold(self.service, tx))  # before anything lapses
+        self._write(lambda tx: carrying_out.hold(self.service, tx))  # before anything expires
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
                            self.namespaces.git_asks, self._alive.rests, self._unjoined,
                            partial(intact.unguarded, self.state, Path.home()))
@@ -255,8 +256,8 @@ class Daemon:
         calls = NotedCalls(self._loop, self.state.calls, guard.calls)
         calls.resume(self._clock.now_ms())
         await self._watch_bridge.catch_up()
-        # First: whoever started this coordinator is told as soon as the local door is open, and
-        # takes it that all is well.
+        # First, because the program that started this coordinator is told as soon as the local door
+        # is open.
         await self._http.open_as_before()
         self._door = door = UnixServer(self.router, guard, self.state.socket(), self._ground)
         try:
@@ -280,10 +281,10 @@ class Daemon:
         coordinators.tidy(self._clock.now_ms() / 1000)
         self._note_down()
         self._sweep()
-        self.router.tend_now()  # what lapsed while none ran
+        self.router.tend_now()  # what expired while none ran
         self._waypoints.tend()
         schedule = Schedule(self._loop, self._jobs(), self._stop.set)
-        # What is there now stays; collecting looks at requests only, and not at every 700 of them.
+        # Present objects stay. Collection then looks at requests only.
         gc.collect()
         gc.freeze()
         gc.set_threshold(100_000, 20, 50)
@@ -306,7 +307,7 @@ class Daemon:
             await door.close()
             self._wiring.close()
             await self.namespaces.close()
-            self.service.regions.close()  # whoever still waits for them gets an answer now
+            self.service.regions.close()  # open requests get an answer now
             if self.service.impact is not None:
                 self.service.impact.close()
             self._processes.close()
@@ -319,7 +320,7 @@ class Daemon:
                 await self._leave_in_order()
             self._note_down(ended=True)
             await asyncio.sleep(0)
-            # Once the lock is free nothing of ours touches a file there any more.
+            # Once the lock is free, nothing of this daemon touches a file there.
             self.service.archive.close()
             self._reader.close()
             close_writer(self._db)
@@ -334,14 +335,14 @@ class Daemon:
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _write(self, job: Callable[[Any], Any]) -> None:
-        """A job of the daemon's own; a disk that refuses is said in the log and the health."""
+        """Run a job of the daemon's own. A refusing disk is reported in the log and the health."""
         try:
             self._ledger.run(job, self._clock.now_ms())
         except Refusal as refusal:
             log.error("%s", refusal.message)
 
     def _jobs(self) -> list[tuple[Callable[[], None], float]]:
-        """What is done again and again, and how often (seconds)."""
+        """The repeated jobs and their intervals (seconds)."""
         return [
             (self._tend, 1), (self._sweep, self.settings.sweep.interval_s),
             (self._retry, self.settings.leases.retry_s), (self._compact, 6 * 3600),
@@ -353,7 +354,7 @@ class Daemon:
         return self.namespaces.agent_of(pid) or self._processes.agent_of(pid)
 
     def _process_agent(self, req: rq.AgentOfProcess) -> rq.ProcessesAgent:
-        # (That of several agents on one process is surely an agent's, though not one's.)
+        # A process with several agents is certainly an agent's, but nobody knows whose.
         return rq.ProcessesAgent(agent=self._agent_of(req.pid),
                                  surely=self._sure_agent_of(req.pid) is not None)
 
@@ -450,7 +451,7 @@ class Daemon:
             self._note = note
             before = coordinators.find(self.state.root)
             if ended and before is not None and before.pid not in (None, os.getpid()):
-                return  # another one is here by now
+                return  # another daemon is here now
             coordinators.put(note)
         except (OSError, Refusal, *DISK_ERRORS) as bad:
             log.warning("`coord ps` will not know of this coordinator: %s", bad)

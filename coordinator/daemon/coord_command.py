@@ -22,7 +22,7 @@ QUICK_PROGRAM = str(Path(coordinator.__file__).with_name("_command.py"))
 
 
 class CoordCommand:
-    """The program and where it lies. `folder` is the repository's `.coord/bin/`."""
+    """The program and its place. `folder` is the repository's `.coord/bin/`."""
 
     def __init__(self, folder: Path) -> None:
         self._program = folder / NAME

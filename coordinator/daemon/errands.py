@@ -104,7 +104,7 @@ class Errands:
         self._proposals.tend()
 
     def close(self) -> None:
-        """End what would outlive the daemon with nobody to end it."""
+        """End what would outlive the daemon without anybody to end it."""
         self._notifications.close()
 
 

@@ -27,8 +27,8 @@ from coordinator.words.refusals import Refusal
 #: Files below leased directories that one command is compared with; a directory with more than is
 #: left of them is passed over.
 BELOW_MAX = 2_000
-#: Of these, how many are read before the command because their holder has changed them, and up to
-#: which size (bytes). What was in others is not known afterwards; that they changed is.
+#: How many of these files are read before the command because their holder has changed them, and up
+#: to which size (bytes). Of others only the fact of a change is known afterwards.
 READ_MAX, READ_BYTES = 64, 1 << 20
 #: Leases that are looked at in the loop.
 QUICK_MAX = 64
@@ -63,7 +63,7 @@ class Folder:
 
 
 def held(svc: Service, leases: Sequence[LeaseRow]) -> list[Held]:
-    """Where these leases lie on the disk, and what is there: the files below a glob one by one, and
+    """The places of these leases on disk and what is there: the files below a glob one by one, and
     the glob itself."""
     result: dict[str, Held] = {}
     for row in leases:
@@ -150,7 +150,7 @@ def again(svc: Service, folder: Folder) -> Iterator[Look]:
 
 
 def made_a_directory(look: Look) -> Folder | None:
-    """A leased name at which a directory stands by now, and none stood before: all in it is new."""
+    """A leased name that is now a directory and was none before; everything in it is new."""
     there = Path(look.held.path)
     if look.top or look.hash == DIRECTORY or not there.is_dir() or there.is_symlink():
         return None
@@ -158,7 +158,7 @@ def made_a_directory(look: Look) -> Folder | None:
 
 
 def stamp(path: str) -> Stamp | None:
-    """What tells one state of a file from another; None if it is not there."""
+    """A value that differs between two states of a file; None if it is not there."""
     try:
         return stamp_in(os.lstat(path))
     except OSError:
@@ -166,8 +166,8 @@ def stamp(path: str) -> Stamp | None:
 
 
 def changed_at(path: str) -> int | None:
-    """When the kernel last noted a change of what is there (Unix ms): no program can set that. None
-    if nothing is."""
+    """When the kernel last noted a change of the path (Unix ms), which no program can set; None if
+    nothing is there."""
     try:
         return os.lstat(path).st_ctime_ns // 1_000_000
     except OSError:
@@ -185,8 +185,8 @@ def stamp_of(look: Look) -> Stamp | None:
 
 
 def read(path: str, most: int) -> str | None:
-    """The name of what is in it: of a file or link its content's, else what it is; None if it is
-    not there."""
+    """The name of its content for a file or link, otherwise of its kind; None if it is not there.
+    """
     try:
         content = snapshot(path, most)
     except OSError:

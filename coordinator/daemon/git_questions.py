@@ -35,7 +35,7 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.git")
-#: The codes of an answer: nobody else's; the whole check has to tell.
+#: The codes of an answer: nobody else's; the full check has to decide.
 NOBODYS, WEIGH = 0, 20
 #: Files of one question.
 FILES_MAX = 500
@@ -86,7 +86,7 @@ class GitQuestions:
         self._router.ask("guard_check", _encode(asked), token, then)
 
     def _paths(self, payload: bytes) -> list[str] | None:
-        """The absolute names of what would be taken in; None: that is not for here to tell."""
+        """The absolute names of what would be taken in; None if the full check has to read them."""
         head, _, code = payload.rpartition(b"\0")
         top, name, data = [*head.split(b"\0", 2), b"", b""][:3]
         tree = self._router.service.tree
@@ -147,7 +147,7 @@ class GitProcesses:
         return taken
 
     def renew(self) -> None:
-        """Those that run go on."""
+        """Renew the turns of running processes."""
         for agent in set(self._running.values()):
             self._submit(partial(git_turns.renew, self._router.service, agent=agent))
 

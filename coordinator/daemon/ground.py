@@ -26,7 +26,8 @@ _Id = tuple[int, int]
 
 
 class Ground:
-    """What one daemon stands on. Any thread may call `lost`, only the loop's thread the rest."""
+    """The files that one daemon depends on. Any thread may call `lost`, only the loop's thread the
+    others."""
 
     def __init__(self, state: StateDir, lock: int) -> None:
         self._state = state
@@ -78,6 +79,7 @@ class Ground:
         Before a commit the lock must still be this daemon's, so that nobody else writes. The other
         parts must have been in place within the last FRESH_S. After a commit the database must
         still be the one that others will read.
+
 
         Raises:
             Refusal: SHUTTING_DOWN.

@@ -81,7 +81,7 @@ def _resident_bytes() -> int:
 
 
 async def list_coordinators() -> rq.CoordinatorList:
-    """Ask each of them, in a worker: also this one, which goes on meanwhile."""
+    """Ask each coordinator in a worker, including this one, which continues meanwhile."""
     def ask_all() -> rq.CoordinatorList:
         notes = coordinators.tidy(time.time())
         return rq.CoordinatorList(items=running_coordinators.ask_all(notes))
@@ -110,8 +110,8 @@ class TaskLogs:
 
     async def answer(self, request: rq.TaskLog, gone: Callable[[], bool],
                      ) -> rq.TaskLogLines:
-        """The new lines; after `wait_s` seconds, or when whoever asked is `gone`, there may be
-        none.
+        """The new lines. After `wait_s` seconds, or when the asker is `gone`, there may be none.
+
 
         Raises:
             Refusal: UNKNOWN_TASK; INVALID: it waits too long.

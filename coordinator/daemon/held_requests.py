@@ -34,9 +34,9 @@ class Held:
         self.stay = stay
         self.gone = gone
         self.over = False
-        #: It is told of a grant only if nobody else of its agent is.
+        #: It is told of a grant only if no other request of its agent is.
         self.alone = alone
-        #: Whoever asks is gone with the answer: its place stays only while its agent is there.
+        #: The asker is gone with the answer, so its place stays only while its agent is there.
         self.passing = passing
 
 
@@ -45,22 +45,22 @@ class HeldRequests:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, run: LoopEngine) -> None:
         self._loop, self._service, self._run = loop, service, run
-        #: By their place in line (acquisition id), the newest last.
+        #: Held requests by their place in the queue (acquisition id), the newest last.
         self._at: dict[str, list[Held]] = {}
-        #: Places that somebody goes on with who does not wait: what they were called when it was
-        #: asked for one that is about to be held open, and are called now.
+        #: Places that continue without an open request: their name when a request was about to be
+        #: held open there, and their present name.
         self._stays: dict[str, str] = {}
-        #: Places that were turned back lately: whoever is about to be held open for one has not
-        #: heard of it, where its request was decided by way of a look.
+        #: Places that were turned back lately. A request that is about to be held open there has
+        #: not heard of it, if its decision needed a look.
         self._turned: dict[str, float] = {}
 
     def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
              gone: Callable[[], bool] = lambda: False, alone: bool = False,
              passing: bool = False) -> None:
-        """Keep a request open for an acquisition that stands in line: `answer` gets the grant, or
-        the refusal when its time (`wait_s`, seconds) is over (it then stays in line, or not).
-        `gone()` tells whether whoever asked has hung up. `alone`: what another of its agent is
-        granted is none of its own."""
+        """Keep a request open for a queued acquisition. `answer` gets the grant, or the refusal
+        when its time (`wait_s`, seconds) is over; then it stays in the queue or leaves it. `gone()`
+        tells whether the asker has hung up. `alone`: a grant to another request of its agent does
+        not count."""
         now = self._stays.get(acquisition)
         held = Held(now or acquisition, answer, stay or now is not None, gone, alone, passing)
         self._at.setdefault(held.acquisition, []).append(held)
@@ -70,8 +70,8 @@ class HeldRequests:
             self._give_up(held)
 
     def stay(self, acquisition: str, now: str) -> None:
-        """Somebody who does not wait goes on with this place, which is called `now` from now on: it
-        is kept when those who wait at it have ended."""
+        """Keep a place without an open request, which is called `now` from now on, when the
+        requests that wait there have ended."""
         self._stays[acquisition] = now
         waiting = self._at.pop(acquisition, [])
         for held in waiting:
@@ -80,18 +80,18 @@ class HeldRequests:
             self._at[now] = waiting
 
     def has_stayed(self, acquisition: str) -> None:
-        """What was asked in the same moment is held open by now."""
+        """Requests of the same moment are held open now."""
         self._stays.pop(acquisition, None)
 
     def hung_up(self) -> None:
-        """Somebody's connection has ended: requests that were held open for it are held no more,
-        so that nothing is granted to whoever does not hear of it."""
+        """A connection has ended. Its held requests end, so that nothing is granted to an asker
+        that does not hear of it."""
         for waiting in list(self._at.values()):
             for held in [holding for holding in waiting if holding.gone()]:
                 self._give_up(held)
 
     def turn_back(self, acquisition: str) -> None:
-        """What is waited for at this place cannot come: all of them end."""
+        """End all requests at this place, because what they wait for cannot come."""
         waiting = list(self._at.get(acquisition, ()))
         for held in waiting:
             self._give_up(held)
@@ -112,7 +112,7 @@ class HeldRequests:
                 value = grant.had_already(value)
 
     def close(self, value: Refusal) -> None:
-        """Refuse all of them so, when their places are given up that nobody wanted to keep."""
+        """Refuse all held requests, after the places were given up that nobody wanted to keep."""
         leaving = [acquisition for acquisition, waiting in self._at.items()
                    if not any(holding.stay for holding in waiting)]
 
@@ -130,11 +130,11 @@ class HeldRequests:
             ended(None)
 
     def _stop_holding(self, tx: Tx, held: Held, waiting: Sequence[Held]) -> Refusal | None:
-        """The answer of one that ends; None: it is granted."""
+        """The answer of a request that ends; None if it is granted."""
         now = tx.effects.stays.get(held.acquisition)
         here = now or held.acquisition
         if any(granted == here for granted, _ in tx.effects.granted):
-            return None  # in this very moment: it is about to be told
+            return None  # at this very moment; it is about to be told
         last = here not in tx.effects.joined and all(holding.over for holding in waiting)
         stays = held.stay and (not held.passing or waiting_line.is_heard(tx, here))
         return waiting_line.stop_holding(
@@ -153,7 +153,7 @@ class HeldRequests:
             if value is None or held not in waiting:
                 return
             waiting.remove(held)
-            for holding in waiting:  # it was told that it stays in line
+            for holding in waiting:  # it was told that it stays in the queue
                 holding.stay = holding.stay or held.stay
             if not waiting and self._at.get(held.acquisition) is waiting:
                 del self._at[held.acquisition]

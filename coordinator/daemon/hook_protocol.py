@@ -20,12 +20,12 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How such a line begins. No JSON line does.
 BEGIN = b"hook "
-#: In the place of a profile: git asks whether what it would take in is nobody else's
+#: In place of a profile: git asks whether what it would take in is nobody else's
 #: (git_questions.py).
 GIT = "=git"
-#: The same for words that were typed as a command (command_lines.py).
+#: In place of a profile: words that were typed as a command (command_lines.py).
 COMMAND = "=cli"
-#: What a hook says once it has printed its answer.
+#: What a hook sends once it has printed its answer.
 TOLD = b"told"
 #: The code of an answer that names other coordinators to ask.
 ELSEWHERE = 3
@@ -43,13 +43,13 @@ class HookLine(NamedTuple):
 
 
 class Receipt(Protocol):
-    """What becomes of an answer: exactly one of the two is called."""
+    """The fate of an answer: exactly one of the two is called."""
 
     def told(self) -> None:
         """It was printed."""
 
     def lost(self) -> None:
-        """Whoever asked has gone without saying so."""
+        """The asker has gone without a word."""
 
 
 class Answer(NamedTuple):

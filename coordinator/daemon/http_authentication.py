@@ -33,7 +33,7 @@ READING = ("GET", "HEAD")
 
 
 class Bearer(NamedTuple):
-    """The operator's token, and where it lies."""
+    """The operator's token, and its place."""
 
     token: str
     where: str
@@ -87,7 +87,8 @@ class HttpAuthentication:
         await self._app({**scope, **admitted}, receive, send)
 
     async def _without_token(self, request: Request) -> Response | None:
-        """The answer to what needs no token; None: this does.
+        """The answer to a request that needs no token; None if this one does.
+
 
         Raises:
             Refusal: INVALID, LIMIT, STORAGE, UNAUTHORIZED: of a page.
@@ -97,7 +98,7 @@ class HttpAuthentication:
         return await self._pages.answer(request)
 
     def _probed(self) -> Response:
-        """What a probe is told, who has no token."""
+        """The answer to a probe, which has no token."""
         try:
             self._alive()
         except Refusal as refusal:
@@ -106,8 +107,8 @@ class HttpAuthentication:
                         headers={"cache-control": "no-store"})
 
     def _check_names(self, request: Request) -> None:
-        """That no web page of another origin asks, nor one that has this machine's address for its
-        own name.
+        """Refuse web pages of another origin, and names that resolve to this machine.
+
 
         Raises:
             Refusal: UNAUTHORIZED.
@@ -151,13 +152,14 @@ class HttpAuthentication:
 
 
 def token_of(request: Request) -> str | None:
-    """The agent's token that a request came in with; None for the operator's."""
+    """The agent's token of a request; None for the operator's."""
     token: str | None = request.scope[_KEY]
     return token
 
 
 def check_still_admitted(request: Request) -> None:
-    """That the token of a request whose answer goes on has not ended since.
+    """Check that the token of a request whose answer continues is still valid.
+
 
     Raises:
         Refusal: UNAUTHORIZED.

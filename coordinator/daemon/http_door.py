@@ -44,7 +44,7 @@ class HttpDoor:
 
     @property
     def address(self) -> str | None:
-        """Its base address; None: it is shut."""
+        """Its base address; None if it is shut."""
         return self._server.address if self._server is not None else None
 
     async def open_as_before(self) -> None:
@@ -70,12 +70,13 @@ class HttpDoor:
             if wanted:
                 raise
             log.warning("the HTTP door of before is not open any more: %s", refusal.message)
-            self._pages.end()  # another listens there now, and open pages go on asking there
+            self._pages.end()  # another program listens there now, and open pages would ask it
             with contextlib.suppress(OSError):
                 self._state.http.unlink(missing_ok=True)
 
     async def open_page(self, request: rq.PageOpen, token: str | None) -> rq.PageOpened:
-        """See `requests.PageOpen`. `token`: the agent's that asks; None: a person.
+        """See `requests.PageOpen`. `token`: that of the asking agent; None for a person.
+
 
         Raises:
             Refusal: INVALID: the port of the settings is taken; UNAUTHORIZED: an agent asks, and
@@ -114,8 +115,8 @@ class HttpDoor:
 
 
 def _port_before(state: StateDir) -> int | None:
-    """The port at which a coordinator listened that was killed; it is opened again. (One that ends
-    takes the note away: nobody is to send a token to whoever listens there next.)"""
+    """The port of a coordinator that was killed; it is opened again. A coordinator that ends in
+    order removes the note, so that nobody sends a token to the next listener."""
     with contextlib.suppress(OSError, Refusal, ValueError):
         address = (ownership.read(state.http) or b"").decode("ascii", "replace").strip()
         return int(address.rpartition(":")[2]) if address else None

@@ -88,7 +88,7 @@ class HttpServer:
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[sock]))
         while not self._server.started and not self._task.done():
             await asyncio.sleep(0.005)
-        if not self._server.started:  # a door that is told of is open
+        if not self._server.started:  # a reported door is open
             why = None if self._task.cancelled() else self._task.exception()
             sock.close()
             raise Refusal(Code.INVALID, f"The HTTP door cannot be opened: {why!r}.",
@@ -112,7 +112,7 @@ class HttpServer:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
         await self._mcp.close()
-        with contextlib.suppress(OSError, Refusal):  # another daemon may be here by now
+        with contextlib.suppress(OSError, Refusal):  # another daemon may be here now
             if ownership.read(self._state.http) == b"http://127.0.0.1:%d\n" % self._port:
                 self._state.http.unlink(missing_ok=True)
 
@@ -197,7 +197,7 @@ class HttpServer:
         return serve
 
     async def _hung_up(self, request: Request, gone: asyncio.Event) -> None:
-        """Note when the client goes: nothing is granted to who is not there any more."""
+        """Note when the client goes, so that nothing is granted to an absent client."""
         while (await request.receive())["type"] != "http.disconnect":
             pass
         gone.set()
@@ -218,7 +218,7 @@ class HttpServer:
                           next="Give such a number, like 0, or leave it out.") from None
         unknown = [query_parameter for query_parameter in request.query_params
                    if query_parameter != "after"]
-        if unknown:  # nobody gets all events who asked for some
+        if unknown:  # an unknown filter must not return everything
             raise Refusal(Code.INVALID, f"The stream has no field `{unknown[0][:60]}`.",
                           next="It takes `after`; GET /v1/events can be narrowed.")
         kind, headers = "text/event-stream", {"cache-control": "no-store"}
@@ -267,8 +267,9 @@ class HttpServer:
 
 
 def _listening(port: int) -> socket.socket:
-    """A socket that listens. Two that may be bound to one port at the same moment are told apart
-    only when they listen: where any port will do, the later one takes another.
+    """A listening socket. Two sockets that are bound to one port at the same moment collide only
+    when they listen. If any port will do, the later one takes another.
+
 
     Raises:
         Refusal: INVALID: the port is taken.
@@ -313,12 +314,12 @@ def _with_slashes(app: Any) -> Any:
 
 
 def _name(text: str) -> str:
-    """What was given for a placeholder, see `_with_slashes`."""
+    """The value of a placeholder, see `_with_slashes`."""
     return re.sub("%(2[Ff]|0[Aa]|25)", lambda match: unquote(match[0]), text)
 
 
 async def _params(request: Request, operation: Operation, further: HttpPath | None) -> bytes:
-    """The request's JSON: its body, with what stands in the path and the query put in."""
+    """The request's JSON: its body, completed from the path and the query."""
     extra: dict[str, Any] = {k: _name(v) for k, v in request.path_params.items()}
     method, _ = operation.request.http
     name = operation.name
@@ -359,7 +360,8 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
 
 
 def _check_path(name: str, path: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """That nothing is said otherwise beside the path: one of the two would be overlooked.
+    """Refuse values beside the path that contradict it, because one of the two would be overlooked.
+
 
     Raises:
         Refusal: INVALID.

@@ -75,18 +75,18 @@ class LandingRecovery:
             self._tell(done.result())
 
 
-#: Leases that are told of.
+#: How many leases are listed.
 LEASES_MAX = 300
 
 
 class ActivitySections:
-    """What was told last, so that nothing is written where nothing has changed."""
+    """The sections that were written last, so that unchanged ones are not written again."""
 
     def __init__(self) -> None:
         self._told: list[tuple[object, ...]] = []
 
     def sections(self, view: View) -> list[Section] | None:
-        """The sections, if they are not what was told last."""
+        """The sections; None if they are unchanged."""
         leases = view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
         rows = [(lease.fencing_token, lease.file_path, lease.task_description) for lease in leases]
         if rows == self._told:

@@ -14,8 +14,8 @@ from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
-#: For so long (seconds) a daemon that holds the lock and answers nobody is waited for: one whose
-#: socket was removed ends by itself within that time.
+#: How long (seconds) a start waits for a daemon that holds the lock and answers nobody. A daemon
+#: without its socket ends by itself within that time.
 PATIENCE_S = 5.0
 
 

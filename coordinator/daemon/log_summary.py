@@ -37,7 +37,7 @@ from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import in_json, one_line
 
-#: Whoever is at work goes before.
+#: Other work goes first.
 NICE = 10
 
 
@@ -104,8 +104,8 @@ LOGS_KEPT = 3
 
 
 def form_of(state: StateDir, asked: LogFormat | None, setting: LogFormat) -> LogFormat:
-    """The form that was asked for with the start; else that of a coordinator that was killed, which
-    had left a note of it; else the setting."""
+    """The form that the start asked for, otherwise that of a killed coordinator by its note,
+    otherwise the setting."""
     with contextlib.suppress(OSError, Refusal):
         if asked is not None:
             ownership.write(state.log_format, asked.encode())
@@ -122,7 +122,7 @@ def log_to(path: Path, form: LogFormat) -> None:
     )
     with contextlib.suppress(OSError):
         if (begins := path.open("rb").read(1)) and (begins == b"{") != (form == "json"):
-            handler.doRollover()  # whoever reads a file of one form finds no line of the other
+            handler.doRollover()  # a reader of one form finds no line of the other
     handler.setFormatter(_JsonLines() if form == "json" else
                          _Lines("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -29,10 +29,10 @@ from coordinator.looking.looker import Budget, Looker
 from coordinator.store.ledger import View
 from coordinator.store.statements import STATEMENTS
 
-#: How much it steps back for whoever wants the processor (`nice`), unless somebody waits for it
+#: How far it gives way to others that want the processor (`nice`), unless an agent waits for it
 #: before each of its edits.
 NICENESS = 19
-#: When nobody has asked for so long (seconds), what is asked next is prepared.
+#: After so long without a question (seconds), the next one is prepared.
 REST_AFTER_S = 0.02
 #: After contents are handed over it rests so many times as long as they took: the daemon writes
 #: them between the requests of others.
@@ -96,7 +96,7 @@ def serve(
         handed.clear()
         looker.look(needs, looked, 0)
         hand_over()
-        folder.settle()  # also what nobody was told of
+        folder.settle()  # including folders that nobody reported
         sink.write(encoding.frame(encoding.FACTS, encoding.encode_facts(looked)))
         sink.flush()
         if not select.select([source], [], [], REST_AFTER_S)[0]:
@@ -104,7 +104,7 @@ def serve(
 
 
 def main() -> None:
-    """What the daemon starts."""
+    """The program that the daemon starts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--database", type=Path, required=True)

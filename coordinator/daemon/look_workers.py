@@ -47,11 +47,11 @@ class LookWorkers:
         ]
         self._write = write
         self._lanes = {name: _Lane() for name in ("files", "directories", "regions")}
-        #: Looks that go on: what they found to be kept already must not be thrown away meanwhile.
+        #: Running looks. The contents that they found kept must not be removed meanwhile.
         self.open = 0
 
     async def look(self, needs: Sequence[AnyNeed], looked: Looked, seq: int) -> Refusal | None:
-        """Look at all of these; a refusal where nobody can look now."""
+        """Look at all of these; a refusal if nobody can look now."""
         name = _lane_of(needs)
         lane = self._lanes[name]
         if lane.waiting >= WAITING_MAX:

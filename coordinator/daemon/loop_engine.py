@@ -46,12 +46,12 @@ from coordinator.words.clock import Clock, from_iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.engine")
-#: What is done beside the loop at once. Much of it waits (for the watcher, for git), and what that
-#: waits for needs a thread, too: so they are many.
+#: How many threads work beside the loop at once. Many of them wait for the watcher or for git, and
+#: these need threads, too.
 THREADS = 64
 #: Use cases that read and write files of the repository at the same time; others wait.
 WORKERS = 2
-#: What came of a step is told later.
+#: The result of a step comes later.
 _LATER = object()
 #: Steps that begin something, so that first it is asked whether they may.
 _BEGIN = (OffLoop, OnDisk, Await, Pause)
@@ -116,8 +116,8 @@ class LoopEngine:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="do")
         self._on_disk = ThreadPoolExecutor(WORKERS, thread_name_prefix="verdict")
-        # Not `threading.local`: what a thread owns alone is closed in each process that is forked,
-        # which then may wait for a lock that nobody there gives back, and the daemon for it.
+        # Not `threading.local`: its values are closed in each forked process, which may then wait
+        # for a lock that nobody there releases, and the daemon for it.
         self._readers: dict[int, apsw.Connection] = {}
         self.halted = False
         self.work, self.values = WaitingRequests(parts.loop), WaitingRequests(parts.loop)
@@ -257,11 +257,11 @@ class LoopEngine:
         return await done
 
     async def read(self, reading: Callable[[View], Any]) -> Any:
-        """What a reading of the committed state gives; a `Refusal` is a value."""
+        """The result of a reading of the committed state; a `Refusal` is a value."""
         return self.look(reading)
 
     async def do(self, work: Callable[[], Any]) -> Any:
-        """What `work` gives, in a thread of its own; a `Refusal` is a value."""
+        """The result of `work`, in a thread of its own; a `Refusal` is a value."""
         try:
             return await self._loop.run_in_executor(self._threads, work)
         except Refusal as refusal:
@@ -286,7 +286,7 @@ class LoopEngine:
         made.add_done_callback(over)
 
     def close(self) -> None:
-        """End what goes on, after the file that is being written now; whoever waits is told."""
+        """End what runs, after the file that is being written now. Waiting requests are told."""
         self.halted = True
         for task in list(self._tasks):
             task.cancel()
@@ -316,7 +316,7 @@ class _Worker:
         self.piece = Pace().piece
 
     def report(self, job: Job) -> None:
-        """Have this written down soon; nobody waits for it."""
+        """Have this recorded soon; nobody waits for it."""
         own = self._engine
         with suppress(RuntimeError):  # the loop has ended: the journal stays as it is
             own._loop.call_soon_threadsafe(own._writer.submit, job, lambda value: None)

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 #: Largest request body, in bytes.
 BODY_BYTES_MAX = 4 * 1024 * 1024
-#: Where a request keeps whose it is, for the handler inside the SDK.
+#: The place in a request that tells the SDK's handler who asks.
 _KEY = "coord.asker"
 
 
 @dataclass(slots=True)
 class _Asker:
-    """Who sent a request. `gone`: the client has hung up."""
+    """The sender of a request. `gone`: the client has hung up."""
 
     token: str | None
     agent: str | None
@@ -153,7 +153,7 @@ async def _body(request: Request) -> bytes:
 
 
 async def _watch(receive: Receive, asker: _Asker) -> None:
-    """Note when the client hangs up: nothing is given to who is not there any more."""
+    """Note when the client hangs up, so that nothing is given to an absent client."""
     while (await receive())["type"] != "http.disconnect":
         pass
     asker.gone = True

@@ -26,7 +26,7 @@ Values = Sequence[tuple[Labels, float]]
 
 
 class Counts:
-    """What happened since the start; used from the loop's thread only."""
+    """Counters since the start; used from the loop's thread only."""
 
     def __init__(self) -> None:
         self.refused: Counter[Code] = Counter()
@@ -39,7 +39,7 @@ class Counts:
         self.refused[value.code] += 1
 
     def committed(self, effects: Effects) -> None:
-        """What a transaction has recorded."""
+        """Count what a transaction has recorded."""
         self.events.update(effects.kinds())
 
     def commit(self, seconds: float) -> None:

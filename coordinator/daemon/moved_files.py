@@ -24,7 +24,7 @@ from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Resource
 
-#: In a working tree with more files than these nobody looks: the watcher will tell.
+#: In a working tree with more files nobody looks; the watcher will tell.
 FILES_MAX = 50_000
 #: Files that are looked at because they were touched.
 TOUCHED_MAX = 1_000
@@ -33,9 +33,9 @@ WITNESSES_MAX = 8
 
 
 def moved(svc: Service, looks: Iterable[Look], folders: Iterable[Folder]) -> dict[str, str]:
-    """Of what was there before a command and is gone, the names under which it stands elsewhere in
-    the main working tree: the same file, with the times and the size that it had. A directory is
-    known by what is in it, so one without files is not found. For a thread."""
+    """The new names, in the main working tree, of what was there before a command and is gone: the
+    same file with the same times and size. A directory is recognised by its contents, so one
+    without files is not found. For a thread."""
     wanted: dict[int, list[tuple[Stamp, str, str]]] = {}
     for held, inside, stamp in _gone(looks, folders):
         wanted.setdefault(stamp[2], []).append((stamp, held, inside))
@@ -54,9 +54,9 @@ def moved(svc: Service, looks: Iterable[Look], folders: Iterable[Folder]) -> dic
 
 
 def moved_since(svc: Service, leases: Iterable[LeaseRow]) -> dict[str, str]:
-    """Of leased files that are not at their names any more, the names under which they stand
-    elsewhere in the main working tree: told by the inode that was leased, with its birth, so not
-    where the disk tells none; nor of a directory. For a thread."""
+    """The new names, in the main working tree, of leased files that are missing from their names. A
+    file is recognised by the leased inode and its birth, so not where the disk tells no birth; nor
+    is a directory. For a thread."""
     root = svc.tree.root
     wanted: dict[int, list[tuple[str, str]]] = {}
     for lease in leases:
@@ -86,8 +86,7 @@ def touched_since(svc: Service, since_ms: int) -> dict[str, bool]:
 
 
 def gone(svc: Service, leases: Iterable[LeaseRow]) -> list[str]:
-    """Of leased files of the main working tree those that are not there, and were. For a thread.
-    """
+    """Leased files of the main working tree that were there and are gone. For a thread."""
     held = {partial_work.path_of(lease) for lease in leases if lease.kind in ("file", "region")
             and lease.worktree is None and lease.content_hash is not None}
     return [path for path in sorted(held) if not os.path.lexists(svc.tree.root / path)]

@@ -43,7 +43,7 @@ Look = Callable[[Callable[[View], Any]], Any]
 
 
 class Right(NamedTuple):
-    """What one lease says of a path."""
+    """The right of one lease to a path."""
 
     owner: str
     mode: str
@@ -65,7 +65,8 @@ class Guarded:
 
 
 class Listeners(NamedTuple):
-    """Who is told of sessions.
+    """The functions that are told of sessions.
+
 
     Attributes:
         ended: called with an agent whose session was to end with its first process, and has.
@@ -96,19 +97,19 @@ class Namespaces:
         #: Numbers of their namespaces; also of those whose first process has ended, until they are
         #: gone: numbers are given again.
         self._numbers: dict[str, int] = {}
-        #: Whose they are, and whether that agent ends with its session; as on the disk.
+        #: The agent of each session, and whether it ends with its session; as on the disk.
         self._owners: dict[str, tuple[str, bool]] = {}
         self._state = StateDir(Path(service.root))
-        #: What has to be known of sessions that were found without a keeper.
+        #: Warnings about sessions that were found without a keeper.
         self.warnings: list[str] = []
         self._to: asyncio.StreamWriter | None = None
         self._number = 0
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._touched: set[int] = set()
-        #: As the keeper was told: path -> fencing token -> right; and token -> paths.
+        #: What the keeper was told: path -> fencing token -> right; and token -> paths.
         self._rights: dict[str, dict[int, Right]] = {}
         self._paths: dict[int, list[str]] = {}
-        #: Of which lease and path its holder was told that it is not covered.
+        #: The (lease, path) pairs whose holder was warned that they are not covered.
         self._told: set[tuple[int, str]] = set()
         self._wired: list[str] = []
         #: Agents that were told that their commands are in no session.
@@ -198,7 +199,7 @@ class Namespaces:
             try:
                 await self._connect()
                 fields = await made()
-            except Refusal as refusal:  # the one that ended just now had no session any more
+            except Refusal as refusal:  # the one that just ended had no session any more
                 if not refusal.facts.get("lost"):
                     raise
                 await self._connect()
@@ -214,8 +215,8 @@ class Namespaces:
         return rq.SessionOpened(key=key, socket=str(orders.socket_path()))
 
     async def resume(self) -> None:
-        """At the daemon's start: sessions that outlived the one before are guarded again, before
-        anything is granted. Those that nobody keeps any more are ended."""
+        """Work at the daemon's start: protect sessions that outlived the former daemon, before
+        anything is granted. Sessions without a keeper are ended."""
         try:
             with contextlib.suppress(Refusal):
                 await self._connect()
@@ -295,13 +296,13 @@ class Namespaces:
                              | self._wiring(), all=True)
 
     async def protect(self) -> None:
-        """What is wired has changed: agents may not write that either."""
+        """The wiring has changed, so agents may not write its new files either."""
         if self._to is not None:
             with contextlib.suppress(Refusal):
                 await self._hold(self._wiring())
 
     def _wiring(self) -> dict[str, list[str] | None]:
-        """What of the wiring nobody may write; None: what is no wiring any more."""
+        """Wiring files that nobody may write; None for files that are no longer wiring."""
         before, self._wired = self._wired, self._protects()
         return {path: _writers(self._rights.get(path, {})) for path in before} | {
             path: [] for path in self._wired}
@@ -320,8 +321,8 @@ class Namespaces:
             log.error("%s", refusal.message)
 
     def _tell_of(self, left: dict[str, str], answers: Sequence[Any] = ()) -> None:
-        """What does not keep others' commands from these is told to whoever holds them, once: with
-        the grant's own answer where there is one, else by a message."""
+        """Tell the holders, once, of leases that others' commands are not kept from: with the
+        grant's own answer if there is one, otherwise by a message."""
         granted = {lease.fencing_token: answer.warnings for answer in answers if left
                    if isinstance(answer, rq.Acquired | rq.Claimed) for lease in answer.leases}
         for path, why in left.items():
@@ -339,7 +340,7 @@ class Namespaces:
                     self._tell(right.owner, text)
 
     async def _changed(self, touched: set[int]) -> dict[str, list[str] | None]:
-        """The paths that others may write now than the keeper was told."""
+        """The paths whose writers differ from what the keeper was told."""
         rows: list[LeaseRow] = self._look(
             lambda view: view.each_of(LeaseRow, "lease_by_token", touched))
         before = {path: _writers(self._rights.get(path, {}))
@@ -358,7 +359,7 @@ class Namespaces:
 
     async def _learn(self, rows: list[LeaseRow],
                      before: dict[str, list[str] | None] | None = None) -> None:
-        """Where these leases lie, and whose they are."""
+        """Learn the places and holders of these leases."""
         owners = self._look(lambda view: {row.locked_by: _owner(view, row.locked_by)
                                           for row in rows})
         for row in rows:
@@ -447,7 +448,7 @@ class Namespaces:
             self._ended(guarded.agent)
 
     def _lose(self) -> None:
-        """The keeper has gone: nobody keeps these sessions from what others hold."""
+        """The keeper has gone, and nobody protects others' files from these sessions."""
         if self._to is None:
             return
         self._to.close()
@@ -459,8 +460,8 @@ class Namespaces:
         lost, self._numbers = self._numbers, {}
         if lost:
             log.error("the sessions' keeper has gone: the agents in them are ended")
-            # (What is noted stays: should this daemon be killed before their agents have ended,
-            # the next one ends them.)
+            # The notes stay. If this daemon is killed before the agents have ended, the next one
+            # ends them.
             session_records.kill(set(lost.values()))
             for key in lost:
                 self._over(key)
@@ -481,9 +482,9 @@ def _owner(view: View, agent: str) -> str | None:
 
 
 def _writers(rights: dict[int, Right]) -> list[str] | None:
-    """Who may write a path; None if nobody holds it. Nobody can mount half of a file: where several
-    hold regions of one, each may write it while its own edit is in the middle; who share it by
-    agreement may all write it, while none of their edits is."""
+    """Who may write a path; None if nobody holds it. Half a file cannot be mounted. If several hold
+    regions of a file, each may write it during its own edit. Parties of an agreement may all write
+    it, while none of their edits is in progress."""
     if not rights:
         return None
     windows = {right.owner for right in rights.values() if right.kind == "key"}

@@ -35,7 +35,7 @@ from coordinator.words.refusals import Refusal
 #: Kinds of events that may wait for a person; for some it depends on what they say (`waits`).
 FOR_PEOPLE = frozenset({"review_opened", "candidate_judged", "step_moved", "change_moved",
                         "task_changed", "unlock_asked", "set_aside", "agent_state", "message_sent"})
-#: Those that a person is told of at once: nobody else goes on with them.
+#: Events that a person is told of at once, because nobody else acts on them.
 AT_ONCE = FOR_PEOPLE - {"unlock_asked", "set_aside", "step_moved", "change_moved"}
 #: (kind, field) -> the one value of it that waits for a person.
 _ONLY = {("step_moved", "state"): "dead", ("change_moved", "state"): "dead",
@@ -59,12 +59,13 @@ TOLD_S = 10.0
 END_S = 2.0
 #: It is looked so often whether it has to be ended (seconds).
 LOOK_S = 0.2
-#: Events that are looked at in one second, and kept until they are told; the oldest are dropped.
+#: How many events are looked at in one second, and kept until they are told. The oldest are
+#: dropped.
 LOOKED_AT, KEPT_MAX = 500, 50
-#: Of several that are told in one go, so many sentences; each is cut to so many characters.
+#: How many of several events are told in sentences, and how long each is (characters).
 SENTENCES, SENTENCE_CHARS = 3, 200
 HOUR_S = 3600.0
-#: What is not handed to the command: it is no agent.
+#: Variables that the command does not get, because it is no agent.
 _SECRET = ("COORD_AGENT_TOKEN", "COORD_AGENT")
 
 
@@ -101,7 +102,7 @@ class Notifications:
         self._came = True
 
     def tend(self) -> None:
-        """Once a second: tell what has come, if it may be told."""
+        """Once a second: tell new events, if that is allowed now."""
         if self._came and self._at is not None:
             self._take()
         if not self._left or (self._thread is not None and self._thread.is_alive()):
@@ -120,8 +121,8 @@ class Notifications:
         self._thread.start()
 
     def close(self) -> None:
-        """The daemon ends: what is being told has a moment left, then its program is ended, for
-        nobody would be there any more to do so."""
+        """The daemon ends. A running message has a moment left. Then its program is ended, because
+        nobody would be there to end it."""
         if self._thread is not None and self._thread.is_alive():
             self._thread.join(END_S)
             self._ending.set()
@@ -176,7 +177,7 @@ class Notifications:
                     log.warning("%s ended with exit code %d", words[0], process.returncode)
                 return
             except subprocess.TimeoutExpired:
-                rest = None  # it goes on with what it has
+                rest = None  # it continues with what it has
                 if time.monotonic() < over and not self._ending.is_set():
                     continue
             log.warning("%s took longer than %g s and was ended", words[0], TOLD_S)
@@ -187,7 +188,7 @@ class Notifications:
 
 
 def desktop() -> Callable[[str, str], list[str]] | None:
-    """How this machine's desktop is told (title, text); None: it has none."""
+    """The command that tells this machine's desktop (title, text); None if it has none."""
     if sys.platform == "darwin" and shutil.which("osascript"):
         script = ["-e", "on run argv", "-e",
                   "display notification (item 2 of argv) with title (item 1 of argv)", "-e",

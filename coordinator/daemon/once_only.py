@@ -21,7 +21,7 @@ from coordinator.words.refusals import Code, Refusal
 
 
 class Later:
-    """Where to answer a request that is being carried out under an idempotency key."""
+    """The place to answer a request that is carried out under an idempotency key."""
 
     def __init__(self, note: Callable[[Tx, Any], None], begun: Callable[[Tx, str], None],
                  over: Callable[[Any, bool], None]) -> None:
@@ -51,8 +51,8 @@ class OnceOnly:
         self._going: dict[tuple[str | None, str], tuple[Once, list[Answer]]] = {}
 
     def begin(self, once: Once, token: str | None, answer: Answer) -> Later | None:
-        """Where to answer what is to be carried out now; None: it was, or is being carried out, and
-        whoever asks is answered by that."""
+        """The place to answer a new request; None if it was carried out, or is being carried out,
+        and the asker gets that answer."""
         refusal = self._look(lambda view: self._find_answer(view, once, token))
         if isinstance(refusal, Refusal):
             answer(refusal)
@@ -75,8 +75,8 @@ class OnceOnly:
                      partial(self._over, place))
 
     def take_up(self, written: str) -> Answer:
-        """Where to answer what a crash has cut off while its files were written, under this name:
-        whoever asks for it again waits for that."""
+        """The place to answer what a crash cut off while its files were written under this name. A
+        repeated request waits for it."""
         asked = self._look(lambda view: answered.awaited(view, written))
         places = []
         for asker, once in asked if isinstance(asked, list) else ():
@@ -104,7 +104,7 @@ class OnceOnly:
 
     def _over(self, place: tuple[str | None, str], value: Any, noted: bool) -> None:
         if not (noted or isinstance(value, Refusal)):
-            # What was done was done, whether or not that could be noted.
+            # What was done was done, whether or not that could be recorded.
             self._writer.submit(partial(self._note, place, value=value),
                                 lambda _: self._tell(place, value))
             return

@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 #: What a client calls the subject of a request, where the folder or module has another name.
 TAGS = {"health": "story", "status": "story", "logs": "story", "tasks": "backlog",
         "review": "reviews", "verify": "verification"}
-#: The same for operations that share a folder with others. Generated clients name their modules
+#: Subjects of operations that share a folder with others. Generated clients name their modules
 #: after subjects.
 OPERATION_TAGS = {"limit_reached": "agents", "report": "report", "archive_search": "archive",
                   "archive_show": "archive", "archive_index": "archive"}
@@ -153,9 +153,9 @@ def _reached(schemas: list[Schema], components: dict[str, Schema]) -> set[str]:
 
 
 def _describe(shape: type[Any], schema: Schema, *, answered: bool) -> None:
-    """Put what each field means into a shape's schema. In an answer every field is there; what a
-    request leaves out is filled in by the coordinator, and generators would have it sent if it
-    stood as `default`, so it stands in the description."""
+    """Put the meaning of each field into a shape's schema. In an answer every field is present. The
+    coordinator fills in what a request leaves out. Generators would send a `default`, so it is in
+    the description."""
     for name, item in schema.get("properties", {}).items():
         item["description"] = meaning(shape, name)
         if "default" in item:
@@ -238,7 +238,7 @@ def _refusal_example(code: Code) -> dict[str, Any]:
 
 
 def _refusal() -> Schema:
-    """What every refusal looks like."""
+    """The shape of every refusal."""
     return {
         "type": "object", "title": "Refusal", "required": ["error"],
         "description": "A lawful no: it changes nothing.",
@@ -264,7 +264,7 @@ def _refusal() -> Schema:
 
 
 def example_of_request(shape: type[Any]) -> dict[str, Any]:
-    """A request as JSON: what is required, and what is told most often."""
+    """A request as JSON: the required fields and the usual ones."""
     only = SHOWN_ONLY.get(shape.__name__)
     hints = typing.get_type_hints(shape, include_extras=True)
     return {
@@ -353,7 +353,7 @@ def _tags() -> dict[str, str]:
 
 
 def _more_paths() -> dict[str, Any]:
-    """What the door serves beside operations."""
+    """The paths of the door beside operations."""
     refused = {str(status): {"$ref": f"#/components/responses/Refused{status}"}
                for status in (400, 401, 403, 503, 507)}
 

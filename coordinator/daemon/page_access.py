@@ -34,16 +34,17 @@ from coordinator.words.refusals import Code, Refusal
 CODE_VALID_S, CODES_MAX = 60.0, 16
 #: Codes that are remembered as used, the newest.
 USED_MAX = 10_000
-#: What a page's token begins with; agents' tokens have no dot in them.
+#: The beginning of a page's token. Agents' tokens have no dot.
 PREFIX = "page."
-#: What the middle of a reader's token begins with, which its seal covers; and so many pages of one
-#: asker may read at once.
+#: The beginning of the middle part of a reader's token, which its seal covers; and how many pages
+#: of one asker may read at once.
 READER, READERS_MAX = "~", 100
 KEY_BYTES = 32
 
 
 class Rights(NamedTuple):
-    """What a page may do. `agent_token`: of the agent that it speaks for; None: the operator."""
+    """What a page may do. `agent_token`: that of the agent that it speaks for; None for the
+    operator."""
 
     agent_token: str | None = None
     reads_only: bool = False
@@ -69,8 +70,7 @@ class PageAccess:
         self._key = b""
 
     def make_code(self, rights: Rights = OPERATOR) -> str:
-        """A code for one page. Where too many of this asker wait, the oldest is worth nothing any
-        more."""
+        """A code for one page. If too many codes of this asker wait, the oldest becomes invalid."""
         self._drop_expired()
         own = [code for code, (_, waiting) in self._waiting.items()
                if waiting.agent_token == rights.agent_token]
@@ -114,7 +114,7 @@ class PageAccess:
         return f"{PREFIX}{page}.{self._seal(page, self._kept_key(make=True))}"
 
     def find_rights(self, token: str) -> Rights | None:
-        """What the page with this token may do; None: it is no page of this coordinator."""
+        """What the page with this token may do; None if it is no page of this coordinator."""
         if not token.startswith(PREFIX) or not token.isascii():
             return None
         page, _, seal = token.removeprefix(PREFIX).rpartition(".")
@@ -124,8 +124,9 @@ class PageAccess:
         return self._readers.get(page) if page.startswith(READER) else OPERATOR
 
     def prove(self, page: str, challenge: str, port: int) -> str:
-        """The proof, for a page's challenge, that this is its coordinator: keyed with the page's
-        own seal, so that nothing of another page is told by it.
+        """The proof, for a page's challenge, that this is its coordinator. The page's own seal is
+        the key, so nothing of another page is disclosed.
+
 
         Args:
             page: the middle part of the page's token.
@@ -146,13 +147,13 @@ class PageAccess:
         key, self._key = self._kept_key(make=False), b""
         self._waiting.clear()
         self._readers.clear()
-        # Another coordinator may be here by now, with a key of its own.
+        # Another coordinator may be here now, with a key of its own.
         with contextlib.suppress(OSError, Refusal):
             if key and ownership.read(self._key_file) == key:
                 self._key_file.unlink(missing_ok=True)
 
     def _end_pages(self, agent_token: str | None) -> None:
-        """End the pages of one asker; None: those of the operator, and so all."""
+        """End the pages of one asker; None ends those of the operator, and so all."""
         if agent_token is None:
             self.end()
             return

@@ -196,7 +196,8 @@ class PageDoor:
 
 
 async def _read(request: Request, shape: type[_T]) -> _T:
-    """What a page sent.
+    """Read what a page sent.
+
 
     Raises:
         Refusal: INVALID, LIMIT.

@@ -32,7 +32,7 @@ from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.requests")
-#: Whether whoever asked has hung up.
+#: Whether the asker has hung up.
 Gone = Callable[[], bool]
 
 
@@ -57,10 +57,10 @@ class RequestRouter:
         self._serving: dict[str, bool] = {}
         self._rippling = False
         self._tending = False
-        #: It begins nothing any more.
+        #: Whether it begins nothing any more.
         self.closing = False
         self._on_events: list[Callable[[], None]] = []
-        #: What was counted since the start.
+        #: Counters since the start.
         self.counts = Counts()
         self.writer.took = self.counts.commit
         self.engine = LoopEngine(parts)
@@ -76,11 +76,11 @@ class RequestRouter:
 
     def ask(self, op: str, params: bytes | msgspec.Raw, token: str | None, answer: Answer,
             gone: Gone = lambda: False, key: str | None = None, caller: int = 0) -> None:
-        """Serve one request; `answer` is called once with the reply or a `Refusal`.
+        """Serve one request. `answer` is called once with the reply or a `Refusal`.
 
-        `gone()` tells whether whoever asked has hung up (looked at when a wait ends). `key`: an
-        idempotency key; a request that was carried out under it is answered as it was then.
-        `caller`: the process that asks; 0: not known.
+        `gone()` tells whether the asker has hung up; it is checked when a wait ends. `key`: an
+        idempotency key. A request that was carried out under it gets the answer of that time.
+        `caller`: the asking process; 0 if unknown.
         """
         answer = partial(self._tell, answer)
         try:
@@ -111,7 +111,7 @@ class RequestRouter:
             answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
 
     def _check_may_begin(self, operation: Operation, asker: Asker) -> None:
-        """Who may ask, before anything of it begins."""
+        """Check who may ask, before anything begins."""
         refusal = self.look(asker.identify) if (
             operation.operator_only or operation.several) else None
         if isinstance(refusal, Refusal):
@@ -124,8 +124,8 @@ class RequestRouter:
         answer(value)
 
     def resume(self) -> None:
-        """Keep the files of unfinished verdicts held, and go on with verdicts and commits that a
-        crash has cut off: whoever asks for one again waits for that."""
+        """Keep the files of unfinished verdicts held, and continue verdicts and commits that a
+        crash cut off. A repeated request waits for them."""
         left = self.look(journal.unfinished)
         if not isinstance(left, list) or not left:
             return
@@ -160,7 +160,8 @@ class RequestRouter:
         return lambda: self._on_events.remove(callback)
 
     def metrics(self) -> str:
-        """What Prometheus is told.
+        """The text for Prometheus.
+
 
         Raises:
             Refusal: STORAGE.
@@ -185,8 +186,8 @@ class RequestRouter:
 
     def _committed(self, effects: Effects) -> None:
         self.counts.committed(effects)
-        # A moment later: what was asked in this very transaction is answered first, and only then
-        # waits to be told. (Told at once, it would not be waiting yet, and never hear of it.)
+        # A moment later, because a request of this very transaction is answered first and waits
+        # only then. If it were told at once, it would miss it.
         for before, now in effects.stays.items():
             self.held.stay(before, now)
             self.writer.follow(partial(self.held.has_stayed, before))
@@ -233,7 +234,7 @@ class RequestRouter:
             self.engine.work.change()
 
     def tend_now(self) -> bool:
-        """Serve what is due; one such round at a time. Gives whether one goes on."""
+        """Serve what is due, one round at a time. Gives whether one is running."""
         if not self._tending and not self.closing:
             self._tending = True
             self.engine.run(sweep.tend(self.service), self._tended)

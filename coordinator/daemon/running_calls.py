@@ -22,7 +22,7 @@ import msgspec
 
 from coordinator.slices.guard.attribution import Running
 
-#: How long a call that has ended, or never told its end, is remembered (ms).
+#: How long a call is remembered (ms) that has ended, or that never reported its end.
 ENDED_MS, RUNNING_MS = 60_000, 600_000
 #: The kernel's clock for files runs behind by a little (ms).
 CLOCK_MS = 10
@@ -53,7 +53,7 @@ class RunningCalls:
         self.changed: Callable[[], None] = lambda: None
 
     def heard(self, holder: str, now_ms: int) -> None:
-        """A hook of this agent has told something."""
+        """A hook of this agent was heard."""
         self._heard.pop(holder, None)
         self._heard[holder] = now_ms
         if len(self._heard) > CALLS_MAX:
@@ -82,14 +82,14 @@ class RunningCalls:
                 self.changed()
 
     def running(self) -> list[tuple[Running, str, int]]:
-        """Those that have not told their end: with their ids, and since when."""
+        """Calls that have not reported their end, with their ids, and since when."""
         return [(call.running, call.call_id, call.began) for call in self._calls
                 if call.ended is None]
 
     def writes(self, holder: str, but: str | None, since_ms: int = 0) -> frozenset[str] | None:
-        """The files of this agent's writes that run, and began since; None: none runs. `but`: other
-        than the one of this id, or where ids are not told than the newest. (None: other than none.)
-        """
+        """The files of this agent's running writes that began since; None if none runs. `but`:
+        without the call of this id, or without the newest if ids are not reported; None leaves none
+        out."""
         running = [call for call in self._calls if call.running.holder == holder
                    and call.ended is None and not call.running.is_command
                    and call.began >= since_ms]
@@ -154,7 +154,7 @@ class ObservationFile:
         self._written = b""
 
     def read(self, shape: type[T]) -> T | None:
-        """What the daemon before has noted; None: nothing that can be read."""
+        """The former daemon's notes; None if nothing can be read."""
         try:
             data = self._path.read_bytes()
             value = msgspec.json.decode(data, type=shape)
@@ -177,7 +177,7 @@ class ObservationFile:
             log.warning("%s could not be noted: %s", self._what, bad)
 
 
-#: What runs for so long (seconds) is noted.
+#: A call that runs for so long (seconds) is noted.
 AFTER_S = 0.05
 
 
@@ -197,12 +197,12 @@ class NotedCalls:
         self._loop, self._calls = loop, calls
         self._file = ObservationFile(path, "the calls that run")
         self._due: asyncio.TimerHandle | None = None
-        #: What runs as far as the file says.
+        #: The running calls as the file has them.
         self._noted: set[tuple[str, str]] = set()
 
     def resume(self, now_ms: int) -> None:
-        """What the daemon before has noted runs still, as far as anybody knows. From here on what
-        begins and ends is noted."""
+        """Take over the former daemon's notes: these calls still run as far as anybody knows. From
+        now on beginnings and ends are noted."""
         for noted_process in self._file.read(list[_Noted]) or ():
             if now_ms - RUNNING_MS < noted_process.began <= now_ms:
                 self._calls.began(Running(noted_process.holder, noted_process.is_command,

@@ -40,7 +40,7 @@ class Schedule:
         self._beginning = loop.create_task(self._begin())
 
     def close(self) -> None:
-        """No job begins any more."""
+        """Begin no more jobs."""
         self._beginning.cancel()
         if self._scheduler is not None:
             self._scheduler.shutdown(wait=False)

@@ -28,9 +28,9 @@ from coordinator.words import requests as rq
 #: Programs that run a hook for an agent, and are not the agent.
 SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash", b"busybox", b"env",
                     b"timeout"))
-#: What stands in the command line of a hook of coord's.
+#: Parts of the command line of coord's hooks.
 HOOKS = (b"_hook.py", b"coordinator.cli.main\0hook")
-#: What stands in the environment of an agent that runs its commands in its session.
+#: Part of the environment of an agent that runs its commands in its session.
 PREFIX = b"/coord/command-prefixes/"
 #: Among how many of the first words of a command line an interpreter's program is looked for.
 PROGRAM_WORDS = 6
@@ -77,14 +77,14 @@ class SessionProcesses:
         self._program = program
         self._ended, self._noted, self._said_over = ended, noted, over
         self._seen: dict[tuple[str, str], Seen] = {}
-        #: What each of their processes is the session of: several, one after the other, mostly.
+        #: The sessions of each process: usually several, one after the other.
         self._sessions: dict[Process, list[tuple[str, str]]] = {}
         #: Sessions whose process has ended, and whose agents are about to be gone.
         self._ending: set[tuple[str, str]] = set()
 
     def session(self, profile: str, session: str, caller: int) -> str:
-        """A hook of this session has come from the process `caller`: the session's id, with a
-        mark where another process goes on with the same one."""
+        """A hook of this session has come from the process `caller`. Returns the session's id, with
+        a mark if another process continues the same session."""
         above = list(processes_above(caller))
         process = _agents_own(above)
         if process is None:
@@ -106,7 +106,7 @@ class SessionProcesses:
         return name
 
     def belongs(self, profile: str, session: str, agent: str) -> None:
-        """That session is this agent; from its second hook on its end is watched for."""
+        """Note that the session is this agent's. From its second hook on its end is watched for."""
         sighting = self._seen.get((profile, session))
         if sighting is None:
             return
@@ -123,13 +123,13 @@ class SessionProcesses:
         self.belongs(profile, session, agent)
 
     def ends(self, profile: str, session: str, agent: str) -> None:
-        """The process of this session has ended: whoever goes on with the session before its agent
-        has left is another."""
+        """The process of this session has ended. A process that continues the session before its
+        agent has left is another session."""
         self._ending.add((profile, session))
         self._ended(agent, lambda: self._ending.discard((profile, session)))
 
     def path_of(self, profile: str, session: str) -> str | None:
-        """The PATH of that session's process, as it was started; None: not known."""
+        """The PATH of that session's process, as it was started; None if unknown."""
         sighting = self._seen.get((profile, session))
         if sighting is None:
             return None
@@ -145,7 +145,7 @@ class SessionProcesses:
             self._said_over(sighting.agent)
 
     def agent_of(self, pid: int) -> str | None:
-        """The agent in whose session a process is; None: in none, or in more than one."""
+        """The agent in whose session a process is; None if it is in none, or in more than one."""
         for process in processes_above(pid):
             agents = {sighting.agent for sighting in self._seen.values()
                       if sighting.process == process and sighting.agent}
@@ -260,7 +260,7 @@ def _environment(pid: int) -> list[tuple[bytes, bytes]]:
 
 
 def process_of(pid: int) -> Process | None:
-    """The process that has this number now; None: none, or it has ended."""
+    """The process that has this number now; None if there is none, or it has ended."""
     process = _stat(pid)
     return None if process is None else Process(pid, process[1])
 
@@ -275,8 +275,8 @@ def _stat(pid: int) -> tuple[int, str] | None:
 
 
 class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One agent's process. `profile` and `session` (its CLI's): of one that its hooks have told;
-    empty: of one that has a namespace of its own. `rests`: its turn is over."""
+    """One agent's process. `profile` and `session` (its CLI's) are known from its hooks; they are
+    empty for a process with a namespace of its own. `rests`: its turn is over."""
 
     agent: str
     pid: int
@@ -287,7 +287,7 @@ class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def process(self) -> Process:
-        """The same."""
+        """The process itself."""
         return Process(self.pid, self.began)
 
     @property
@@ -363,7 +363,7 @@ class AgentsAlive:
     def __init__(self, router: RequestRouter, notes: NotedProcesses) -> None:
         self._router, self._notes = router, notes
         self._known: list[Known] = []
-        #: Those whose turn is over; who began to rest last stands last.
+        #: Agents whose turn is over, the latest last.
         self._resting: dict[str, None] = {}
 
     def add(self, source: Known) -> None:
@@ -376,8 +376,8 @@ class AgentsAlive:
             self._ask(rq.Heartbeat(agent=agent))
 
     def rests(self, agent: str, at_rest: bool) -> None:
-        """What the last hook of this agent, or of a sub-agent of its, has told: that its turn is
-        over, or that it is at work."""
+        """Note what the last hook of this agent, or of one of its sub-agents, reported: its turn is
+        over, or it is at work."""
         self._resting.pop(agent, None)
         if at_rest:
             self._resting[agent] = None
@@ -393,9 +393,9 @@ class AgentsAlive:
         return noted_processes
 
     def ended(self, agent: str, left: Callable[[], None] = lambda: None) -> None:
-        """Its process has ended: so has the agent. What it left is half done where it was at work
-        then; several CLIs say no more at their end than that the turn is over. `left` is called
-        when it is gone."""
+        """The process of an agent has ended, and so has the agent. Its work is half done if it was
+        at work then, because several CLIs report no more at their end than that the turn is over.
+        `left` is called when it is gone."""
         self._notes.forget(agent)
         clean = agent in self._resting
         self._resting.pop(agent, None)

@@ -66,7 +66,7 @@ def write(state: StateDir, sessions: Sequence[Recorded]) -> None:
 
 
 def read(state: StateDir) -> list[Recorded]:
-    """What was noted last."""
+    """The notes of the last time."""
     try:
         return msgspec.json.decode(_place(state).read_bytes(), type=list[Recorded])
     except (OSError, msgspec.DecodeError):
@@ -74,8 +74,8 @@ def read(state: StateDir) -> list[Recorded]:
 
 
 def end_uncovered(state: StateDir, covered: Collection[int]) -> list[Ended]:
-    """End what lives of the noted sessions, but for those that a keeper keeps (`covered`: numbers
-    of their namespaces)."""
+    """End the living processes of the noted sessions, except those with a keeper (`covered`:
+    numbers of their namespaces)."""
     result = []
     for session in read(state):
         if session.number not in covered:
@@ -126,8 +126,8 @@ def _place(state: StateDir) -> Path:
     return state.path / "sessions.json"
 
 
-#: Commands one after the other of which none has joined. (One that goes on in the background may
-#: be told to be over before it has begun.)
+#: How many commands in a row have not joined. The end of a background command may be reported
+#: before its beginning.
 SURE = 2
 _FOUND = "What they change there is found afterwards; edits are asked for before, as ever."
 
@@ -183,7 +183,8 @@ class UnjoinedCommands:
 
 
 def check_outside(root: Path) -> None:
-    """That this process is in no session; if it is, a coordinator is started outside.
+    """Check that this process is in no session. If it is, a coordinator is started outside.
+
 
     Raises:
         Refusal: BAD_TRANSITION: another one serves in a moment.
@@ -205,7 +206,7 @@ def have_keeper() -> None:
 
 
 def programs_before_git(path: str) -> list[list[str]]:
-    """What stands before git in a session; nothing where it cannot be had. In a thread."""
+    """The programs before git in a session; empty if that is impossible. In a thread."""
     if not path:
         return []
     try:
@@ -216,8 +217,8 @@ def programs_before_git(path: str) -> list[list[str]]:
 
 
 def own_files(root: str, directory: str) -> list[str]:
-    """What a session may write of coord's own files, which else nobody's may: the worktree that its
-    agent works in, and the notes of resumable steps. In a thread."""
+    """Coord's own files that a session may write, and nobody else: its agent's worktree, and the
+    notes of resumable steps. In a thread."""
     state = StateDir(Path(root))
     own = []
     try:
@@ -232,7 +233,7 @@ def own_files(root: str, directory: str) -> list[str]:
 
 
 def directory_of(pid: int) -> str:
-    """Where a process works; nothing where it has ended."""
+    """The working directory of a process; empty if it has ended."""
     try:
         return str(Path(f"/proc/{pid}/cwd").readlink())
     except OSError:

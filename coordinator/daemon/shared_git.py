@@ -17,7 +17,7 @@ from typing import NamedTuple
 from coordinator.files.git import Git, GitError
 from coordinator.slices.guard.git_moves import HeadMove, IndexChange, Moved
 
-#: Of one command so many moves are told, from so many bytes of the log.
+#: How many moves of one command are told, from how many bytes of the log.
 MOVES_MAX, BYTES_MAX = 20, 64 * 1024
 #: A larger index (bytes) is not kept: how its entries were is not known then.
 INDEX_BYTES_MAX = 4 << 20
@@ -25,7 +25,7 @@ INDEX_BYTES_MAX = 4 << 20
 REF_BYTES_MAX = 4096
 _COMMITS = ("commit", "cherry-pick", "revert")
 _REF = "ref: "
-#: What git itself has not written down.
+#: The reason of a move that git itself has not written down.
 UNLOGGED = "git's log says nothing of it"
 
 _Stamp = tuple[int, int, int]
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 
 class SharedGit:
-    """Of the main working tree at `root`."""
+    """The shared state of the main working tree at `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -59,7 +59,7 @@ class SharedGit:
         self._packed: tuple[_Stamp | None, bytes] = None, b""
 
     def now(self) -> State | None:
-        """As it is; None where nothing can be told. A few looks at small files."""
+        """The present state; None if nothing can be told. It takes a few looks at small files."""
         if self._git is None:
             return None
         text = _text(self._git / "HEAD")
@@ -70,8 +70,8 @@ class SharedGit:
         return State(head, commit, self._log_length(), self._index_now())
 
     def moved(self, before: State, now: State) -> Moved:
-        """What is different, with the files that a commit has changed. For a thread: it runs git.
-        """
+        """The difference, with the files that a commit has changed. For a thread, because it runs
+        git."""
         heads: list[HeadMove] = []
         old_commit = before.commit
         for old, new, what in self._logged(before.log):
@@ -114,8 +114,8 @@ class SharedGit:
     # ------------------------------------------------------------ what git says
 
     def _move(self, old: str, new: str, what: str) -> HeadMove:
-        """One move of HEAD. Where git gives no reason, one commit on top of what was there is
-        somebody's commit; all else moves the branch."""
+        """One move of HEAD. If git gives no reason, one commit on top of the former one is
+        somebody's commit. Everything else moves the branch."""
         commits = what.startswith(_COMMITS)
         if not what:
             parent = Git(self._root).maybe("rev-parse", "-q", "--verify", f"{new}^1")

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from coordinator.daemon.hook_protocol import Answer
 
 Told = Callable[[Answer], None]
-#: What stands behind a profile's name where the hook is a plugin's.
+#: Follows a profile's name where the hook is a plugin's.
 PLUGIN = "+plugin"
 #: How long after the answer the other hook's question is still the same event (ms). Both are
 #: started at once; a slow machine may start one of them late.
@@ -40,8 +40,8 @@ class TwinQuestions:
 
     def ask(self, name: str, token: str | None, payload: bytes,
             answer: Told) -> tuple[str, Told | None]:
-        """The name without the plugin's mark, and where the answer goes; None: the other hook has
-        asked this already, and `answer` gets what that comes to."""
+        """The name without the plugin's mark, and where the answer goes; None if the other hook has
+        asked this already, and `answer` gets its result."""
         profile, _, event = name.partition(":")
         door = PLUGIN if profile.endswith(PLUGIN) else ""
         name = profile.removesuffix(PLUGIN) + (f":{event}" if event else "")
@@ -73,7 +73,7 @@ class TwinQuestions:
         return asked.answer is None or self._now_ms() - asked.at <= TWIN_MS
 
     def _forget(self) -> None:
-        """The oldest go first; those that nobody has answered yet stay."""
+        """Forget the oldest questions; unanswered ones stay."""
         for key, asked in list(self._asked.items())[: max(0, len(self._asked) - ASKED_MAX + 1)]:
             if asked.answer is not None:
                 del self._asked[key]

@@ -40,8 +40,8 @@ from coordinator.words.wrong_values import in_words
 PROTOCOL = 1
 #: Longest request line, in bytes.
 LINE_BYTES_MAX = REQUEST_BYTES_MAX
-#: Bytes of answers that wait to be read: beyond, no more is asked of the coordinator on this
-#: connection, and a subscriber is told no more, until its peer reads.
+#: Bytes of unread answers. Beyond this, no more is asked of the coordinator on this connection, and
+#: a subscriber is told no more, until its peer reads.
 UNREAD_BYTES_MAX = 256 * 1024
 #: Requests of one connection that may wait for their answers.
 ASKED_MAX = 1_000
@@ -61,7 +61,7 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     v: int = PROTOCOL
 
 
-#: What is answered at once, from what is on disk.
+#: Operations that are answered at once, from what is on disk.
 READS = frozenset(["subscribe",
                    *(name for name, operation in OPERATIONS.items() if not operation.writes)])
 _decode = msgspec.json.Decoder(Envelope).decode
@@ -133,7 +133,7 @@ class Conversation(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._take_the_rest)
 
     def _take_the_rest(self) -> None:
-        """What was read while nothing more could be asked."""
+        """Take what was read while nothing more could be asked."""
         self._turn_over = False
         data = b"".join((self._rest, *self._pieces))
         self._rest, self._pieces, self._held = b"", [], 0
@@ -239,7 +239,7 @@ class Conversation(asyncio.Protocol):
         try:
             self._hook = hook_protocol.parse(line)
         except Refusal as refusal:
-            # Where its payload ends is not known, so nothing after it can be read.
+            # The end of its payload is unknown, so nothing after it can be read.
             self._deaf = True
             self._print(hook_protocol.refused(refusal))
             self.close()
@@ -342,7 +342,8 @@ class _Id(msgspec.Struct, gc=False):
 
 
 def _id_of(line: bytes) -> int | str | None:
-    """The id of a line that is no request, as far as it can be read: whoever asked waits for it."""
+    """The id of a line that is no request, as far as it can be read, because the asker waits for
+    it."""
     try:
         return msgspec.json.decode(line, type=_Id).id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

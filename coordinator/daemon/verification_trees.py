@@ -23,9 +23,9 @@ from coordinator.files.git import LINK, NO_MODE, SUBMODULE, Git, GitError
 from coordinator.rules.verification import Unit, Work, superseded, units
 from coordinator.words import file_names
 
-#: What keeps the base, and the trees that are being verified.
+#: The refs that keep the base, and the trees that are being verified.
 BASE_REF, TIP_REF = "refs/coord/verify/base", "refs/coord/verify/tip"
-#: Whose commits these are; nobody sees them but in the refs above.
+#: The author of these commits, which nobody sees except in the refs above.
 _WHO = {"GIT_AUTHOR_NAME": "coord", "GIT_AUTHOR_EMAIL": "coord@localhost",
         "GIT_COMMITTER_NAME": "coord", "GIT_COMMITTER_EMAIL": "coord@localhost"}
 _PLAIN_MODE, _NOTHING = "100644", "0" * 40
@@ -33,7 +33,7 @@ _PLAIN_MODE, _NOTHING = "100644", "0" * 40
 
 class Left(NamedTuple):
     """What a done task has left: its finished work, its contents by path (None: deleted), and the
-    commits that it lies between if it landed."""
+    commits around it if it landed."""
 
     work: Work
     contents: Mapping[str, str | None]
@@ -43,14 +43,15 @@ class Left(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a tree is to have at a path of the repository's top: mode (`000000`: nothing), id."""
+    """The new entry of a tree at a path of the repository's top: mode (`000000`: nothing), id."""
 
     mode: str
     id: str
 
 
 class Plan(NamedTuple):
-    """What a verification goes by.
+    """The plan of a verification.
+
 
     Attributes:
         base: the commit that it begins with.
@@ -85,7 +86,7 @@ class Plan(NamedTuple):
         return piece
 
     def on(self, base: str) -> Plan:
-        """The same on a base that has all that belongs to no task already."""
+        """The plan on a base that already has everything that belongs to no task."""
         return self._replace(base=base, units=[unit for unit in self.units if unit.task],
                              heads=self.heads[-1:])
 
@@ -191,8 +192,9 @@ class VerificationTrees:
 
     def plan(self, base: tuple[str, str, int] | None, left: Sequence[Left],
              leased: Callable[[str], bool]) -> Plan:
-        """What to verify: `base` is its commit, head and number; `leased`: whether an unfinished
+        """What to verify. `base` is its commit, head and number; `leased`: whether an unfinished
         task holds a path now.
+
 
         Raises:
             Unmakeable; GitError; OSError.
@@ -232,7 +234,8 @@ class VerificationTrees:
         return made
 
     def keep_base(self, commit: str) -> None:
-        """Have git keep this as the base. The trees on the way to it are not needed any more.
+        """Have git keep this as the base. Earlier trees are not needed any more.
+
 
         Raises:
             GitError.
@@ -242,8 +245,9 @@ class VerificationTrees:
             self._git.run("update-ref", "-d", TIP_REF)
 
     def flattened(self, commit: str, head: str) -> str:
-        """The same tree as a commit that has `head` alone before it: else all trees that were ever
-        verified would be kept.
+        """The same tree as a commit that has only `head` before it. Otherwise git would keep all
+        trees that were ever verified.
+
 
         Raises:
             GitError.
@@ -344,8 +348,9 @@ class VerificationTrees:
     def _between(self, base: str, before: str, after: str, later: set[str],
                  leased: Callable[[str], bool], left_out: Mapping[str, set[Change]],
                  ) -> tuple[dict[str, Change], bool]:
-        """What was committed between two commits and is not told of by finished work; and whether
-        something of it has to wait, for an unfinished task holds it.
+        """What was committed between two commits and is not finished work, and whether something of
+        it has to wait because an unfinished task holds it.
+
 
         Raises:
             GitError.
@@ -368,7 +373,8 @@ class VerificationTrees:
         return matches, skipped
 
     def _from_root(self, path: str) -> str:
-        """As coord names it; what lies beside the root, by a name that nobody can lease."""
+        """The path as coord names it. A path outside of the root gets a name that nobody can lease.
+        """
         if not path.startswith(self.below):
             return "../" + path
         return file_names.from_bytes(os.fsencode(path[len(self.below):]))

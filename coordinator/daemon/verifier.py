@@ -55,7 +55,9 @@ class _Run(NamedTuple):
 
 
 class Verifier:
-    """One per daemon; used from the loop's thread, but for what is said to run in its own.
+    """The verifier of one daemon. It is used from the loop's thread, except where a method says
+    otherwise.
+
 
     Args:
         look: runs a reading against one committed snapshot; a `Refusal` is a value.
@@ -74,12 +76,12 @@ class Verifier:
 
     @property
     def command(self) -> str:
-        """What is run; empty: nothing."""
+        """The command; empty if there is none."""
         return self._service.settings.verify.command.strip()
 
     def start(self) -> None:
-        """Begin with what is committed now, if nothing was verified before; or, where nothing is
-        to be verified any more, forget what waits."""
+        """Begin with what is committed now, if nothing was verified before. If nothing is to be
+        verified any more, forget what waits."""
         begun = self._look(lambda view: view.has("verified_base"))
         if begun and not self.command:
             self._submit(lambda tx: verifications.begin_with(tx, None))
@@ -88,7 +90,7 @@ class Verifier:
             done.add_done_callback(lambda head: self._soon(self._begin_with, head.result()))
 
     def tick(self) -> None:
-        """Carry out the one that goes on, or let one begin that is due."""
+        """Continue the running verification, or begin one that is due."""
         if self.busy or self._halt.is_set():
             return
         verification = self._look(verifications.running)
@@ -105,7 +107,7 @@ class Verifier:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def closed(self) -> None:
-        """Wait until nothing runs any more, for a while at most."""
+        """Wait until nothing runs any more, for a limited time."""
         until = self._loop.time() + CLOSE_S
         while self.busy and self._loop.time() < until:
             await asyncio.sleep(0.05)
@@ -250,7 +252,8 @@ class _Runs:
         return Culprit(task, unit.works, ran.how, ran.tail, tuple(on_top))
 
     def told(self, plan: Plan, findings: Findings, *, anew: bool) -> Result:
-        """What it came to, in the service's words.
+        """The result, in the service's words.
+
 
         Raises:
             GitError.

@@ -75,7 +75,7 @@ class WatchBridge:
         self._folders = tuple(f.rstrip("/") + "/" for f in service.settings.archive.folders)
 
     def open(self) -> None:
-        """Begin to watch, if that is wanted; and look what was renamed while nobody did."""
+        """Begin to watch, if that is wanted, and look for renames of the time before."""
         self._router.engine.task(self._renamed_before())
         settings = self._service.settings.watch
         if not settings.enabled:
@@ -91,9 +91,9 @@ class WatchBridge:
         self._service.hear = self.hear
 
     def hear(self, seconds: float = HEAR_S, sure: bool = True) -> None:
-        """Wait until what was written and renamed by now has been heard of, and recorded; so long
-        for each of the two, at most. For a thread. `sure`: also for what the kernel has yet to
-        tell, by a file that is made for a moment; else for what it has told."""
+        """Wait until everything written and renamed so far has been heard of and recorded, at most
+        so long for each of the two. For a thread. `sure`: also for what the kernel has yet to
+        report, by a file that is made for a moment; otherwise only for what it has reported."""
         if self._watcher is None:
             return
         self._watcher.flush(seconds, sure=sure)
@@ -120,7 +120,8 @@ class WatchBridge:
 
     def _look(self, change: Change, before: Mapping[str, Bytes], in_git: Collection[str], *,
               keeps: bool) -> seen_writes.Seen:
-        """What is there by now. `before`: what git has at these paths; `in_git`: which it knows."""
+        """The present content. `before`: what git has at these paths; `in_git`: the paths that it
+        knows."""
         path = change.to or change.path
         looked_ms = self._router.now_ms()
         now = repository_files.look(self._service, None, path, keep=keeps)
@@ -133,7 +134,7 @@ class WatchBridge:
             looked_ms=looked_ms)
 
     def _note_impact(self, seen: Sequence[seen_writes.Seen], moved: Sequence[Change]) -> None:
-        """Who uses what is in these files may be others now."""
+        """The users of what is in these files may have changed."""
         if self._service.impact is not None:
             self._service.impact.note([
                 *(path for sighting in seen for path
@@ -160,8 +161,8 @@ class WatchBridge:
             self._loop.call_soon_threadsafe(self._archive_changed)
 
     def _committed(self, paths: Sequence[str]) -> dict[str, Bytes]:
-        """What git has of these, where it is to be shown what an unleased write changed, or a
-        command's."""
+        """Git's contents of these, if the difference of an unleased write, or of a command, is to
+        be shown."""
         adopts = (self._service.settings.hooks.adopt and len(paths) <= adoption.ADOPTED_MAX
                   and self._calls.any())
         if not self._keeps and not adopts:
@@ -169,13 +170,13 @@ class WatchBridge:
         return repository_files.committed(self._service, paths)
 
     def _gone_with_their_directories(self, changes: Sequence[Change]) -> list[Change]:
-        """What git has below directories that are gone: one that was moved out of the tree is told
-        of alone."""
+        """Git's files below directories that are gone. A directory that was moved out of the tree
+        is reported alone."""
         gone = {change.path: change.heard_ms for change in changes if change.is_dir
                 and change.kind == "deleted"}
         paths = {change.path for change in changes}
         tops = list[str]()
-        for path in sorted(gone):  # (most of what lies in another of these is left out)
+        for path in sorted(gone):  # paths within another of these are left out
             if not tops or not path.startswith(f"{tops[-1]}/"):
                 tops.append(path)
         heard_ms = max(filter(None, gone.values()), default=None)
@@ -206,13 +207,13 @@ class WatchBridge:
         return replace(change, calls=calls, lately=lately) if lately else change
 
     def look_at(self, paths: Sequence[str]) -> None:
-        """Look at these as if they had been told of: nothing tells of what is written through a
-        map. For a thread."""
+        """Look at these as if they had been reported, because nothing reports a write through a
+        memory map. For a thread."""
         self._batch([Change("modified", path) for path in paths], [])
 
     async def catch_up(self) -> None:
-        """What was written to held files while no coordinator ran is known, if that does not take
-        long, before anybody asks."""
+        """Learn what was written to held files while no coordinator ran, before anybody asks, if
+        that does not take long."""
         try:
             await asyncio.wait_for(
                 asyncio.shield(self._loop.create_task(self._written_before())), CATCH_UP_S)
@@ -242,7 +243,7 @@ class WatchBridge:
             await engine.write(lambda tx: unseen_writes.note(tx, matches))
 
     async def _written_by_commands(self, since_ms: int) -> None:
-        """What commands that were in the middle have written is theirs, as if it had been seen."""
+        """Attribute what interrupted commands have written to them, as if it had been seen."""
         service, leases = self._service, self._live_leases()
         if not isinstance(leases, list):
             return
@@ -274,8 +275,8 @@ class WatchBridge:
                     renames.follow, service, old=old, new=new, by=now))
 
     async def _record(self, seen: list[seen_writes.Seen], moved: list[Change]) -> None:
-        """Leases follow what was moved, each move by itself; then what is there now is recorded, a
-        slice at a time, so that a checkout of thousands of files holds nobody up."""
+        """Let leases follow what was moved, each move by itself. Then record the present contents,
+        a slice at a time, so that a checkout of thousands of files delays nobody."""
         engine, service = self._router.engine, self._service
         async with self._turn:  # what was seen later is recorded later
             for change in moved:
@@ -302,7 +303,7 @@ class WatchBridge:
 
     async def _looked_again(self, changes: list[seen_writes.Seen], times: int
                             ) -> list[seen_writes.Seen]:
-        """These as they are by now; after so many times, as they were seen last."""
+        """The changes looked at again. After so many times they stay as they were last seen."""
         if not changes:
             return []
         if not times:
@@ -336,7 +337,7 @@ class WatchBridge:
 
     async def _follow_up(self, writes: Sequence[
             Adopted | Foreign | seen_writes.Divided | seen_writes.Outdated]) -> None:
-        """What is to be done about writes whose writer is known, each by itself."""
+        """Act on writes with a known writer, each by itself."""
         engine, service = self._router.engine, self._service
         for part in writes:
             if isinstance(part, seen_writes.Divided):

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 #: A batch is sent after so many spans of `debounce_s`, even if it has not become quiet.
 ROUNDS_MAX = 5
-#: Where it matters who wrote first, it is asked for so little quiet (seconds), as long as no more
+#: If the order of writers matters, so little quiet is asked for (seconds), as long as no more
 #: events than these have gathered.
 HURRY_S, HURRIED_MAX = 0.02, 100
 #: As long (seconds) the kernel takes to tell, most likely, where that cannot be found out.
@@ -52,11 +52,11 @@ UNSURE_S = 0.03
 #: How long `stop` waits for each thread, in seconds.
 STOP_S = 5.0
 
-#: What watchdog calls an event of one path -> what we do.
+#: Watchdog's name of an event of one path -> our name.
 _OF_ONE_PATH: dict[str, ChangeKind] = {
     "created": "created", "modified": "modified", "deleted": "deleted"
 }
-#: Of these it is told when they were heard of.
+#: Changes of which the time is reported.
 _TIMED = ("moved", "deleted")
 _WANTED: list[type[FileSystemEvent]] = [
     FileCreatedEvent, FileModifiedEvent, FileDeletedEvent, FileMovedEvent,
@@ -176,7 +176,7 @@ class Watcher(FileSystemEventHandler):
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop watching; what is pending is not sent any more. Safe to call twice."""
+        """Stop watching. Pending changes are not sent any more. It may be called twice."""
         self._stopping.set()
         self._wake.set()
         self._hurried.set()
@@ -305,8 +305,8 @@ class Watcher(FileSystemEventHandler):
 
     def _note_change(self, kind: str, is_dir: bool, path: str | None, to: str | None,
                      heard_ms: int | None) -> None:
-        """Add what is to be reported of it. `path`, `to`: where it left, and where it came; None:
-        nothing is reported from there."""
+        """Add a change. `path`, `to`: where it left, and where it came; None if nothing is reported
+        from there."""
         if kind != "moved":
             if path is not None and kind in _OF_ONE_PATH:
                 self._changes.add(_OF_ONE_PATH[kind], path, None, is_dir, heard_ms)
@@ -352,7 +352,7 @@ class Watcher(FileSystemEventHandler):
             self._wake.set()
 
     def _relative(self, path: bytes | str) -> str | None:
-        """The path from the root (which is `""`); None for what cannot be named."""
+        """The path from the root (which is `""`); None if it cannot be named."""
         text = path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
         if not text.isascii() and any("\udc80" <= sign <= "\udcff" for sign in text):
             return None
@@ -426,7 +426,7 @@ class Watcher(FileSystemEventHandler):
                                       == "moved"]
 
     def _at_home(self, batch: list[Change]) -> list[Change]:
-        """Without what happened in linked worktrees that lie inside this one."""
+        """Leave out what happened in linked worktrees inside this one."""
         foreign = tuple(
             root[len(self._root) :] + "/"
             for root in self._tree.worktrees()

@@ -25,7 +25,7 @@ APART, BYTES_AN_EVENT = 2500, 100
 
 
 def find_due(view: View) -> int | None:
-    """The event after which the next waypoint belongs; None: the log is not that long yet."""
+    """The event after which the next waypoint belongs; None if the log is not that long yet."""
     newest = view.first(WaypointRow, "waypoint_begun", sys.maxsize)
     last = int(view.value("event_last") or 0)
     covered = int(view.value("snapshot_seq") or 0)

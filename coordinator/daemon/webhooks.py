@@ -49,7 +49,7 @@ class Webhooks:
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody is to be told of anything."""
+        """Whether any address wants events."""
         return bool(self._settings.urls)
 
     def begin(self) -> None:
@@ -164,7 +164,7 @@ def _post(url: str, body: bytes, timeout_s: float) -> str | None:
 
 
 class _Straight(urllib.request.HTTPRedirectHandler):
-    """An address is told, and no other: where it sends us on, that is an answer that is not 2xx."""
+    """Deliver to this address and no other. A redirect counts as an answer that is not 2xx."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None

@@ -26,12 +26,13 @@ from coordinator.wiring import intact
 from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.wiring")
-#: How often it is looked (seconds). What is gone counts once it is gone at two looks: a file that
-#: is replaced is not there for a moment, and `coord init --remove` notes what it did at its end.
+#: How often the files are looked at (seconds). A file counts as gone at the second look, because it
+#: is missing for a moment while it is replaced, and `coord init --remove` notes its work at its
+#: end.
 LOOK_S = 0.35
-#: What is gone again so soon (seconds) is left to whoever takes it away, and said.
+#: A file that is gone again so soon (seconds) is not written a third time, and that is said.
 AGAIN_S = 10.0
-#: Leases that are looked through for whoever is to be told.
+#: How many leases are searched for agents that are to be told.
 LEASES_MAX = 2_000
 _Stamps = dict[Path, tuple[int, int, int] | None]
 
@@ -76,7 +77,7 @@ class WiringWatch:
         while True:
             try:
                 await self._look_once()
-                # (Who asks for them reads the database already.)
+                # A reader of them already reads the database.
                 self._warnings = [
                     _describe_loss(name, why, self._look(partial(
                         _sessions, profile=name, keeping=self._keeping())))
@@ -132,7 +133,7 @@ def _is_lost(state: StateDir, home: Path, name: str) -> bool:
 
 
 def _judged(state: StateDir, home: Path) -> tuple[dict[str, str], _Stamps]:
-    # (The stamps first: what changes meanwhile is looked at again.)
+    # The stamps come first, so that a change meanwhile is looked at again.
     stamps = _stamps(intact.watched(state, home))
     return intact.unguarded(state, home), stamps
 

@@ -61,7 +61,7 @@ class Writer:
         self._last_ms = clock.now_ms()
         self._checkpointing = False
         self._wal_pages = self._copied_pages = 0  # in the WAL; when it was copied last
-        #: Raises a refusal when the database is not this daemon's any more (ground.py).
+        #: Raises a refusal when the database is no longer this daemon's (ground.py).
         self.stands: Callable[[bool], None] = lambda begun: None
         #: After a commit: what has to be over before these answers are given, if anything; it may
         #: add to them (namespaces.py).
@@ -75,8 +75,8 @@ class Writer:
         ledger.db.set_wal_hook(self._on_wal)
 
     def submit(self, job: Job, answer: Answer, looked: Looked | None = None) -> None:
-        """Queue a job; `answer` gets its value or `Refusal` once that is on disk. Where it goes by
-        `looked`, more is looked at until that is enough; else `answer` may get an `Unready`."""
+        """Queue a job. `answer` gets its value or `Refusal` once that is on disk. With `looked`,
+        more is looked at until it is enough; otherwise `answer` may get an `Unready`."""
         self._waiting.append((job, answer, looked))
         if not self._scheduled:
             self._scheduled = True
@@ -195,6 +195,6 @@ class Writer:
     def _checkpointed(self, done: asyncio.Future[None]) -> None:
         self._checkpointing = False
         if done.exception() is None:
-            # What was committed meanwhile is little. With all of it copied the next commit starts
-            # the WAL over; without this, steady writing would let it grow for ever.
+            # Little was committed meanwhile. When all of it is copied, the next commit starts the
+            # WAL over; otherwise steady writing would let it grow for ever.
             self._ledger.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
